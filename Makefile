@@ -1,0 +1,56 @@
+# Everything a newcomer needs; `make` alone prints this list.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test check unit bench docs system-deps clean
+
+help:
+	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
+	@echo "make test         all checks and all tests"
+	@echo "make check        style, types and import contracts only"
+	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
+	@echo "make bench        benchmarks, side by side (results are printed)"
+	@echo "make docs         rewrite docs/reference.md from the code"
+	@echo "make system-deps  Debian packages that some tests use (needs root)"
+	@echo "make clean        remove what the other targets made"
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) --editable '.[test]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/sfumato demo --out demo --force
+
+test: check unit
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python bench/noise.py
+	$(BIN)/python bench/counting.py
+	$(BIN)/python bench/mwem_speed.py
+	$(BIN)/python bench/mwem_lab.py
+	$(BIN)/python bench/startup.py
+
+docs: $(VENV)/.installed-test
+	$(BIN)/python docs/make_reference.py
+
+system-deps:
+	sh tools/system-deps.sh
+
+clean:
+	rm -rf $(VENV) demo demo-internal build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

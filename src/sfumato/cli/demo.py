@@ -1,0 +1,35 @@
+"""``sfumato demo``: the whole main job on a survey that the package makes itself."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import show
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("demo"),
+    epsilon: Annotated[str, typer.Option(help="The budget of the release.")] = "1",
+    force: Annotated[bool, typer.Option("--force", help="Replace an older demo.")] = False,
+) -> None:
+    """Make a survey, publish it privately, and compare the two."""
+    from sfumato import jobs
+    from sfumato.cli import survey
+    from sfumato.privacy import Ledger
+    from sfumato.release import check_free
+
+    check_free(out, force=force)
+    inside = jobs.internal_folder(out)
+    table, schema = survey.make(inside)
+    book = inside / "demo.ledger"
+    typer.echo(f"a survey of {survey.PEOPLE:,} people who do not exist: {table}")
+    with show.progress(quiet=False) as tell:
+        made = jobs.publish_table(
+            table, schema=schema, epsilon=epsilon, out=out, ledger=book, evaluate=True,
+            force=force, csv=True, tell=tell,
+        )  # fmt: skip
+    show.release(made, folder=str(out))
+    show.running_total(Ledger.open(book, dataset=made.dataset))
+    typer.echo(f"report      {out / 'report.html'}  (may be published)")
+    typer.echo(f"internal    {inside / 'internal.html'}  (real against published: keep it)")

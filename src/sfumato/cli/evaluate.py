@@ -1,0 +1,34 @@
+"""``sfumato evaluate``: real against published, for the people who hold the data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato.cli import show
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="A folder that `publish` wrote.")],
+    against: Annotated[str, typer.Option(help="The real table.")],
+    workload: Annotated[str | None, typer.Option(help="Ranges to compare, as a file.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
+    json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """Internal: compare a release with the real table, into FOLDER-internal."""
+    from sfumato import jobs
+
+    found = jobs.evaluate_release(
+        folder, against=against, workload=workload, ledger=ledger, encoding=encoding
+    )
+    if json:
+        show.as_json(found.to_dict())
+        return
+    typer.echo("Internal: these figures come from the real data. Do not publish them.")
+    for degree, value in found.tv.items():
+        typer.echo(f"{degree}-way total variation   {value:.4f}")
+    if found.queries is not None:
+        for name, value in found.queries.to_dict().items():
+            typer.echo(f"query error, {name:13} {value:,.1f}")
+    typer.echo(f"internal    {jobs.internal_folder(folder) / 'internal.html'}")

@@ -1,0 +1,85 @@
+"""The command ``sfumato``: its commands, its exit codes, and one clear message for every error."""
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+import typer
+
+from sfumato import _version
+from sfumato.cli import demo, evaluate, ledger, publish
+from sfumato.errors import InternalError, SfumatoError
+
+app = typer.Typer(
+    name="sfumato",
+    help="Publish data about people without publishing the people.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("publish")(publish.publish)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(ledger.app, name="ledger")
+
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command line; every way out has its exit code and, on errors, one message."""
+    try:
+        outcome = app(standalone_mode=False)
+        sys.exit(outcome if isinstance(outcome, int) else 0)
+    except SfumatoError as error:
+        _fail(str(error), error.exit_code)
+    except click.exceptions.Abort:
+        _interrupted()
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except KeyboardInterrupt:
+        _interrupted()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 4)
+    except Exception as error:
+        if os.environ.get("SFUMATO_DEBUG"):
+            raise
+        kind = type(error).__name__
+        _fail(
+            f"an error of our own ({kind}). Nothing more was published. "
+            "Set SFUMATO_DEBUG=1 to see where, and please report it.",
+            InternalError.exit_code,
+        )
+
+
+def _version_and_exit(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sfumato {_version.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version_and_exit, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Publish data about people without publishing the people."""
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"sfumato: {message}\n")
+    sys.exit(code)
+
+
+def _interrupted() -> NoReturn:
+    _fail(
+        "interrupted. What was charged stays in the ledger (`sfumato ledger show`); "
+        "no release was written.",
+        INTERRUPTED,
+    )

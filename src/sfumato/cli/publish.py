@@ -1,0 +1,115 @@
+"""``sfumato publish``: a table in, a private table with its guarantee and report out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato import check
+from sfumato.cli import show
+from sfumato.errors import InputError
+
+if TYPE_CHECKING:
+    from sfumato.privacy.composition import Cap
+
+
+def publish(
+    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
+    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
+    epsilon: Annotated[str, typer.Option(help="The budget of this release, for example 1.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")],
+    delta: Annotated[
+        str | None, typer.Option(help="Allow Gaussian noise, for example 1e-9.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, histogram, independent or mwem.")] = "auto",
+    workload: Annotated[
+        str | None, typer.Option(help="1-way, 2-way, 3-way or a file. [default: 2-way]")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A method's option, like rounds=30.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="The number of rows, if it is public.")] = None,
+    neighbors: Annotated[
+        str, typer.Option(help="add-remove, or replace: then the number of rows is public.")
+    ] = "add-remove",
+    person: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Rows of one person that count.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
+    ] = None,
+    cap: Annotated[
+        str | None, typer.Option(help="EPSILON[,DELTA]: the most all releases may cost together.")
+    ] = None,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write data.csv too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older release.")] = False,
+    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
+    seed: Annotated[
+        int | None, typer.Option(help="Make a simulation that protects nobody.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print release.json and nothing else.")
+    ] = False,
+) -> None:
+    """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
+    from sfumato import jobs
+    from sfumato.privacy import Ledger
+    from sfumato.privacy.protection import NEIGHBORS
+
+    options = _settings(settings or [])
+    chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
+    limit = _cap(cap)
+    with show.progress(quiet=json) as tell:
+        made = jobs.publish_table(
+            table,
+            schema=schema,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            workload=workload,
+            options=options,
+            rows=rows,
+            neighbors=chosen,
+            person=person,
+            max_rows=max_rows,
+            out=out,
+            dataset=dataset,
+            ledger=ledger,
+            cap=limit,
+            evaluate=evaluate,
+            force=force,
+            csv=csv,
+            encoding=encoding,
+            seed=seed,
+            tell=tell,
+        )
+    if json:
+        show.as_json(made.to_dict())
+        return
+    folder = out if made.private else jobs.internal_folder(out)
+    show.release(made, folder=f"{folder}")
+    show.running_total(Ledger.open(ledger, dataset=made.dataset))
+    typer.echo(f"report      {folder / 'report.html'}")
+    if evaluate:
+        typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    pairs = [entry.partition("=") for entry in given]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise InputError(f"--set takes name=value, for example rounds=30; got {name!r}")
+    return {name: value for name, _, value in pairs}
+
+
+def _cap(text: str | None) -> "Cap | None":
+    """``1`` is a pure cap, ``1,1e-9`` an approximate one."""
+    from sfumato.privacy import ApproxDP, PureDP
+
+    if text is None:
+        return None
+    epsilon, comma, delta = text.partition(",")
+    return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)

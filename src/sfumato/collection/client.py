@@ -1,0 +1,1 @@
+"""What runs on the person's device: numpy and cryptography, nothing heavier."""

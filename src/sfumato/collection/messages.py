@@ -1,0 +1,1 @@
+"""The versioned messages between a device and a server."""

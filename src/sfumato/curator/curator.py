@@ -1,0 +1,298 @@
+"""The one gate between exact counts and everything else: charge, look, add noise, return.
+
+Every public verb charges the ledger before it looks, and what it returns may be published. Exact
+counts stay in this object; algorithms hand in public arrays and get public numbers back.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.curator.scores import Score
+from sfumato.engine import ExactCounts, Table, count_marginals
+from sfumato.errors import BudgetError, InputError, InternalError
+from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
+from sfumato.privacy import sensitivity
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.workload import Range, Target, box_sums, boxes, layout
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is, and how much there is in all."""
+
+
+class Curator:
+    """Holds a table, a budget and a ledger, and answers only through noise.
+
+    Formal guarantees: everything that the verbs return, together, satisfies ``budget`` for the
+    neighbors that ``protect`` names, also when each call depends on the answers to the earlier
+    ones (``privacy.composition``). The guarantee needs ``rng`` to be secure; with a simulation
+    generator ``private`` is False and nothing is charged.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        protect: Protection,
+        budget: Cap,
+        rng: Rng,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.schema: Schema = table.schema
+        self.protect = protect
+        self.budget = budget
+        self.private = rng.secure
+        self.rng = rng
+        """The run's generator; algorithms may use it for post-processing, such as shuffles."""
+        self._ledger = _ledger_for(table.schema, ledger, private=rng.secure)
+        self._working = zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget
+        self._spent = Fraction(0)
+        self._reserved = Fraction(0)
+        self._progress = progress
+        self._run = rng.token()
+        self._steps = 0
+        self._counts: dict[Marginal, NDArray[np.int64]] = {}
+        self._asked = _Asked(targets=(), offsets=np.zeros(1, np.int64), moved=0)
+        self._ledger.precheck(self._working, label="this run", protect=protect)
+        self._table = _bounded(table, protect)
+        self._table.validate()
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the charges went; in memory for a simulation."""
+        return self._ledger
+
+    @property
+    def run(self) -> str:
+        """The name under which the ledger keeps this curator's charges."""
+        return self._run
+
+    @property
+    def left(self) -> Cost:
+        """What is left of the budget, in the kind that its steps are charged in.
+
+        Pure epsilon for a PureDP budget, otherwise rho.
+        """
+        rest = _amount(self._working) - self._spent
+        if rest <= 0:
+            raise BudgetError(f"the budget {self.budget} of this run is spent")
+        return _same_kind(self._working, rest)
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether the number of rows is public: only if one row is replaced by one."""
+        return sensitivity.total(self.protect) == 0
+
+    def tell(self, what: str, done: int, of: int) -> None:
+        """Pass on how far an algorithm is, to whoever watches."""
+        if self._progress is not None:
+            self._progress(what, done, of)
+
+    def sigma_of(self, target: Target, cost: Cost) -> float:
+        """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
+        return _noise(cost, isinstance(target, Range), self.protect).sigma_counts
+
+    def reserve(self, cost: Cost, *, label: str) -> None:
+        """Pay now, in one entry, for the steps that follow until it is used up."""
+        self._charge(cost, label)
+        self._reserved += _amount(cost)
+        self._spent -= _amount(cost)
+
+    def total(self, *, cost: Cost | None = None) -> Measurement:
+        """The number of rows; exact and free where it is public, else with noise for ``cost``."""
+        if self.knows_rows:
+            self._ledger.look("number of rows, public when one row is replaced")
+            rows = self._count([()])[()]
+            return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
+        if cost is None:
+            raise InputError("the number of rows is private here: counting it needs a cost")
+        self._charge(cost, "number of rows")
+        moved = sensitivity.total(self.protect)
+        noise = noise_for(cost, moved, moved**2)
+        exact = self._count([()])[()]
+        return _noisy((), exact, noise, self.rng)
+
+    def measure(self, targets: Sequence[Target], *, costs: Sequence[Cost]) -> list[Measurement]:
+        """Counts of marginals and ranges with noise, each for its own cost, in one look."""
+        if len(targets) != len(costs) or not targets:
+            raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
+        self._charge(_sum(costs), _label("measure", targets))
+        self._count([_marginal(target) for target in targets])
+        return [
+            _noisy(
+                target,
+                self._exact(target),
+                _noise(cost, isinstance(target, Range), self.protect),
+                self.rng,
+            )
+            for target, cost in zip(targets, costs, strict=True)
+        ]
+
+    def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
+        """The score of every target with noise: the whole vector is paid for and published."""
+        self._charge(cost, _label("score", targets))
+        asked = self._ask(targets, score)
+        scores = score.of(asked.answers, asked.offsets)
+        noise = noise_for(cost, asked.moved * len(targets), asked.moved**2 * len(targets))
+        return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
+
+    def select(
+        self,
+        targets: Sequence[Target],
+        *,
+        score: Score,
+        cost: Cost,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> int:
+        """The place of one target with a high score; its score is not told."""
+        self._charge(cost, _label("select", targets))
+        asked = self._ask(targets, score)
+        scores = score.of(asked.answers, asked.offsets)
+        selection = _selection(cost, asked.moved)
+        return selection.select(scores, rng=self.rng, allowed=allowed)
+
+    def _charge(self, cost: Cost, label: str) -> None:
+        """Take a cost off the reserve or the budget; a refusal raises before any look."""
+        if type(cost) is not type(self._working):
+            kind = type(self._working).__name__
+            raise InputError(f"steps of this run cost {kind}, got {cost!r}. Nothing was looked at.")
+        amount = _amount(cost)
+        if amount <= self._reserved:
+            self._reserved -= amount
+            self._spent += amount
+            return
+        rest = _amount(self._working) - self._spent - self._reserved
+        if amount > rest:
+            left = f"only {_same_kind(self._working, rest)}" if rest > 0 else "nothing"
+            raise BudgetError(
+                f"{label!r} asks for {cost} but {left} is left of this run's budget "
+                f"{self.budget}. Nothing was looked at. Ask for less, or give a larger budget."
+            )
+        self._steps += 1
+        request = f"{self._run}/{self._steps}"
+        self._ledger.spend(cost, label=label, protect=self.protect, request=request)
+        self._spent += amount
+
+    def _ask(self, targets: Sequence[Target], score: Score) -> "_Asked":
+        """Exact answers to a list of targets; the last list is remembered with its layout."""
+        if self._asked.targets is not targets:
+            self._count([_marginal(target) for target in targets])
+            self._asked = _Asked(
+                targets=targets,
+                offsets=layout(self.schema, targets),
+                moved=score.sensitivity(targets, self.protect),
+                answers=np.concatenate([self._exact(target).reshape(-1) for target in targets]),
+                ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
+            )
+        return self._asked
+
+    def _exact(self, target: Target) -> NDArray[np.int64]:
+        """The exact counts of a target whose marginal was counted."""
+        if isinstance(target, tuple):
+            return self._counts[target]
+        place = self._asked.ranges.get(target)
+        if place is not None:
+            return np.asarray(self._asked.answers[self._asked.offsets[place]])
+        limits = boxes(self.schema, target.marginal, [target])
+        return np.asarray(box_sums(self._counts[target.marginal], limits)[0])
+
+    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
+        wanted = [marginal for marginal in dict.fromkeys(marginals) if marginal not in self._counts]
+        if wanted:
+            found: ExactCounts = count_marginals(self._table, wanted)
+            self._counts |= {marginal: found[marginal] for marginal in wanted}
+        return self._counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Asked:
+    """The targets that a selection was last made from, and the exact answers: sensitive."""
+
+    targets: Sequence[Target]
+    offsets: NDArray[np.int64]
+    moved: int
+    """The sensitivity of every score."""
+    answers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    ranges: dict[Range, int] = field(default_factory=dict)
+    """The place of each range among the targets."""
+
+
+def _marginal(target: Target) -> Marginal:
+    return target if isinstance(target, tuple) else target.marginal
+
+
+def _ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
+    if ledger is None and schema.dataset is None:
+        raise InputError(
+            "the budget belongs to a data set, and none is named. Put "
+            '"dataset" into the schema or pass a ledger opened for one.'
+        )
+    if private:
+        return ledger or Ledger.open(dataset=str(schema.dataset))
+    if ledger is not None:
+        ledger.simulation("simulation: seeded noise, protects nobody")
+    return Ledger.in_memory(dataset=ledger.dataset if ledger else str(schema.dataset))
+
+
+def _bounded(table: Table, protect: Protection) -> Table:
+    if isinstance(protect, OneRow):
+        return table
+    if protect.column is None:
+        raise InputError("protecting a person needs the column that names the person")
+    return table.bounded(protect.column, protect.max_rows)
+
+
+def _noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
+    values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
+    return Measurement(
+        target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
+    )
+
+
+@lru_cache(maxsize=256)
+def _noise(cost: Cost, is_range: bool, protect: Protection) -> Noise:
+    if is_range:
+        moved = sensitivity.range_query(protect)
+        return noise_for(cost, moved, moved**2)
+    l1, l2_squared = sensitivity.histogram_l1(protect), sensitivity.histogram_l2_squared(protect)
+    return noise_for(cost, l1, l2_squared)
+
+
+@lru_cache(maxsize=256)
+def _selection(cost: Cost, moved: int) -> Selection:
+    return selection_for(cost, moved)
+
+
+def _amount(cost: Cost) -> Fraction:
+    return cost.epsilon if isinstance(cost, PureDP) else cost.rho
+
+
+def _same_kind(cost: Cost, amount: Fraction) -> Cost:
+    return PureDP(amount) if isinstance(cost, PureDP) else ZCDP(amount)
+
+
+def _sum(costs: Sequence[Cost]) -> Cost:
+    if len({type(cost) for cost in costs}) != 1:
+        raise InternalError("costs of one measurement must be of one kind")
+    return _same_kind(costs[0], sum((_amount(cost) for cost in costs), Fraction(0)))
+
+
+def _label(verb: str, targets: Sequence[Target]) -> str:
+    """What the ledger says of a step: public names only."""
+    if len(targets) > 1:
+        return f"{verb} {len(targets)} targets"
+    (target,) = targets
+    named = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
+    return f"{verb} ({named})"

@@ -1,0 +1,164 @@
+"""Heat maps: a table of counts for two columns, as shades."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.drawing.canvas import INK, LEFT, RIGHT, TOP, label_axis, sheet
+from sfumato.drawing.numbers import Vector, compact, finite, px, readable
+from sfumato.drawing.text import safe, shorten, width_px
+from sfumato.errors import InputError
+
+MAX_HEAT_CELLS: Final = 40
+"""Along each side; above it neighboring cells are added up, and the map says so."""
+
+_SHADES: Final = 20
+_NAMES_PX: Final = 120
+_ON_LIGHT: Final = 'class="sf-dark" fill="#2b2933"'
+_ON_DARK: Final = 'class="sf-on" fill="#fff"'
+_SHADE: Final = 'class="sf-cell" fill="#2c5a76"'
+
+
+def heat_map(
+    x_labels: Sequence[str],
+    y_labels: Sequence[str],
+    counts: Sequence[Sequence[float]],
+    *,
+    title: str,
+    darkest: float | None = None,
+    width: int = 420,
+) -> str:
+    """A shaded table: ``counts[i][j]`` belongs to ``x_labels[i]`` (across), ``y_labels[j]`` (down).
+
+    The shade grows linearly from zero to ``darkest``, by default the largest count; two maps with
+    the same ``darkest`` can be compared. Cells at or below zero stay empty.
+
+    Raises:
+        InputError: the table has another shape than the labels, or holds NaN or infinity.
+    """
+    across, down, table, note = _merged(x_labels, y_labels, _checked(x_labels, y_labels, counts))
+    largest = float(table.max(initial=0.0))
+    top = (largest or 1.0) if darkest is None else float(check.positive(darkest=darkest))
+    names = [shorten(label, _NAMES_PX) for label in down]
+    left = max([LEFT, *(width_px(name) + 14 for name in names)])
+    axis = label_axis(across, left=left, right=width - RIGHT)
+    grid = _Grid(table, left=axis.left, right=width - RIGHT, top=top)
+    centers = [grid.x(i + 0.5) for i in range(len(across))]
+    bottom = grid.y(len(down))
+    body = [
+        *grid.shades(),
+        *grid.numbers(),
+        _names(names, grid),
+        axis.draw(centers, y=bottom),
+        _ramp(top, right=width - RIGHT),
+    ]
+    says = f"{len(across)} by {len(down)} cells; the largest holds {readable(largest)}."
+    height = bottom + axis.height
+    return sheet(body, title=title, says=says, note=note, width=width, height=height)
+
+
+class _Grid:
+    """Where the cells lie, and their shades: 0 is empty, _SHADES is the darkest."""
+
+    def __init__(self, table: Vector, *, left: float, right: float, top: float) -> None:
+        self.table = table
+        self.left = left
+        columns, rows = max(1, table.shape[0]), max(1, table.shape[1])
+        self.width: float = (right - left) / columns
+        self.height: float = min(30.0, max(10.0, 170 / rows))
+        share = np.clip(table / top, 0.0, 1.0)
+        self.levels: NDArray[np.int64] = np.ceil(share * _SHADES - 1e-9).astype(np.int64)
+
+    def x(self, column: float) -> float:
+        return self.left + column * self.width
+
+    def y(self, row: float) -> float:
+        return TOP + row * self.height
+
+    def shades(self) -> list[str]:
+        """One path per shade, so that a map of 1,600 cells stays small."""
+        frame = f"M{px(self.left)} {TOP}h{px(self.width * len(self.table))}"
+        frame += f"V{px(self.y(self.table.shape[1]))}H{px(self.left)}z"
+        parts = [f'<path class="sf-frame" stroke="#e4e0e6" d="{frame}"/>']
+        gap = 1.0 if min(self.width, self.height) > 11 else 0.0
+        w, h = px(self.width - gap), px(self.height - gap)
+        for level in range(1, _SHADES + 1):
+            cells = np.argwhere(self.levels == level)
+            d = "".join(f"M{px(self.x(i))} {px(self.y(j))}h{w}v{h}h-{w}z" for i, j in cells)
+            if d:
+                parts.append(f'<path {_SHADE} fill-opacity="{px(level / _SHADES)}" d="{d}"/>')
+        return parts
+
+    def numbers(self) -> list[str]:
+        """The counts themselves, where the cells have room for them."""
+        counts = np.ndenumerate(np.round(self.table))
+        written = {cell: compact(float(count), digits=2) for cell, count in counts}
+        widest = max((width_px(text) for text in written.values()), default=0.0)
+        if widest * 0.9 + 3 > self.width or self.height < 12:
+            return []
+        dark = _SHADES * 0.7
+        groups: dict[str, list[str]] = {_ON_LIGHT: [], _ON_DARK: []}
+        for (i, j), text in written.items():
+            group = _ON_DARK if self.levels[i, j] > dark else _ON_LIGHT
+            spot = f'x="{px(self.x(i + 0.5))}" y="{px(self.y(j + 0.5) + 3.2)}"'
+            groups[group].append(f"<text {spot}>{text}</text>")
+        style = 'font-size="10" text-anchor="middle"'
+        return [f"<g {ink} {style}>{''.join(texts)}</g>" for ink, texts in groups.items() if texts]
+
+
+def _checked(
+    x_labels: Sequence[str], y_labels: Sequence[str], counts: Sequence[Sequence[float]]
+) -> Vector:
+    shape = (len(x_labels), len(y_labels))
+    if len({len(row) for row in counts}) > 1:
+        raise InputError("counts must have rows of the same length. Nothing was drawn.")
+    table = finite(counts=counts)
+    if 0 in shape and table.size == 0:
+        return np.zeros(shape)
+    if table.shape != shape:
+        raise InputError(
+            f"counts must have the shape {shape} of x_labels and y_labels, got {table.shape}"
+        )
+    return table
+
+
+def _merged(
+    x_labels: Sequence[str], y_labels: Sequence[str], table: Vector
+) -> tuple[list[str], list[str], Vector, str]:
+    sizes = [max(1, -(-n // MAX_HEAT_CELLS)) for n in table.shape]
+    labels = []
+    for side, (names, size) in enumerate(zip((x_labels, y_labels), sizes, strict=True)):
+        starts = list(range(0, len(names), size))
+        ends = [min(start + size, len(names)) - 1 for start in starts]
+        pairs = zip(starts, ends, strict=True)
+        labels.append([names[a] if a == b else f"{names[a]} … {names[b]}" for a, b in pairs])
+        table = np.add.reduceat(table, starts, axis=side) if size > 1 else table
+    merged = max(sizes) > 1
+    note = f"Each cell adds up {sizes[0]} by {sizes[1]} neighboring cells." if merged else ""
+    return labels[0], labels[1], table, note
+
+
+def _names(names: Sequence[str], grid: _Grid) -> str:
+    every = 1 if grid.height >= 12 else 2
+    x = px(grid.left - 7)
+    texts = (
+        f'<text x="{x}" y="{px(grid.y(j + 0.5) + 3.5)}">{safe(name)}</text>'
+        for j, name in enumerate(names)
+        if j % every == 0
+    )
+    return f'<g {INK} text-anchor="end">{"".join(texts)}</g>'
+
+
+def _ramp(top: float, *, right: float) -> str:
+    """The legend: from zero to the darkest shade, and the count that stands for."""
+    most = compact(top)
+    start = right - width_px(most) - 78
+    steps = "".join(
+        f'<path {_SHADE} fill-opacity="{px(i / 6)}" d="M{px(start + 10 * i)} 8h10v9h-10z"/>'
+        for i in range(1, 7)
+    )
+    texts = f'<text x="{px(start)}" y="16">0</text><text x="{px(start + 75)}" y="16">{most}</text>'
+    return f"{steps}<g {INK}>{texts}</g>"

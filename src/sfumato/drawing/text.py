@@ -1,0 +1,65 @@
+"""Labels inside a chart: clean, escaped, short enough, in any script."""
+
+import re
+import unicodedata
+from html import escape
+from typing import Final
+
+_NOT_IN_XML: Final = re.compile(
+    "[^\t\n\r\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]"
+)
+_DIRECTION: Final = frozenset({"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"})
+_ISOLATE: Final = "\u2068"
+_END_ISOLATE: Final = "\u2069"
+_CHARACTER_PX: Final = 6.1  # the mean of common sans-serif fonts at 11 px
+_CAPITAL_PX: Final = 7.6
+_WIDE_CHARACTER_PX: Final = 11.2
+_NARROW_CHARACTER_PX: Final = 3.6
+_NARROW: Final = frozenset("iljtfI.,:;'|()[]! ")
+
+
+def printable(text: str) -> str:
+    """The text with each character that XML does not allow replaced by U+FFFD.
+
+    >>> printable("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
+    True
+    """
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def safe(text: str) -> str:
+    """The text as SVG content: clean, escaped, its writing direction kept to itself.
+
+    A label that holds right-to-left letters or direction marks stands between the Unicode
+    isolates U+2068 and U+2069, which do for SVG text what ``dir="auto"`` does in HTML.
+    """
+    clean = escape(printable(text))
+    if any(unicodedata.bidirectional(c) in _DIRECTION for c in clean):
+        return f"{_ISOLATE}{clean}{_END_ISOLATE}"
+    return clean
+
+
+def shorten(text: str, room_px: float) -> str:
+    """The text, cut with an ellipsis where it would be wider than the room."""
+    if width_px(text) <= room_px:
+        return text
+    kept = text
+    while kept and width_px(kept) + _CHARACTER_PX > room_px:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
+
+def width_px(text: str) -> float:
+    """About how wide the text is at 11 px; East Asian characters count double."""
+    return sum(_character_px(c) for c in text)
+
+
+def _character_px(character: str) -> float:
+    if unicodedata.combining(character):
+        return 0.0
+    if character in _NARROW:
+        return _NARROW_CHARACTER_PX
+    if character.isupper():
+        return _CAPITAL_PX
+    wide = unicodedata.east_asian_width(character) in "WF"
+    return _WIDE_CHARACTER_PX if wide else _CHARACTER_PX

@@ -1,0 +1,32 @@
+"""Exact counts: the rooms below read tables; only the curator may enter.
+
+Reading order: table (the seam), counting, kernels, folding, coded, source; then where rows come
+from: opening, csv and tokens, parquet, duckdb, sqlite, frames, arrays.
+"""
+
+from sfumato.engine.arrays import ArrayTable
+from sfumato.engine.counting import (
+    MAX_CELLS,
+    ExactCounts,
+    MarginalCounts,
+    RowCount,
+    count_marginals,
+    rows,
+)
+from sfumato.engine.opening import open_table
+from sfumato.engine.table import CodeBatch, FoldKernel, MapKernel, Table
+
+__all__ = [
+    "MAX_CELLS",
+    "ArrayTable",
+    "CodeBatch",
+    "ExactCounts",
+    "FoldKernel",
+    "MapKernel",
+    "MarginalCounts",
+    "RowCount",
+    "Table",
+    "count_marginals",
+    "open_table",
+    "rows",
+]

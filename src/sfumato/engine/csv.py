@@ -1,0 +1,221 @@
+"""CSV files, read as text: no sniffing of types, an empty field is missing, ``NA`` is text.
+
+A reader of our own because the promises are stricter than any library's: a row that is too long
+by one empty field shifts no column silently, a name like ``data*.csv`` is one file, and an error
+gives the line or the byte and never the text beside it.
+"""
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engine.table import BATCH_ROWS
+from sfumato.errors import InputError, StorageError, TableError
+from sfumato.schema import Marginal
+
+DELIMITERS: Final = (",", ";", "\t", "|")
+MAX_RECORD_BYTES: Final = 16 * 2**20
+"""A longer row is a broken quote or an attack."""
+
+_CHUNK_BYTES: Final = 2 * 2**20
+_BOM: Final = "\ufeff".encode()
+Bytes = NDArray[np.uint8]
+_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvFile:
+    """A text file of rows; also compressed with gzip."""
+
+    path: Path
+    expected: Marginal
+    """Public names that help to tell which delimiter the header uses."""
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    """One character; None takes it from the header: comma, semicolon, tab or bar."""
+
+    def __post_init__(self) -> None:
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise InputError(
+                f"encoding must be a text encoding like utf-8, latin-1 or utf-16, "
+                f"got {self.encoding!r}"
+            ) from None
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '" \r\n\0'):
+            raise InputError(f"delimiter must be one character like ',' or ';', got {mark!r}")
+
+    def names(self) -> tuple[str, ...]:
+        """The header, each name once."""
+        names = self._header.names
+        twice = sorted({name for name in names if name and names.count(name) > 1})
+        if twice:
+            raise TableError(
+                f"{self.path}, line {self._header.lines}: these column names stand twice: "
+                f"{', '.join(twice)}. Rename one of each. {_NOTHING_DONE}"
+            )
+        return names
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named columns as text."""
+        from sfumato.engine.tokens import GOOD, split_records
+
+        names, header = self.names(), self._header
+        slots = np.full(len(names), -1, dtype=np.int64)
+        slots[[names.index(name) for name in columns]] = np.arange(len(columns))
+        begins = np.empty((len(columns), BATCH_ROWS), dtype=np.int64)
+        ends = np.empty_like(begins)
+        lines, skip = header.lines, header.bytes
+        rest = b""
+        for chunk, final in self._chunks():
+            text, skip = np.frombuffer(rest + chunk, dtype=np.uint8)[skip:], 0
+            while True:
+                status, records, taken, passed, fields = split_records(
+                    text, final, header.delimiter, len(names), slots, begins, ends
+                )
+                lines += passed
+                if records:
+                    yield _as_batch(columns, text, begins[:, :records], ends[:, :records])
+                if status != GOOD:
+                    raise self._malformed(status, lines + 1, fields)
+                text = text[taken:]
+                if records < BATCH_ROWS:
+                    break
+            rest = text.tobytes()
+            if len(rest) > MAX_RECORD_BYTES:
+                raise self._too_long(lines + 1)
+
+    def describe(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @cached_property
+    def _header(self) -> "_Header":
+        """The first record that is not blank, by the delimiter that explains it best."""
+        start, final = next(self._chunks(), (b"", True))
+        if not start.removeprefix(_BOM).strip():
+            raise TableError(f"{self.path}: the file is empty; there is nothing to publish.")
+        marks = DELIMITERS if self.delimiter is None else (self.delimiter,)
+        found = [header for mark in marks if (header := _read_header(start, final, mark))]
+        if not found:
+            raise TableError(
+                f"{self.path}, line 1: the header can't be read: a quote is not closed, or the "
+                f"line is longer than {_CHUNK_BYTES:,} bytes. {_NOTHING_DONE}"
+            )
+        expected = set(self.expected)
+        return max(found, key=lambda header: (len(expected & {*header.names}), len(header.names)))
+
+    def _chunks(self) -> Iterator[tuple[bytes, bool]]:
+        """The file as UTF-8, checked, in pieces; the last one is marked."""
+        decoder = codecs.getincrementaldecoder(self.encoding)()
+        plain = codecs.lookup(self.encoding).name == "utf-8"
+        position = 0  # bytes of the file before this piece
+        for chunk, final in self._raw_chunks():
+            kept_back = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(chunk, final)
+            except UnicodeDecodeError as error:
+                raise self._not_decodable(position - kept_back + error.start + 1) from None
+            if "\0" in text:
+                raise self._not_text(position + chunk.index(0) + 1)
+            position += len(chunk)
+            yield (chunk if plain else text.encode()), final
+
+    def _raw_chunks(self) -> Iterator[tuple[bytes, bool]]:
+        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
+        try:
+            with opener(self.path, "rb") as file:
+                chunk = file.read(_CHUNK_BYTES)
+                while chunk:
+                    following = file.read(_CHUNK_BYTES)
+                    yield chunk, not following
+                    chunk = following
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            message = f"{self.path} is not a complete gzip file. {_NOTHING_DONE}"
+            raise TableError(message) from None
+        except OSError as error:
+            raise StorageError(f"can't read {self.path}: {error.strerror}") from None
+
+    def _not_decodable(self, byte: int) -> TableError:
+        return TableError(
+            f"{self.path}, byte {byte}: not {self.encoding} text. Say which encoding the file "
+            f"has, for example --encoding latin-1 or --encoding utf-16. {_NOTHING_DONE}"
+        )
+
+    def _not_text(self, byte: int) -> TableError:
+        return TableError(
+            f"{self.path}, byte {byte}: a NUL character. This is not a text file, or its encoding "
+            f"is not {self.encoding} (try --encoding utf-16). {_NOTHING_DONE}"
+        )
+
+    def _malformed(self, status: int, line: int, fields: int) -> TableError:
+        from sfumato.engine import tokens
+
+        what = {
+            tokens.RAGGED: f"this row has {fields} fields, but the header has "
+            f"{len(self._header.names)}. Quote fields that hold the delimiter",
+            tokens.AFTER_QUOTE: "text follows a closing quote. Double the quotes inside a field",
+            tokens.UNCLOSED: "a quoted field that begins in this row is never closed",
+        }[status]
+        return TableError(f"{self.path}, line {line}: {what}. {_NOTHING_DONE}")
+
+    def _too_long(self, line: int) -> TableError:
+        return TableError(
+            f"{self.path}, line {line}: this row is longer than {MAX_RECORD_BYTES:,} bytes. A "
+            f"quote may be left open. {_NOTHING_DONE}"
+        )
+
+
+@dataclass(frozen=True)
+class _Header:
+    names: tuple[str, ...]
+    delimiter: int
+    bytes: int
+    lines: int
+
+
+def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
+    """The header by one delimiter; None if no whole record can be read with it."""
+    from sfumato.engine.tokens import GOOD, split_records
+
+    bom = len(_BOM) if start.startswith(_BOM) else 0
+    text = np.frombuffer(start, dtype=np.uint8)[bom:]
+    most = start.count(delimiter.encode()) + 1
+    begins = np.zeros((most, 1), dtype=np.int64)
+    ends = np.zeros_like(begins)
+    status, records, taken, lines, fields = split_records(
+        text, final, ord(delimiter), 0, np.arange(most), begins, ends
+    )
+    if status != GOOD or not records:
+        return None
+    names = [_texts(text, begins[place], ends[place])[0].as_py() for place in range(fields)]
+    return _Header(tuple(name or "" for name in names), ord(delimiter), bom + taken, lines)
+
+
+def _as_batch(
+    columns: Marginal, text: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]
+) -> pa.RecordBatch:
+    arrays = [_texts(text, begins[slot], ends[slot]) for slot in range(len(columns))]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _texts(text: Bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> pa.Array:
+    """Fields as an Arrow array of text, the empty ones missing."""
+    from sfumato.engine.tokens import copy_fields, unquoted_size
+
+    out = np.empty(unquoted_size(begins, ends), dtype=np.uint8)
+    offsets = np.empty(begins.size + 1, dtype=np.int32)
+    copy_fields(text, begins, ends, out, offsets)
+    present = np.packbits(offsets[1:] > offsets[:-1], bitorder="little")
+    buffers = (pa.py_buffer(offsets), pa.py_buffer(out), pa.py_buffer(present))
+    return pa.StringArray.from_buffers(begins.size, *buffers)

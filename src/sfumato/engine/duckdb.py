@@ -1,0 +1,210 @@
+"""DuckDB, and nothing else in sfumato knows it: JSON files, relations, bounding people.
+
+No extension is ever downloaded: the JSON reader is part of the library. DuckDB's error texts
+quote the data, so they are never passed on. Private rows never spill to a temporary file.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engine.table import BATCH_ROWS
+from sfumato.errors import InputError, TableError
+from sfumato.schema import Marginal
+
+_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
+_CONFIG: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # a table name never means a Python variable
+    "temp_directory": "",
+}
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A connection of our own, in memory, that fetches nothing and leaves no file behind."""
+    return duckdb.connect(":memory:", config=_CONFIG)
+
+
+@dataclass(frozen=True, eq=False)
+class JsonFile:
+    """A list of objects, or one object a line; also compressed with gzip.
+
+    Values are read as the text they stand for: 1 and 1.0 are "1", true is "true", an absent key
+    is missing.
+    """
+
+    path: Path
+
+    def names(self) -> tuple[str, ...]:
+        """All keys of all objects."""
+        return self._names
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named keys as text."""
+        chosen = ", ".join(
+            f"CASE json_type({key}) WHEN 'DOUBLE' THEN regexp_replace({key} ->> '$', '\\.0+$', '') "
+            f"ELSE {key} ->> '$' END"
+            for key in map(quoted, columns)
+        )
+        query = f"SELECT {chosen} FROM read_json($path, columns = $columns)"
+        types = dict.fromkeys(columns, "JSON")
+        with connect() as connection:
+            try:
+                found = connection.sql(query, params={"path": self._pattern, "columns": types})
+                yield from found.fetch_record_batch(BATCH_ROWS)
+            except (duckdb.Error, pa.ArrowException):
+                raise self._malformed() from None
+
+    def describe(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        query = (
+            "SELECT column_name FROM (DESCRIBE SELECT * FROM "
+            "read_json($path, sample_size = -1, maximum_depth = 1))"
+        )
+        with connect() as connection:
+            try:
+                found = connection.sql(query, params={"path": self._pattern}).fetchall()
+            except duckdb.Error:
+                raise self._malformed() from None
+        return tuple(name for (name,) in found)
+
+    @property
+    def _pattern(self) -> str:
+        """The path as a pattern that only this file fits."""
+        return re.sub(r"[*?\[]", r"[\g<0>]", str(self.path))
+
+    def _malformed(self) -> TableError:
+        line = first_bad_line(self.path)
+        where = f", line {line}" if line else ""
+        return TableError(
+            f"{self.path}{where}: this is not JSON that can be read: a list of objects, or one "
+            f"object a line, in UTF-8, each key once. {_NOTHING_DONE}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """A DuckDB relation, run again by each pass."""
+
+    relation: duckdb.DuckDBPyRelation
+
+    def names(self) -> tuple[str, ...]:
+        """The relation's columns."""
+        return tuple(self.relation.columns)
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named columns as the relation has them."""
+        try:
+            chosen = self.relation.project(", ".join(map(quoted, columns)))
+            yield from chosen.fetch_record_batch(BATCH_ROWS)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise TableError(
+                f"DuckDB can't run the relation ({type(error).__name__}); its own message may "
+                f"quote data and is not shown. Try relation.limit(10) yourself. {_NOTHING_DONE}"
+            ) from None
+
+    def describe(self) -> str:
+        """What kind of thing it is."""
+        return "DuckDB relation"
+
+
+def as_relation(value: Any) -> Relation | None:
+    """The source that a DuckDB relation is; None if the value is none."""
+    return Relation(value) if isinstance(value, duckdb.DuckDBPyRelation) else None
+
+
+class RowStore:
+    """Rows of codes beside the person they belong to; keeps some rows of each person."""
+
+    def __init__(self) -> None:
+        self._connection = connect()
+        self._width: int | None = None
+
+    def add(self, codes: Sequence[NDArray[Any]], people: pa.Array) -> None:
+        """Add a batch of rows."""
+        names = [f"c{place}" for place in range(len(codes))]
+        batch = pa.RecordBatch.from_arrays([*map(pa.array, codes), people], [*names, "person"])
+        self._connection.register("batch", batch)
+        verb = "INSERT INTO rows" if self._width is not None else "CREATE TABLE rows AS"
+        self._run(f"{verb} SELECT * FROM batch")
+        self._connection.unregister("batch")
+        self._width = len(codes)
+
+    def keep(self, max_rows: int) -> None:
+        """Drop all but ``max_rows`` rows of each person; see ``BoundedTable`` for which."""
+        if self._width is None:
+            return
+        row = ", ".join(f"c{place}" for place in range(self._width))
+        self._run(
+            f"CREATE TABLE kept AS SELECT {row} FROM rows QUALIFY row_number() OVER "
+            f"(PARTITION BY person ORDER BY hash(person, {row}), {row}) <= {int(max_rows)}"
+        )
+        self._run("DROP TABLE rows")
+
+    def batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows that were kept."""
+        if self._width is None:
+            return
+        chosen = ", ".join(f"c{int(place)}" for place in places)
+        relation = self._connection.cursor().sql(f"SELECT {chosen} FROM kept")
+        yield from relation.fetch_record_batch(BATCH_ROWS)
+
+    def _run(self, statement: str) -> None:
+        try:
+            self._connection.execute(statement)
+        except duckdb.OutOfMemoryException:
+            raise InputError(
+                "bounding the rows of each person needs more memory than there is. Nothing was "
+                "published and nothing was spent. Bound the rows before, or use a larger machine."
+            ) from None
+
+
+def quoted(name: str) -> str:
+    """A column name as an SQL identifier.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def first_bad_line(path: Path) -> int | None:
+    """The first line that holds no object, in a file of one object a line; only after an error."""
+    if not {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}:
+        return None
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            return next((n for n, line in enumerate(file, 1) if not _is_object(line)), None)
+    except (OSError, EOFError):
+        return None
+
+
+def _is_object(line: bytes) -> bool:
+    """Whether a line is blank or one object that has each key once."""
+    try:
+        value = json.loads(line, object_pairs_hook=_unrepeated) if line.strip() else {}
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict)
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found

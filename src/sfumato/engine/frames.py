@@ -1,0 +1,75 @@
+"""Data frames in memory: pandas, Polars, pyarrow, and whatever else speaks Arrow.
+
+They come in through ``__arrow_c_stream__``, the protocol they share; only the columns asked for
+are converted, and batches are views of the frame where it is in Arrow's form already.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import InputError, TableError
+from sfumato.schema import Marginal
+
+_NOTHING_DONE = "Nothing was published and nothing was spent."
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame that can be asked for its columns and read more than once."""
+
+    frame: Any
+
+    def names(self) -> tuple[str, ...]:
+        """The columns, each once; names that are not text can't be in a schema."""
+        frame = self.frame
+        names = frame.schema.names if _is_arrow(frame) else list(frame.columns)
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        if twice:
+            raise TableError(
+                f"{self.describe()}: these column names stand twice: {', '.join(twice)}. "
+                f"Rename one of each. {_NOTHING_DONE}"
+            )
+        return tuple(name for name in names if isinstance(name, str))
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named columns as Arrow has them."""
+        wanted = list(columns)
+        chosen = self.frame.select(wanted) if _is_arrow(self.frame) else self.frame[wanted]
+        try:
+            yield from pa.RecordBatchReader.from_stream(chosen)
+        except (pa.ArrowException, TypeError, OverflowError):  # their messages quote values
+            raise TableError(
+                f"{self.describe()}: a column holds values of several types that Arrow can't "
+                f"hold together. Convert it to text first. {_NOTHING_DONE}"
+            ) from None
+
+    def describe(self) -> str:
+        """Which kind of frame it is."""
+        kind = type(self.frame)
+        return f"{kind.__module__.split('.')[0]} {kind.__name__}"
+
+
+def as_frame(value: Any) -> Frame:
+    """The source that a data frame is, or an error that says what can be opened."""
+    if isinstance(value, pa.RecordBatchReader):
+        raise InputError(
+            "a stream of batches can be read only once, but a table is read several times. "
+            "Nothing was read. Pass reader.read_all(), or write it to a Parquet file first."
+        )
+    if not hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.RecordBatch):
+        raise InputError(
+            "a table is a path, a pandas, Polars or pyarrow data frame or a DuckDB relation, "
+            f"got {type(value).__name__}"
+        )
+    if isinstance(value, pa.RecordBatch):
+        value = pa.Table.from_batches([value])
+    if not _is_arrow(value) and not (hasattr(value, "columns") and hasattr(value, "__getitem__")):
+        value = pa.table(value)
+    return Frame(value)
+
+
+def _is_arrow(value: Any) -> bool:
+    return isinstance(value, pa.Table)

@@ -1,0 +1,101 @@
+"""The compiled counting kernel: the same on one machine and on a cluster.
+
+A batch is a block of codes, a row of the block for each column, of one unsigned type: three
+types, three compilations. Each marginal turns its columns into cell numbers first (this part is
+vectorized), then counts them: small tables in four interleaved banks, because a counter that was
+written a moment ago stalls the next addition to it, large ones in place.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+BANKED_CELLS = 2_048
+"""Four banks of 32-bit counters up to this size stay in the first-level cache."""
+
+
+@njit(cache=True, nogil=True)
+def add_counts(
+    block: NDArray[Any],
+    members: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    state: NDArray[np.int64],
+) -> None:
+    """Add the counts of every marginal of a block of codes to ``state``.
+
+    Args:
+        block: codes, (column, row); each below the size of its column.
+        members: the columns of all marginals, one marginal after the other.
+        starts: where each marginal begins in ``members``, and the end of the last.
+        sizes: the number of codes of each column of the block.
+        offsets: where each marginal begins in ``state``, and the end of the last.
+        state: the counts of all marginals, each in row-major order.
+    """
+    rows = block.shape[1]
+    cell = np.empty(rows, np.uint32)
+    banks = np.empty((4, BANKED_CELLS), np.uint32)
+    for marginal in range(starts.size - 1):
+        first, last = starts[marginal], starts[marginal + 1]
+        cells = offsets[marginal + 1] - offsets[marginal]
+        counts = state[offsets[marginal] : offsets[marginal + 1]]
+        if first == last:
+            counts[0] += rows
+            continue
+        _number_cells(block, members[first:last], sizes, cell)
+        if cells <= BANKED_CELLS:
+            _count_in_banks(cell, banks, counts)
+        else:
+            for row in range(rows):
+                counts[cell[row]] += 1
+
+
+@njit(cache=True, nogil=True)
+def _number_cells(
+    block: NDArray[Any],
+    members: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    cell: NDArray[np.uint32],
+) -> None:
+    """The row-major cell number of each row: ((a * size_b) + b) * size_c + c ..."""
+    rows = cell.size
+    first = block[members[0]]
+    if members.size == 1:
+        for row in range(rows):
+            cell[row] = np.uint32(first[row])
+        return
+    second, size = block[members[1]], np.uint32(sizes[members[1]])
+    for row in range(rows):  # the first two together: nearly all marginals are pairs
+        cell[row] = np.uint32(first[row]) * size + np.uint32(second[row])
+    for place in range(2, members.size):
+        following, size = block[members[place]], np.uint32(sizes[members[place]])
+        for row in range(rows):
+            cell[row] = cell[row] * size + np.uint32(following[row])
+
+
+@njit(cache=True, nogil=True)
+def _count_in_banks(
+    cell: NDArray[np.uint32], banks: NDArray[np.uint32], counts: NDArray[np.int64]
+) -> None:
+    """Count cells in four banks that take turns, then add the banks to ``counts``."""
+    for bank in range(4):
+        for number in range(counts.size):
+            banks[bank, number] = 0
+    whole = cell.size - cell.size % 4
+    for row in range(0, whole, 4):
+        banks[0, cell[row]] += np.uint32(1)
+        banks[1, cell[row + 1]] += np.uint32(1)
+        banks[2, cell[row + 2]] += np.uint32(1)
+        banks[3, cell[row + 3]] += np.uint32(1)
+    for row in range(whole, cell.size):
+        banks[0, cell[row]] += np.uint32(1)
+    for number in range(counts.size):
+        counts[number] += (
+            np.int64(banks[0, number])
+            + np.int64(banks[1, number])
+            + np.int64(banks[2, number])
+            + np.int64(banks[3, number])
+        )

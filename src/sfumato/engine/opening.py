@@ -1,0 +1,105 @@
+"""Opening a table: the one door for paths, data frames and relations."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from sfumato.engine.source import SourceTable
+from sfumato.engine.table import Source
+from sfumato.errors import InputError, StorageError
+from sfumato.schema import Schema
+
+_CSV: Final = (".csv", ".tsv", ".txt")
+_PARQUET: Final = (".parquet", ".pq")
+_JSON: Final = (".json", ".jsonl", ".ndjson")
+_SQLITE: Final = (".sqlite", ".sqlite3", ".db")
+_COMPRESSED: Final = ".gz"
+
+
+def open_table(
+    source: Any, schema: Schema, *, encoding: str = "utf-8", delimiter: str | None = None
+) -> SourceTable:
+    """A table from a path, a data frame or a DuckDB relation.
+
+    No row is read yet, only the names of the columns. Columns that the schema does not name are
+    never read.
+
+    Args:
+        source: a path (csv, tsv, parquet, json, jsonl; csv and json also with .gz; sqlite as
+            ``file.db::table``), a pandas, Polars or pyarrow frame, or a DuckDB relation.
+        schema: the columns and their codes.
+        encoding: of a CSV file, like ``latin-1``.
+        delimiter: of a CSV file; by default taken from its header.
+
+    Raises:
+        StorageError: the file is not there or can't be read.
+        TableError: a column is missing, or the format is not what the name says.
+    """
+    if isinstance(source, str | PathLike):
+        found = _from_path(str(source), schema, encoding, delimiter)
+    else:
+        found = _from_memory(source)
+    table = SourceTable(schema, found)
+    table.require(schema.names)
+    return table
+
+
+def _from_path(text: str, schema: Schema, encoding: str, delimiter: str | None) -> Source:
+    path, kind, inner = _kind(text)
+    if kind not in _CSV and (encoding != "utf-8" or delimiter is not None):
+        raise InputError(f"encoding and delimiter are for CSV files; {path.name} is none")
+    _require_file(path)
+    if kind in _CSV:
+        from sfumato.engine.csv import CsvFile
+
+        return CsvFile(path=path, expected=schema.names, encoding=encoding, delimiter=delimiter)
+    if kind in _PARQUET:
+        from sfumato.engine.parquet import ParquetFile
+
+        return ParquetFile(path)
+    if kind in _JSON:
+        from sfumato.engine.duckdb import JsonFile
+
+        return JsonFile(path)
+    from sfumato.engine.sqlite import SqliteTable
+
+    return SqliteTable(path, inner)
+
+
+def _kind(text: str) -> tuple[Path, str, str | None]:
+    """Path, suffix that tells the format, and the name of a table inside the file."""
+    file, mark, inner = text.rpartition("::")
+    if mark and Path(file).suffix.lower() in _SQLITE:
+        return Path(file), Path(file).suffix.lower(), inner
+    path = Path(text)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [_COMPRESSED]
+    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
+    allowed = (*_CSV, *_JSON) if packed else (*_CSV, *_JSON, *_PARQUET, *_SQLITE)
+    if kind not in allowed:
+        raise InputError(
+            f"can't tell the format of {text!r} from its name. A table ends in "
+            f"{', '.join((*_CSV, *_PARQUET, *_JSON, *_SQLITE))}; CSV and JSON also in .gz"
+        )
+    return path, kind, None
+
+
+def _require_file(path: Path) -> None:
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder, not a file; name one table in it")
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror}") from None
+
+
+def _from_memory(value: Any) -> Source:
+    if type(value).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        from sfumato.engine.duckdb import as_relation
+
+        if relation := as_relation(value):
+            return relation
+    from sfumato.engine.frames import as_frame
+
+    return as_frame(value)

@@ -1,0 +1,97 @@
+"""Tables of raw values: finds the columns, translates values to codes, names what does not fit."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.engine.coded import CodedTable
+from sfumato.engine.folding import Decode
+from sfumato.engine.table import BATCH_ROWS, CodeBatch, Source
+from sfumato.errors import TableError
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.codes import encode
+
+_NOTHING_DONE = "Nothing was published and nothing was spent."
+
+
+class SourceTable(CodedTable):
+    """The table that a file or a data frame holds."""
+
+    def __init__(self, schema: Schema, source: Source) -> None:
+        super().__init__(schema)
+        self._source = source
+
+    def describe(self) -> str:
+        """The source's own description."""
+        return self._source.describe()
+
+    def require(self, columns: Marginal) -> None:
+        """Raise if the source lacks one of the columns, before any row is read."""
+        found = self._source.names()
+        absent = [name for name in columns if name not in found]
+        if absent:
+            listed = ", ".join(_with_hint(name, found) for name in absent)
+            raise TableError(
+                f"{self.describe()}: these columns are missing: {listed}. Names must agree "
+                f"exactly, also in case and spaces. {_NOTHING_DONE}"
+            )
+
+    def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
+        """Codes and people, read together so that they stay side by side."""
+        self.require((column,))
+        names = self.schema.names
+        columns = names if column in names else (*names, column)
+        for first_row, batch in self._raw(columns):
+            codes = self._encode(names, batch, first_row)
+            yield codes, self._persons(column, batch.column(columns.index(column)), first_row)
+
+    def _read(self, columns: Marginal) -> Iterator[Decode]:
+        for first_row, batch in self._raw(columns):
+            yield partial(self._encode, columns, batch, first_row)
+
+    def _raw(self, columns: Marginal) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of at most ``BATCH_ROWS`` rows and the number of their first row."""
+        first_row = 1
+        for batch in self._source.batches(columns):
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield first_row + start, batch.slice(start, BATCH_ROWS)
+            first_row += batch.num_rows
+
+    def _encode(self, columns: Marginal, batch: pa.RecordBatch, first_row: int) -> CodeBatch:
+        try:
+            return {
+                name: encode(self.schema[name], batch.column(place), first_row=first_row)
+                for place, name in enumerate(columns)
+            }
+        except TableError as error:
+            raise TableError(f"{self.describe()}: {error}") from None
+
+    def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
+        """The people of a batch as text; who has no name can't be bounded."""
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_floating(values.type):
+            values = pc.if_else(pc.is_nan(values), None, values)
+        try:
+            texts = values.cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise TableError(
+                f"{self.describe()}: column {column!r} can't be read as text, so it can't name "
+                f"people. {_NOTHING_DONE}"
+            ) from None
+        if texts.null_count:
+            row = first_row + pc.index(texts.is_null(), True).as_py()
+            raise TableError(
+                f"{self.describe()}: column {column!r}, row {row}: the person is missing, so "
+                f"their rows can't be bounded. {_NOTHING_DONE}"
+            )
+        return texts
+
+
+def _with_hint(name: str, found: tuple[str, ...]) -> str:
+    close = get_close_matches(name.lower(), [text.lower() for text in found], n=1)
+    near = [text for text in found if close and text.lower() == close[0]]
+    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)

@@ -1,0 +1,87 @@
+"""SQLite files through the standard library, opened read-only, streamed as text.
+
+SQLite has no column types, only values: each is read as the text it stands for by itself, so
+that what a row says never depends on the rows beside it.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from sfumato.engine.table import BATCH_ROWS
+from sfumato.errors import TableError
+from sfumato.schema import Marginal
+
+
+@dataclass(frozen=True)
+class SqliteTable:
+    """A table or view of a SQLite file; without a name, the only table."""
+
+    path: Path
+    name: str | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        with self._connected() as connection:
+            cursor = connection.execute(f"SELECT * FROM {_quoted(self._table)} LIMIT 0")
+            return tuple(entry[0] for entry in cursor.description)
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named columns as text: 1 and 1.0 are "1"."""
+        chosen = ", ".join(map(_as_text, columns))
+        with self._connected() as connection:
+            cursor = connection.execute(f"SELECT {chosen} FROM {_quoted(self._table)}")
+            while rows := cursor.fetchmany(BATCH_ROWS):
+                arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def describe(self) -> str:
+        """The path and the table."""
+        return f"{self.path}::{self._table}"
+
+    @cached_property
+    def _table(self) -> str:
+        with self._connected() as connection:
+            query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            tables = [
+                name for (name,) in connection.execute(query) if not name.startswith("sqlite_")
+            ]
+        if self.name is None and len(tables) == 1:
+            return str(tables[0])
+        if self.name in tables:
+            return str(self.name)
+        listed = ", ".join(sorted(tables)) or "none"
+        raise TableError(
+            f"{self.path}: say which table to read, as {self.path.name}::TABLE. The file has: "
+            f"{listed}. Nothing was published and nothing was spent."
+        )
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        address = f"{self.path.resolve().as_uri()}?mode=ro"
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                yield connection
+        except sqlite3.Error:  # its message may quote a value
+            raise TableError(
+                f"{self.path} can't be read as a SQLite file: damaged, locked, of another format, "
+                "or with text that is not UTF-8. Nothing was published and nothing was spent."
+            ) from None
+
+
+def _as_text(name: str) -> str:
+    column = _quoted(name)
+    whole = f"CAST({column} AS INTEGER)"
+    return (
+        f"CASE WHEN typeof({column}) = 'real' AND {whole} = {column} "
+        f"THEN CAST({whole} AS TEXT) ELSE CAST({column} AS TEXT) END"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,92 @@
+"""The seam between exact data and everything else: a table and its two verbs.
+
+``fold`` adds batches into a small array, ``map`` turns batches into batches. A kernel is a small
+frozen object that names the columns it needs; only those are read. What a fold returns is exact
+and sensitive: only the curator may call it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.codes import Codes
+
+BATCH_ROWS = 65_536
+"""Rows in a batch: 15 columns of one-byte codes are a megabyte, within the second-level cache."""
+
+CodeBatch = Mapping[str, Codes]
+"""Columns of codes by name, all of one length, each code below the size of its column."""
+
+
+class FoldKernel(Protocol):
+    """Adds batches of codes into an array of integers."""
+
+    @property
+    def columns(self) -> Marginal:
+        """The columns that ``add`` looks at; at least one."""
+
+    def zero(self) -> NDArray[np.int64]:
+        """The state before any row, all zeros: partial states are added."""
+
+    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
+        """Add one batch to ``state``, in place."""
+
+
+class MapKernel(Protocol):
+    """Turns a batch of codes into a batch of values."""
+
+    @property
+    def columns(self) -> Marginal:
+        """The columns that ``apply`` looks at; at least one."""
+
+    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
+        """The batch that takes the place of these rows."""
+
+
+class Table(Protocol):
+    """Rows of codes that can be read again and again. Only the curator holds one."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the columns."""
+
+    def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
+        """The sum of the kernel over all rows: exact, sensitive."""
+
+    def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:
+        """The kernel on each batch, in the order of the rows."""
+
+    def bounded(self, column: str, max_rows: int) -> "Table":
+        """At most ``max_rows`` rows of each person named in ``column``.
+
+        Which rows stay depends on that person's rows alone, so adding or removing a person
+        changes nobody else's.
+        """
+
+    def validate(self) -> None:
+        """Read everything once and raise what is wrong with it, before anything is spent."""
+
+    def describe(self) -> str:
+        """Where the rows come from, for messages; never what they say."""
+
+
+class Source(Protocol):
+    """Where rows come from: a file or a data frame, as Arrow batches of raw values."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns that are there, each once."""
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        """The named columns of all rows, in order; nothing else is read. Repeatable."""
+
+    def describe(self) -> str:
+        """Where the rows come from, for messages."""
+
+
+def batch_rows(codes: Mapping[str, NDArray[Any]]) -> int:
+    """The number of rows of a batch of one or more columns."""
+    return int(next(iter(codes.values())).size)

@@ -1,0 +1,26 @@
+"""Compares a release with the truth. Every result is internal and no look is hidden.
+
+``distances`` is the mathematics, ``evaluate`` reads both tables and notes the look in the ledger.
+"""
+
+from sfumato.evaluation.distances import QueryErrors, mean_squared_error, total_variation
+from sfumato.evaluation.evaluate import (
+    CountError,
+    Evaluation,
+    Measure,
+    RangeQueries,
+    TotalVariation,
+    evaluate,
+)
+
+__all__ = [
+    "CountError",
+    "Evaluation",
+    "Measure",
+    "QueryErrors",
+    "RangeQueries",
+    "TotalVariation",
+    "evaluate",
+    "mean_squared_error",
+    "total_variation",
+]

@@ -1,0 +1,51 @@
+"""How far published counts are from the real ones: pure functions of arrays."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+
+Counts = NDArray[np.float64] | NDArray[np.int64]
+
+
+def total_variation(real: Counts, published: Counts) -> float:
+    """Half the summed absolute difference of the shares of the cells: 0 equal, 1 disjoint.
+
+    >>> total_variation(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    0.25
+    """
+    if not real.sum() > 0 or not published.sum() > 0:
+        raise InputError("total variation needs counts with a sum above zero")
+    return float(np.abs(real / real.sum() - published / published.sum()).sum() / 2)
+
+
+def mean_squared_error(real: Counts, published: Counts) -> float:
+    """The mean over cells of the squared difference of counts."""
+    return float(np.mean((np.asarray(real, float) - published) ** 2))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryErrors:
+    """Absolute errors of many answers, in counts: the four figures of the MWEM lab."""
+
+    max: float
+    min: float
+    mean_squared: float
+    mean: float
+
+    @staticmethod
+    def of(real: Counts, published: Counts) -> "QueryErrors":
+        """The errors of answers to the same queries in the same order."""
+        gaps = np.abs(np.asarray(real, float) - published)
+        return QueryErrors(
+            max=float(gaps.max()),
+            min=float(gaps.min()),
+            mean_squared=float((gaps**2).mean()),
+            mean=float(gaps.mean()),
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """The four figures by name."""
+        return asdict(self)

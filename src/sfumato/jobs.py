@@ -1,0 +1,319 @@
+"""Whole commands as functions: what the command line and notebooks call.
+
+Order of a publication: everything that can be checked without the data, then the cap, then the
+format of the table, then the charge, then the look.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfumato import check, reporting
+from sfumato.curator import Curator
+from sfumato.engine import Table, open_table
+from sfumato.errors import InputError, StorageError
+from sfumato.evaluation import Evaluation, Measure, RangeQueries, TotalVariation, evaluate
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ApproxDP, PureDP
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
+from sfumato.publishing import AUTO_ROUNDS, Auto, algorithm_named, publish
+from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.release import TableRelease, check_free, new_folder
+from sfumato.reporting.contents import internal_view, report_view
+from sfumato.schema import Schema, Workload, all_marginals, load_workload
+from sfumato.synthesis import Algorithm, Independent, Mwem
+
+Tell = Callable[[str, int, int], None]
+"""Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """All that `sfumato publish` was told, checked before the table is opened."""
+
+    schema: Schema
+    budget: Cap
+    protect: Protection
+    algorithm: Algorithm | Auto
+    workload: Workload
+    dataset: str
+    out: Path | None = None
+    ledger: Path | None = None
+    cap: Cap | None = None
+    seed: int | None = None
+    evaluate: bool = False
+    force: bool = False
+    csv: bool = False
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the release goes: a simulation may only be written to the internal folder."""
+        if self.out is None or self.seed is None:
+            return self.out
+        return internal_folder(self.out)
+
+
+def publish_table(
+    table: Any,
+    *,
+    schema: Schema | str | Path,
+    epsilon: check.Number,
+    delta: check.Number | None = None,
+    method: str = "auto",
+    workload: Workload | str | Path | None = None,
+    options: Mapping[str, str] | None = None,
+    rows: int | None = None,
+    neighbors: Neighbors = "add-remove",
+    person: str | None = None,
+    max_rows: int | None = None,
+    out: str | Path | None = None,
+    dataset: str | None = None,
+    ledger: str | Path | None = None,
+    cap: Cap | None = None,
+    evaluate: bool = False,
+    force: bool = False,
+    csv: bool = False,
+    encoding: str = "utf-8",
+    seed: int | None = None,
+    tell: Tell | None = None,
+) -> TableRelease:
+    """Publish a table: `sfumato publish` in one call.
+
+    Args:
+        table: A path (csv, parquet, json, sqlite), or a data frame.
+        schema: The public description of its columns, or a file that holds it.
+        epsilon: The budget of this release.
+        delta: Allows noise that may be smaller for many measurements; without it the guarantee
+            is pure.
+        method: ``auto``, ``histogram``, ``independent`` or ``mwem``.
+        workload: ``"1-way"``, ``"2-way"``, ``"3-way"``, a workload file, or a workload.
+        options: A method's own options as text, for example ``{"rounds": "30"}``.
+        rows: The number of rows, if that is public knowledge.
+        neighbors: ``add-remove``, or ``replace``, which makes the number of rows public.
+        person: The column that names the person, where one person has several rows.
+        max_rows: The most rows of one person that count.
+        out: The folder to write, which may then be published whole.
+        dataset: The name that the budget belongs to; by default the schema's.
+        ledger: The ledger file; by default the one of this user.
+        cap: The most that all releases of this data set together may cost.
+        evaluate: Compare with the real data, into ``OUT-internal``.
+        force: Replace an older release.
+        csv: Write ``data.csv`` too.
+        encoding: Of a CSV file.
+        seed: Make a simulation that protects nobody, into ``OUT-internal``.
+        tell: Called with the progress.
+    """
+    plan = _plan(
+        schema=schema, epsilon=epsilon, delta=delta, method=method, workload=workload,
+        options=options or {}, rows=rows, neighbors=neighbors, person=person, max_rows=max_rows,
+        out=out, dataset=dataset, ledger=ledger, cap=cap, seed=seed, evaluate=evaluate,
+        force=force, csv=csv,
+    )  # fmt: skip
+    _check_outputs(plan, table)
+    return _run(plan, table, encoding=encoding, tell=tell or _silent)
+
+
+def evaluate_release(
+    folder: str | Path,
+    *,
+    against: Any,
+    workload: str | Path | None = None,
+    ledger: str | Path | None = None,
+    encoding: str = "utf-8",
+) -> Evaluation:
+    """Compare a published folder with the real table: `sfumato evaluate` in one call.
+
+    Writes ``internal.html`` and ``internal.json`` into ``FOLDER-internal``.
+    """
+    folder = Path(folder)
+    release = TableRelease.load(folder)
+    chosen = _workload(release.schema, workload) if workload is not None else None
+    table = open_table(against, release.schema, encoding=encoding)
+    table.validate()
+    book = Ledger.open(ledger, dataset=release.dataset)
+    found = _evaluate(release, table, chosen, book, rng=simulation_rng(0))
+    _write_internal(internal_folder(folder), release, found)
+    return found
+
+
+def internal_folder(folder: Path) -> Path:
+    """Beside a folder that may be published, the one that may not."""
+    return folder.with_name(folder.name + "-internal")
+
+
+def _plan(
+    *,
+    schema: Schema | str | Path,
+    epsilon: check.Number,
+    delta: check.Number | None,
+    method: str,
+    workload: Workload | str | Path | None,
+    options: Mapping[str, str],
+    rows: int | None,
+    neighbors: Neighbors,
+    person: str | None,
+    max_rows: int | None,
+    out: str | Path | None,
+    dataset: str | None,
+    ledger: str | Path | None,
+    cap: Cap | None,
+    seed: int | None,
+    evaluate: bool,
+    force: bool,
+    csv: bool,
+) -> Publication:
+    known = schema if isinstance(schema, Schema) else Schema.load(schema)
+    wanted = _workload(known, workload)
+    if rows is not None:
+        check.whole(at_least=1, rows=rows)
+    algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options)
+    algorithm.check(known)
+    return Publication(
+        schema=known,
+        budget=_budget(known, algorithm, epsilon, delta),
+        protect=_protection(neighbors, person, max_rows),
+        algorithm=algorithm,
+        workload=wanted,
+        dataset=_dataset(known, dataset),
+        out=None if out is None else Path(out),
+        ledger=None if ledger is None else Path(ledger),
+        cap=cap,
+        seed=seed,
+        evaluate=evaluate,
+        force=force,
+        csv=csv,
+    )
+
+
+def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableRelease:
+    rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
+    tell("checking the table", 0, 0)
+    table = open_table(source, plan.schema, encoding=encoding)
+    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
+    curator = Curator(
+        table, protect=plan.protect, budget=plan.budget, ledger=ledger, rng=rng, progress=tell
+    )
+    tell("measuring and fitting", 0, 0)
+    release = publish(plan.algorithm, curator)
+    if plan.folder is not None:
+        tell("writing", 0, 0)
+        _write(plan, plan.folder, release)
+    if plan.evaluate and plan.out is not None:
+        tell("comparing with the real table", 0, 0)
+        chosen = plan.workload if plan.workload.ranges else None
+        found = _evaluate(release, table, chosen, ledger, rng=rng)
+        _write_internal(internal_folder(plan.out), release, found)
+    return release
+
+
+def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
+    with new_folder(folder, force=plan.force) as inside:
+        release.write_into(inside, csv=plan.csv)
+        reporting.write(report_view(release, workload=plan.workload), inside / "report.html")
+
+
+def _evaluate(
+    release: TableRelease, table: Table, workload: Workload | None, ledger: Ledger, *, rng: Rng
+) -> Evaluation:
+    degrees = range(1, min(3, len(release.schema)) + 1)
+    boxes = math.prod(column.size * (column.size + 1) // 2 for column in release.schema)
+    queries = RangeQueries(n=min(500, boxes), workload=workload)
+    measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
+    return evaluate(release, against=table, measures=[*measures, queries], rng=rng, ledger=ledger)
+
+
+def _write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(found.to_dict(), indent=1)
+        (folder / "internal.json").write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror}") from None
+    reporting.write(internal_view(release, found), folder / "internal.html")
+
+
+def _check_outputs(plan: Publication, table: Any) -> None:
+    """Refuse outputs that exist, can't be written or hold the input, before anything is spent."""
+    if plan.folder is None:
+        if plan.evaluate:
+            raise InputError(
+                "an evaluation needs a folder to write to: give out. Nothing was spent"
+            )
+        return
+    check_free(plan.folder, force=plan.force)
+    if isinstance(table, str | Path):
+        source = Path(str(table).partition("::")[0]).absolute()
+        if plan.folder.absolute() in (source, *source.parents):
+            raise InputError(f"the output {plan.folder} holds the input. Nothing was spent.")
+
+
+def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
+    if isinstance(given, Workload):
+        return given
+    if given is None:
+        return all_marginals(schema, degree=min(2, len(schema)))
+    degree = {"1-way": 1, "2-way": 2, "3-way": 3}.get(str(given))
+    if degree is not None:
+        return all_marginals(schema, degree=degree)
+    if not Path(given).is_file():
+        raise InputError(
+            f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}. "
+            "Nothing was spent."
+        )
+    return load_workload(schema, given)
+
+
+def _budget(
+    schema: Schema,
+    algorithm: Algorithm | Auto,
+    epsilon: check.Number,
+    delta: check.Number | None,
+) -> Cap:
+    """Pure where that brings less noise or no delta was given, otherwise approximate.
+
+    k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
+    """
+    pure = PureDP(epsilon)
+    if delta is None:
+        return pure
+    approximate = ApproxDP(epsilon, delta)
+    steps = 1
+    if isinstance(algorithm, Independent):
+        steps = len(schema)
+    elif isinstance(algorithm, Mwem):
+        steps = 2 * algorithm.rounds
+    elif isinstance(algorithm, Auto) and len(schema) > 1:
+        steps = 2 * AUTO_ROUNDS
+    laplace = math.sqrt(2) * steps / float(pure.epsilon)
+    gaussian = math.sqrt(steps / (2 * float(zcdp_budget(approximate).rho)))
+    return approximate if gaussian < laplace else pure
+
+
+def _protection(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:
+    if (person is None) != (max_rows is None):
+        raise InputError(
+            "one person with many rows needs both the column that names the person (--person) "
+            "and the most rows that count (--max-rows). Nothing was spent."
+        )
+    if person is None or max_rows is None:
+        return OneRow(neighbors=neighbors)
+    return OnePerson(column=person, max_rows=max_rows, neighbors=neighbors)
+
+
+def _dataset(schema: Schema, given: str | None) -> str:
+    name = given if given is not None else schema.dataset
+    if name is None or not name.strip():
+        raise InputError(
+            'the budget belongs to a data set, and none is named. Put "dataset" into the schema '
+            "or give --dataset NAME. Nothing was spent."
+        )
+    return name
+
+
+def _silent(what: str, done: int, of: int) -> None:
+    """Nobody watches."""

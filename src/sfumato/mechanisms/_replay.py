@@ -1,0 +1,59 @@
+"""Feeds kernels with random words so that every draw is a function of the word stream.
+
+A draw that runs out of words is drawn again from the same words and more of them. Dropping the
+words instead would make long draws rarer than they should be: the noise would be biased.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from sfumato.errors import InternalError
+from sfumato.randomness import Rng, Words
+
+Kernel = Callable[[Words, int], tuple[int, int]]
+"""From words and draws done to draws done and where the first unfinished draw began."""
+
+MAX_WORDS: Final = 2**15
+"""No draw takes more words; kernels rely on it where they cut a long run of coins."""
+
+_BUFFER_WORDS: Final = 2**14  # 128 KiB: stays in the second-level cache
+
+
+def replay(kernel: Kernel, n: int, *, rng: Rng, words_each: int) -> None:
+    """Call ``kernel`` with fresh words until ``n`` draws are done.
+
+    Args:
+        kernel: Takes words from their beginning on and keeps its own results.
+        n: The number of draws wanted.
+        rng: Where the words come from.
+        words_each: About how many words a draw takes; it sets the size of the buffer only.
+    """
+    words = np.empty(min(_BUFFER_WORDS, 32 + words_each * n), dtype=np.uint64)
+    fresh, done = words, 0
+    while done < n:
+        rng.fill(fresh)
+        done, used = kernel(words, done)
+        if done < n:
+            words, fresh = _make_room(words, used)
+    words.fill(0)  # used words do not linger in memory
+
+
+def _make_room(words: Words, used: int) -> tuple[Words, Words]:
+    """The words with the unfinished draw at the front, and the part to be filled afresh."""
+    tail = words[used:].copy()
+    if used == 0:
+        words = np.empty(_more(words.size), dtype=np.uint64)
+    words[: tail.size] = tail
+    return words, words[tail.size :]
+
+
+def _more(size: int) -> int:
+    """Room for a draw that ``size`` words are not enough for."""
+    if size >= MAX_WORDS:
+        raise InternalError(
+            f"one draw took more than {MAX_WORDS} random words, which uniform words do with a "
+            "probability below e^-1000. Nothing was drawn. The generator must be broken."
+        )
+    return min(2 * size, MAX_WORDS)

@@ -1,0 +1,63 @@
+"""The seam between fitting and publishing: a model gives marginals in counts and draws rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.randomness import Rng
+from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.workload import Range, box_sums, boxes
+
+Rows = Mapping[str, NDArray[np.int64]]
+"""Codes by column name, all of one length."""
+
+
+class Model(Protocol):
+    """A distribution over the cells of a schema with a total, fitted to measurements."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns it speaks of."""
+
+    @property
+    def total(self) -> float:
+        """The number of rows it stands for."""
+
+    def marginal(self, names: Marginal) -> NDArray[np.float64]:
+        """Counts of a marginal, in the order of the given names."""
+
+    def draw(self, n_rows: int, *, rng: Rng) -> Rows:
+        """Rows in random order whose counts follow the model."""
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """What a release saves of it."""
+
+
+def answer_ranges(model: Model, ranges: Sequence[Range]) -> NDArray[np.float64]:
+    """The model's counts inside ranges, each marginal computed once."""
+    out = np.empty(len(ranges))
+    by_marginal: dict[Marginal, list[int]] = {}
+    for place, box in enumerate(ranges):
+        by_marginal.setdefault(box.marginal, []).append(place)
+    for marginal, places in by_marginal.items():
+        limits = boxes(model.schema, marginal, [ranges[place] for place in places])
+        out[places] = box_sums(model.marginal(marginal), limits)
+    return out
+
+
+def round_counts(counts: NDArray[np.float64], n: int, *, rng: Rng) -> NDArray[np.int64]:
+    """Whole counts that sum to ``n``, each within one of its share, right on average.
+
+    Systematic sampling: one uniform offset, then every n-th part of the mass. Less variance than
+    n independent draws and no bias. Madow 1949, "On the theory of systematic sampling, II".
+    """
+    mass = np.cumsum(counts.reshape(-1))
+    if not mass.size or not mass[-1] > 0:
+        mass = np.arange(1.0, counts.size + 1)  # nothing is known: uniform
+    offset = float(rng.uniform(1)[0])
+    reached = np.floor(mass * (n / mass[-1]) + offset).astype(np.int64)
+    reached[-1] = n  # rounding of the last sum must not lose or add a row
+    np.minimum(reached, n, out=reached)
+    return np.asarray(np.diff(reached, prepend=0)).reshape(counts.shape)

@@ -1,0 +1,69 @@
+"""What is written into an entry, checked: names, labels, costs, caps, and the time for people."""
+
+import unicodedata
+from datetime import UTC, datetime
+
+from sfumato.errors import InputError
+from sfumato.privacy import guarantees, protection
+from sfumato.privacy._entries import Body, Event
+from sfumato.privacy._rules import count_as
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.protection import Protection
+
+_LONGEST_NAME = 200
+_LONGEST_LABEL = 2_000
+
+
+def note(event: Event, dataset: str, text: str) -> Body:
+    """What every entry has."""
+    return {"event": event, "dataset": dataset, "label": label(text), "time": now()}
+
+
+def opening(dataset: str, protect: Protection) -> Body:
+    """The entry that fixes whom a dataset protects."""
+    return {**note("open", dataset, "first spend"), "protect": protection.to_json(protect)}
+
+
+def capping(dataset: str, cap: Cap, text: str) -> Body:
+    """The entry that sets a cap."""
+    if not isinstance(cap, PureDP | ZCDP | ApproxDP):
+        raise InputError(f"a cap must be PureDP, ZCDP or ApproxDP, got {cap!r}")
+    return {**note("cap", dataset, text), "cap": guarantees.to_json(cap)}
+
+
+def spending(
+    dataset: str, cost: Cost, *, text: str, asked: Protection, kept: Protection, request: str | None
+) -> Body:
+    """The entry of a cost, with what it counts as in a ledger that keeps ``kept``."""
+    if not isinstance(cost, PureDP | ZCDP):
+        raise InputError(f"a cost must be PureDP or ZCDP, got {cost!r}")
+    body = {
+        **note("spend", dataset, text),
+        "cost": guarantees.to_json(cost),
+        "protect": protection.to_json(asked),
+        "charged": guarantees.to_json(count_as(cost, asked=asked, kept=kept)),
+    }
+    return body if request is None else {**body, "request": request}
+
+
+def name(**named: str) -> str:
+    """A dataset or request name in one spelling: two that look alike are the same."""
+    ((field, value),) = named.items()
+    if not isinstance(value, str) or not value.isprintable() or value != value.strip():
+        raise InputError(f"{field} must be printable text without spaces around it, got {value!r}")
+    if not 0 < len(value) <= _LONGEST_NAME:
+        raise InputError(f"{field} must have 1 to {_LONGEST_NAME} characters, got {len(value)}")
+    return unicodedata.normalize("NFC", value)
+
+
+def label(value: str) -> str:
+    """What an entry is for, in words."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_LABEL:
+        raise InputError(f"label must be text of 1 to {_LONGEST_LABEL} characters, got {value!r}")
+    return value
+
+
+def now() -> str:
+    """The time of day, for people; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

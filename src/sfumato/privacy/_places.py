@@ -1,0 +1,70 @@
+"""The state directory: the default ledger, and the anchors of every ledger.
+
+An anchor is the head of a ledger, kept outside its file, so that a truncated file or an older
+backup is noticed. It only moves forward. It is replaced in one step but not forced to the disk:
+after a power cut it may be one entry late, which weakens the check and never raises a false alarm.
+"""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+from sfumato.privacy._entries import Head, corrupt
+
+_log = logging.getLogger(__name__)
+
+
+def state_directory() -> Path:
+    """``$SFUMATO_HOME``, else ``$XDG_STATE_HOME/sfumato``, else ``~/.local/state/sfumato``."""
+    if home := os.environ.get("SFUMATO_HOME"):
+        return Path(home)
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "sfumato"
+
+
+def default_path() -> Path:
+    """Where the ledger is if nobody says otherwise."""
+    return state_directory() / "ledger.sqlite"
+
+
+def anchors_directory() -> Path:
+    """Where the heads of all ledgers of this user are kept."""
+    return state_directory() / "anchors"
+
+
+def read_anchor(directory: Path, ledger_id: str) -> Head | None:
+    """The kept head; None if there is none (or an empty file: a power cut)."""
+    try:
+        text = _file(directory, ledger_id).read_text()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _log.warning("The ledger's anchor can't be read (%s): no check for rollback.", error)
+        return None
+    if not text.strip("\0 \n"):
+        return None
+    try:
+        kept = json.loads(text)
+        return Head(int(kept["seq"]), str(kept["hash"]))
+    except (ValueError, KeyError, TypeError):
+        raise corrupt("anchor", f"{_file(directory, ledger_id)} can't be read") from None
+
+
+def write_anchor(directory: Path, ledger_id: str, head: Head) -> None:
+    """Move the anchor forward to a head. Callers hold the ledger's write lock."""
+    kept = read_anchor(directory, ledger_id)
+    if kept and kept.seq >= head.seq:
+        return
+    target = _file(directory, ledger_id)
+    fresh = target.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh.write_text(json.dumps({"ledger": ledger_id, "seq": head.seq, "hash": head.hash}))
+        fresh.replace(target)
+    except OSError as error:  # the spend is durable; failing it now would only hide that
+        _log.warning("The ledger's anchor can't be written (%s): no check for rollback.", error)
+
+
+def _file(directory: Path, ledger_id: str) -> Path:
+    return directory / f"{ledger_id}.json"

@@ -1,0 +1,391 @@
+"""The durable ledger: every cost is recorded before the data are looked at.
+
+A ledger belongs to a declared dataset name; one file may hold many. It is append-only, linked by
+hashes, exact, and gives no refunds. What counts is the order of entries, never the clock.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sfumato.errors import InputError, StorageError
+from sfumato.privacy import _bodies, _places, _sqlite, composition, protection
+from sfumato.privacy._chain import (
+    Verified,
+    check_hash,
+    checked_links,
+    genesis_id,
+    rolled_back,
+    verify_rows,
+)
+from sfumato.privacy._entries import (
+    FORMAT,
+    Body,
+    Entry,
+    Head,
+    Row,
+    State,
+    corrupt,
+    entry_of,
+    genesis,
+    linked,
+    state_from_json,
+    state_to_json,
+)
+from sfumato.privacy._rules import replay
+from sfumato.privacy._storage import Storage, Transaction
+from sfumato.privacy.composition import Cap, Totals
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.randomness import secure_rng
+
+
+class Ledger:
+    """The budget of one dataset. Make one with ``Ledger.open`` or ``Ledger.in_memory``.
+
+    Safe to share between threads and processes, and across a fork.
+    """
+
+    def __init__(self, storage: Storage, *, dataset: str, anchors: Path | None) -> None:
+        self._storage = storage
+        self._dataset = _bodies.name(dataset=dataset)
+        self._anchors = anchors
+        with storage.reading() as view:
+            view.check_structure()
+            rows = checked_links(view.rows())
+            self._first = next(rows)
+            self._id = genesis_id(self._first)
+            for _ in rows:
+                pass
+        with self._reading():
+            pass  # compares the anchor
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        dataset: str,
+        create: bool = True,
+        cap: Cap | None = None,
+    ) -> "Ledger":
+        """The ledger of a dataset in a file, by default the one at ``default_path()``.
+
+        Args:
+            path: The file; None for the default one, whose directory is made if missing.
+            dataset: The declared name that the budget belongs to.
+            create: Whether a missing file is made; an existing one is never replaced.
+            cap: Sets the dataset's cap if it has none; a different one is refused here, because
+                changing a cap is an act of its own (``set_cap``).
+
+        Raises:
+            StorageError: If the file can't be used.
+            LedgerCorruptError: If it can't be trusted; the message names the check.
+        """
+        where = Path(path) if path is not None else _places.default_path()
+        _bodies.name(dataset=dataset)
+        if path is None and create:
+            _make_directory(where.parent)
+        if not where.exists():
+            if not create:
+                raise StorageError(f"there is no ledger at {where}. Nothing was looked at")
+            token = secure_rng().token()
+            _sqlite.create(where, genesis(token, _bodies.now()), token)
+        anchors = _places.anchors_directory()
+        ledger = cls(_sqlite.SqliteStorage(where), dataset=dataset, anchors=anchors)
+        if cap is not None:
+            ledger._set_first_cap(cap)
+        return ledger
+
+    @classmethod
+    def in_memory(cls, *, dataset: str, cap: Cap | None = None) -> "Ledger":
+        """A ledger that is gone with the process, for simulation and tests. Without anchor."""
+        storage = _sqlite.SqliteStorage.in_memory(genesis(secure_rng().token(), _bodies.now()))
+        ledger = cls(storage, dataset=dataset, anchors=None)
+        if cap is not None:
+            ledger._set_first_cap(cap)
+        return ledger
+
+    def spend(
+        self, cost: Cost, *, label: str, protect: Protection, request: str | None = None
+    ) -> Entry:
+        """Record a cost, durably, before this returns. Look at the data only afterwards.
+
+        The first spend fixes whom the dataset protects. A request id that was paid before, with
+        the same cost, label and protection, costs nothing again and gives the old entry.
+
+        Raises:
+            BudgetError: If the cost does not fit; then nothing was changed.
+            InputError: If the request id was paid with something else.
+        """
+        request = None if request is None else _bodies.name(request=request)
+        with self._writing() as view:
+            if request is not None and (paid := view.with_request(self._dataset, request)):
+                return _same_request(paid, cost, label, protect)
+            state, bodies = self._plan(view, cost, label, protect, request)
+            for body in bodies:
+                row = self._append(view, state, body)
+                state = entry_of(row).after
+            return entry_of(row)
+
+    def precheck(self, cost: Cost, *, label: str, protect: Protection) -> None:
+        """Raise what ``spend`` would raise now, and spend nothing."""
+        with self._reading() as view:
+            state, bodies = self._plan(view, cost, label, protect, None)
+        for body in bodies:
+            state = replay(state, body)
+
+    def set_cap(self, cap: Cap, *, label: str = "new cap") -> Entry:
+        """Set, raise or lower the cap, as an entry that everyone can see.
+
+        A cap below what is already spent is allowed: nothing can be unspent, so it refuses every
+        further spend. A raised cap weakens the promise for all earlier releases of the dataset.
+        """
+        return self._note(_bodies.capping(self._dataset, cap, label))
+
+    def look(self, label: str) -> Entry:
+        """Note that somebody compared something with the true data, internally, at cost 0."""
+        return self._note(_bodies.note("look", self._dataset, label))
+
+    def simulation(self, label: str) -> Entry:
+        """Note a run with seeded noise, which may not be published, at cost 0."""
+        return self._note(_bodies.note("simulation", self._dataset, label))
+
+    def journal(self, request: str, payload: bytes) -> bytes:
+        """Keep the outcome of a paid request; returns the first one kept, whoever asks.
+
+        A paid request without an outcome may be drawn again: nothing left the process. Release
+        only what this returns.
+        """
+        if not isinstance(payload, bytes):
+            raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
+        request = _bodies.name(request=request)
+        kept = self.outcome(request)
+        if kept is not None:
+            return kept
+        with self._writing() as view:
+            if view.with_request(self._dataset, request) is None:
+                raise InputError(f"request {request!r} was never paid; spend comes first")
+            view.keep_outcome(self._dataset, request, payload)
+            stands = view.outcome(self._dataset, request)
+        return payload if stands is None else stands
+
+    def outcome(self, request: str) -> bytes | None:
+        """What was kept for a request, or None."""
+        request = _bodies.name(request=request)
+        with self._reading() as view:
+            return view.outcome(self._dataset, request)
+
+    @property
+    def dataset(self) -> str:
+        """The name this budget belongs to."""
+        return self._dataset
+
+    @property
+    def ledger_id(self) -> str:
+        """The random name of the whole ledger, which anchors go by."""
+        return self._id
+
+    @property
+    def spent(self) -> Totals:
+        """The exact sums of everything this dataset paid."""
+        with self._reading() as view:
+            return self._state(view).spent
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap in force; without one nothing is refused."""
+        with self._reading() as view:
+            return self._state(view).cap
+
+    @property
+    def protect(self) -> Protection | None:
+        """Whom the dataset protects, from its first spend on."""
+        with self._reading() as view:
+            return self._state(view).protect
+
+    @property
+    def head(self) -> Head:
+        """Position and hash of the last entry: to be printed in every release."""
+        with self._reading() as view:
+            return _last(view).head
+
+    def composed(self, delta: Fraction | None = None) -> Guarantee | None:
+        """What all spends promise together; at the cap's delta if none is given."""
+        with self._reading() as view:
+            state = self._state(view)
+        if delta is None and isinstance(state.cap, ApproxDP):
+            delta = state.cap.delta
+        return composition.composed(state.spent, delta)
+
+    def left(self, kind: type[PureDP] | type[ZCDP]) -> Cost | None:
+        """The largest further cost of a kind; None if nothing is left."""
+        with self._reading() as view:
+            state = self._state(view)
+        if state.cap is None:
+            return kind(MAX_EPSILON)
+        return composition.left(state.spent, state.cap, kind)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything that happened to this dataset, in order."""
+        with self._reading() as view:
+            rows = [row for row in checked_links(view.rows()) if row.seq]
+        entries = (entry_of(row) for row in rows)
+        return tuple(entry for entry in entries if entry.dataset == self._dataset)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The names of all datasets in this ledger."""
+        with self._reading() as view:
+            bodies = [json.loads(row.body) for row in view.rows() if row.seq]
+        return tuple(dict.fromkeys(body["dataset"] for body in bodies))
+
+    def verify(self, anchors: Iterable[Head] = ()) -> Verified:
+        """Recompute everything and compare with the kept anchor and the given heads.
+
+        Args:
+            anchors: Heads from elsewhere, for example of an earlier ``release.json``.
+
+        Raises:
+            LedgerCorruptError: Naming the first check that failed.
+        """
+        own = self._anchor()
+        with self._storage.reading() as view:
+            view.check_structure()
+            return verify_rows(view.rows(), [*anchors, *([own] if own else [])])
+
+    def export(self) -> dict[str, Any]:
+        """All entries of all datasets with their hashes; ``verify_export`` checks it alone."""
+        with self._reading() as view:
+            rows = list(checked_links(view.rows()))
+        entries = [
+            {"seq": r.seq, "previous": r.previous, "hash": r.hash, "body": json.loads(r.body)}
+            for r in rows
+        ]
+        return {"format": FORMAT, "ledger": self._id, "entries": entries}
+
+    def close(self) -> None:
+        """Let go of the file. Using the ledger again opens it again."""
+        self._storage.close()
+
+    def __enter__(self) -> "Ledger":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger(dataset={self._dataset!r}, spent: {self.spent}, cap: {self.cap})"
+
+    # Transactions
+
+    @contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        anchor = self._anchor()  # first: a later one may be newer than the view
+        with self._storage.reading() as view:
+            self._check_identity(view, anchor)
+            yield view
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with self._storage.writing() as view:
+            anchor = self._anchor()
+            self._check_identity(view, anchor)
+            yield view
+            moved = _last(view).head != anchor
+        if self._anchors and moved:
+            with self._storage.writing() as view:  # the lock keeps anchors from overtaking
+                _places.write_anchor(self._anchors, self._id, _last(view).head)
+
+    def _anchor(self) -> Head | None:
+        return _places.read_anchor(self._anchors, self._id) if self._anchors else None
+
+    def _check_identity(self, view: Transaction, anchor: Head | None) -> None:
+        if view.at(0) != self._first:
+            raise corrupt("first entry", "another ledger took this one's place")
+        last = _last(view)
+        check_hash(last)
+        if anchor is None:
+            return
+        anchored = view.at(anchor.seq)
+        if anchored is None:
+            raise rolled_back(anchor, last.head)
+        if anchored.hash != anchor.hash:
+            raise corrupt("anchor", f"entry {anchor.seq} has another hash than the anchor kept")
+
+    def _state(self, view: Transaction) -> State:
+        row = view.latest(self._dataset)
+        if row is None:
+            return State()
+        check_hash(row)
+        return state_from_json(json.loads(row.body)["after"])
+
+    def _plan(
+        self, view: Transaction, cost: Cost, label: str, protect: Protection, request: str | None
+    ) -> tuple[State, list[Body]]:
+        """The state now, and the entries of a spend; the first spend opens the dataset."""
+        state = self._state(view)
+        kept = state.protect or protect
+        spend = _bodies.spending(
+            self._dataset, cost, text=label, asked=protect, kept=kept, request=request
+        )
+        first = [] if state.protect else [_bodies.opening(self._dataset, protect)]
+        return state, [*first, spend]
+
+    def _append(self, view: Transaction, before: State, body: Body) -> Row:
+        after = replay(before, body)
+        row = linked({**body, "after": state_to_json(after)}, _last(view).head)
+        view.append(row)
+        return row
+
+    def _note(self, body: Body) -> Entry:
+        with self._writing() as view:
+            return entry_of(self._append(view, self._state(view), body))
+
+    def _set_first_cap(self, cap: Cap) -> None:
+        body = _bodies.capping(self._dataset, cap, "first cap")
+        with self._writing() as view:
+            state = self._state(view)
+            if state.cap is None:
+                self._append(view, state, body)
+            elif state.cap != cap:
+                raise InputError(
+                    f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Nothing was "
+                    "changed. Leave the cap out, or change it with Ledger.set_cap"
+                )
+
+
+def _same_request(paid: Row, cost: Cost, label: str, protect: Protection) -> Entry:
+    check_hash(paid)
+    entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
+    if (entry.cost, entry.label, asked) != (cost, label, protection.to_json(protect)):
+        raise InputError(
+            f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
+            f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
+        )
+    return entry
+
+
+def _last(view: Transaction) -> Row:
+    row = view.head()
+    if row is None:
+        raise corrupt("first entry", "there is none")
+    return row
+
+
+def _make_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(
+            f"the directory {directory} can't be made: {error.strerror}. Nothing was looked at. "
+            "Name a ledger file, or set SFUMATO_HOME"
+        ) from error

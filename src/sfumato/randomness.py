@@ -1,0 +1,131 @@
+"""The only place where random numbers come from.
+
+A generator is an AES-128-CTR stream read as 64-bit words. ``secure_rng`` keys it from the
+operating system; ``simulation_rng`` from a seed, and whatever such a generator made says that it
+carries no guarantee. Both fill buffers at memory speed and are safe to share between threads; a
+secure one takes a new key after a fork.
+"""
+
+import hashlib
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from sfumato import check
+
+Words = NDArray[np.uint64]
+
+_BUFFER_WORDS: Final = 8_192  # 64 KiB: stays in the first- and second-level cache
+_ZEROS: Final = bytes(_BUFFER_WORDS * 8)
+_secure_generators: "weakref.WeakSet[Rng]" = weakref.WeakSet()
+
+
+class Rng:
+    """A stream of uniform 64-bit words. Make one with ``secure_rng`` or ``simulation_rng``."""
+
+    def __init__(self, new_key: Callable[[], bytes], *, secure: bool) -> None:
+        self.secure: Final = secure
+        """Whether the words come from the operating system's entropy."""
+        self._new_key = new_key
+        self._lock = threading.RLock()
+        self._start()
+        if secure:
+            _secure_generators.add(self)
+
+    def words(self, n: int) -> Words:
+        """``n`` fresh uniform words."""
+        out = np.empty(n, dtype=np.uint64)
+        self.fill(out)
+        return out
+
+    def fill(self, out: Words) -> None:
+        """Overwrite ``out``, a contiguous array of words, with fresh uniform words."""
+        if out.dtype != np.uint64 or not out.flags.c_contiguous:
+            raise TypeError("fill needs a contiguous array of uint64")
+        flat = out.reshape(-1)
+        with self._lock:
+            if flat.size <= _BUFFER_WORDS // 8:
+                self._fill_from_buffer(flat)
+            else:
+                self._fill_directly(flat)
+
+    def below(self, bound: int, n: int) -> NDArray[np.int64]:
+        """``n`` integers uniform on ``0 .. bound - 1``, exactly, by rejection."""
+        check.whole(at_least=1, at_most=2**62, bound=bound)
+        mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+        out = np.empty(n, dtype=np.int64)
+        done = 0
+        while done < n:
+            drawn = self.words(2 * (n - done) + 8) & mask
+            kept = drawn[drawn < bound][: n - done]
+            out[done : done + kept.size] = kept
+            done += kept.size
+        return out
+
+    def uniform(self, n: int) -> NDArray[np.float64]:
+        """``n`` multiples of 2^-53 in [0, 1). For post-processing only, never for noise."""
+        return (self.words(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """A random order of ``0 .. n - 1``."""
+        return np.argsort(self.words(n), kind="stable")
+
+    def token(self) -> str:
+        """32 hexadecimal digits nobody can guess: run and ledger names."""
+        return self.words(2).tobytes().hex()
+
+    def _start(self) -> None:
+        key = self._new_key()
+        cipher = Cipher(algorithms.AES128(key[:16]), modes.CTR(key[16:32]))
+        self._stream: Any = cipher.encryptor()
+        self._buffer = np.empty(_BUFFER_WORDS + 2, dtype=np.uint64)  # room for one cipher block
+        self._next = _BUFFER_WORDS
+
+    def _fill_from_buffer(self, out: Words) -> None:
+        if self._next + out.size > _BUFFER_WORDS:
+            self._stream.update_into(_ZEROS, self._buffer.view(np.uint8))
+            self._next = 0
+        end = self._next + out.size
+        out[:] = self._buffer[self._next : end]
+        self._buffer[self._next : end] = 0  # used words do not linger in memory
+        self._next = end
+
+    def _fill_directly(self, out: Words) -> None:
+        whole = max(0, (out.size - 2) // _BUFFER_WORDS * _BUFFER_WORDS)  # the cipher asks for slack
+        raw = out.view(np.uint8)
+        for start in range(0, whole * 8, len(_ZEROS)):
+            self._stream.update_into(_ZEROS, raw[start : start + len(_ZEROS) + 15])
+        for start in range(whole, out.size, _BUFFER_WORDS):
+            self._next = _BUFFER_WORDS
+            self._fill_from_buffer(out[start : start + _BUFFER_WORDS])
+
+
+def secure_rng() -> Rng:
+    """A cryptographic generator keyed by the operating system: the one for releases."""
+    return Rng(lambda: os.urandom(32), secure=True)
+
+
+def simulation_rng(seed: int) -> Rng:
+    """A repeatable generator for simulation and tests.
+
+    Its noise can be recomputed by anyone who knows the seed and so protects nobody: what it
+    makes is marked ``private: false``.
+    """
+    check.whole(at_least=0, seed=seed)
+    key = hashlib.sha256(b"sfumato simulation %d" % seed).digest()
+    return Rng(lambda: key, secure=False)
+
+
+def _rekey_after_fork() -> None:
+    for rng in list(_secure_generators):
+        rng._lock = threading.RLock()  # noqa: SLF001 - a lock held at the fork never opens
+        rng._start()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_rekey_after_fork)

@@ -1,0 +1,235 @@
+"""What may be published: a table, its guarantee, its ledger entries and how it was made.
+
+Everything here is post-processing of measurements. A folder written by ``save`` may be published
+whole; it appears under its name only when it is complete.
+"""
+
+import json
+import math
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from sfumato import check
+from sfumato.errors import InputError, StorageError
+from sfumato.models.dense import DenseModel
+from sfumato.models.model import Model
+from sfumato.models.product import ProductModel
+from sfumato.privacy import guarantees, protection
+from sfumato.privacy.guarantees import Guarantee, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.randomness import Rng
+from sfumato.schema import Measurement, Schema
+from sfumato.schema.codes import code_type, decode
+
+FORMAT = 1
+_OURS = ("release.json", "internal.html")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableRelease:
+    """A published table and all that is needed to check what it promises."""
+
+    dataset: str
+    guarantee: Guarantee
+    protect: Protection
+    private: bool
+    """False for what a seeded generator made: it protects nobody and may not be published."""
+    method: Mapping[str, Any]
+    schema: Schema
+    model: Model
+    measurements: tuple[Mapping[str, Any], ...]
+    """What was measured and with how much noise, without the values."""
+    data: pa.Table
+    """The rows as published."""
+    ledger: Mapping[str, Any]
+    """The head of the ledger and this run's entries."""
+    versions: Mapping[str, str] = field(default_factory=lambda: versions())
+
+    def table(self, *, n_rows: int | None = None, rng: Rng) -> pa.Table:
+        """New rows from the same model: post-processing, it costs nothing.
+
+        Args:
+            n_rows: How many; by default as many as the model stands for, which is a noisy or
+                public number, never the secret one.
+            rng: Where the randomness comes from.
+        """
+        rows = round(self.model.total) if n_rows is None else n_rows
+        return draw_table(self.model, n_rows=check.whole(at_least=0, n_rows=rows), rng=rng)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``release.json``."""
+        return {
+            "sfumato": FORMAT,
+            "kind": "table",
+            "dataset": self.dataset,
+            "private": self.private,
+            "guarantee": describe_guarantee(self.guarantee, self.protect),
+            "method": dict(self.method),
+            "rows": self.data.num_rows,
+            "schema": self.schema.to_dict(),
+            "model": "dense" if isinstance(self.model, DenseModel) else "product",
+            "measurements": [dict(entry) for entry in self.measurements],
+            "ledger": dict(self.ledger),
+            "versions": dict(self.versions),
+        }
+
+    def save(self, folder: str | Path, *, csv: bool = False) -> None:
+        """Write ``data.parquet``, ``release.json`` and the model into a new folder."""
+        with new_folder(Path(folder), force=False) as inside:
+            self.write_into(inside, csv=csv)
+
+    def write_into(self, folder: Path, *, csv: bool = False) -> None:
+        """Write the files into a folder that exists."""
+        pyarrow.parquet.write_table(self.data, folder / "data.parquet")
+        if csv:
+            pyarrow.csv.write_csv(_without_formulas(self.data), folder / "data.csv")
+        np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(folder: str | Path) -> "TableRelease":
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        try:
+            value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+            data = pyarrow.parquet.read_table(folder / "data.parquet")
+            with np.load(folder / "model.npz", allow_pickle=False) as saved:
+                arrays = dict(saved)
+        except (OSError, ValueError, pa.ArrowInvalid) as error:
+            reason = getattr(error, "strerror", None) or "it is not a complete release"
+            raise StorageError(f"can't read the release {folder}: {reason}") from None
+        if value.get("sfumato") != FORMAT or value.get("kind") != "table":
+            raise InputError(f"{folder} holds no table release of format {FORMAT}")
+        schema = Schema.from_dict(value["schema"])
+        promise = value["guarantee"]
+        return TableRelease(
+            dataset=value["dataset"],
+            guarantee=guarantees.from_json(promise["exact"]),
+            protect=protection.from_json(promise),
+            private=value["private"],
+            method=value["method"],
+            schema=schema,
+            model=_model_from(schema, value["model"], arrays),
+            measurements=tuple(value["measurements"]),
+            data=data,
+            ledger=value["ledger"],
+            versions=value["versions"],
+        )
+
+
+def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
+    """Rows of a model as values of its schema."""
+    rows = model.draw(n_rows, rng=rng)
+    columns = {
+        column.name: decode(column, rows[column.name].astype(code_type(column)), rng=rng)
+        for column in model.schema
+    }
+    return pa.table(columns)
+
+
+def describe_guarantee(guarantee: Guarantee, protect: Protection) -> dict[str, Any]:
+    """A promise for programs: numbers rounded up, exact fractions beside them."""
+    exact = guarantees.to_json(guarantee)
+    numbers = {name: _rounded_up(Fraction(text)) for name, text in exact.items() if name != "kind"}
+    return {
+        "kind": guarantee.kind,
+        **({"delta": 0.0} if isinstance(guarantee, PureDP) else {}),
+        **numbers,
+        **protection.to_json(protect),
+        "exact": exact,
+    }
+
+
+def describe_measurements(measurements: tuple[Measurement, ...]) -> tuple[Mapping[str, Any], ...]:
+    """What a release says of its measurements."""
+    return tuple(measurement.to_dict() for measurement in measurements)
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made a release."""
+    packages = ("sfumato", "numpy", "numba", "pyarrow", "duckdb", "cryptography")
+    return {"python": platform.python_version()} | {name: version(name) for name in packages}
+
+
+@contextmanager
+def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
+    """A folder to write into that takes its name only when the block ends well.
+
+    Args:
+        folder: The name; it must be free unless ``force``.
+        force: Replace a folder of that name.
+    """
+    check_free(folder, force=force)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        inside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
+    try:
+        yield inside
+        inside.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        inside.rename(folder)
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(inside, ignore_errors=True)
+
+
+def check_free(folder: Path, *, force: bool) -> None:
+    """Refuse an output that exists or can't be written, before anything is spent."""
+    if folder.exists() and not force:
+        raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
+    if folder.exists() and not any((folder / name).is_file() for name in _OURS):
+        raise InputError(
+            f"{folder} exists and holds nothing of ours: --force replaces releases only. "
+            "Nothing was spent."
+        )
+    parent = next(place for place in folder.absolute().parents if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError as error:
+        reason = f"can't write into {parent}: {error.strerror}. Nothing was spent."
+        raise StorageError(reason) from None
+
+
+def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any]) -> Model:
+    if kind == "dense":
+        return DenseModel(schema=schema, counts=arrays["counts"])
+    shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+    return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
+
+
+def _rounded_up(number: Fraction) -> float:
+    near = float(number)
+    return near if Fraction(near) >= number else math.nextafter(near, math.inf)
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Text that a spreadsheet would run gets a quote in front."""
+    for place, field_ in enumerate(table.schema):
+        if not pa.types.is_string(field_.type):
+            continue
+        texts = table.column(place)
+        risky = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), value_set=pa.array(_FORMULA_STARTS))
+        quoted = pc.binary_join_element_wise("'", texts, "")
+        table = table.set_column(place, field_, pc.if_else(risky, quoted, texts))
+    return table

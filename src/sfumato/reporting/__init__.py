@@ -1,0 +1,24 @@
+"""HTML reports from results, never from data: a view says what a page shows, a page renders it."""
+
+from sfumato.reporting.page import render, write
+from sfumato.reporting.view import (
+    ColumnView,
+    Figure,
+    LedgerRow,
+    PairView,
+    QueryView,
+    ReportView,
+    odds_sentence,
+)
+
+__all__ = [
+    "ColumnView",
+    "Figure",
+    "LedgerRow",
+    "PairView",
+    "QueryView",
+    "ReportView",
+    "odds_sentence",
+    "render",
+    "write",
+]

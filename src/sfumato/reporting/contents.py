@@ -1,0 +1,246 @@
+"""What the pages of a table release show: a view from a release, and from an evaluation of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.evaluation import Evaluation, total_variation
+from sfumato.models.dense import DenseModel
+from sfumato.models.model import answer_ranges
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
+from sfumato.privacy.protection import OneRow
+from sfumato.release import TableRelease
+from sfumato.reporting.view import (
+    ColumnView,
+    Figure,
+    LedgerRow,
+    PairView,
+    QueryView,
+    ReportView,
+    Unit,
+    odds_sentence,
+)
+from sfumato.schema import Range, Schema, Workload
+
+MOST_PAIRS = 6
+MOST_PAIR_CELLS = 2_500
+MOST_QUERIES = 200
+
+NOT_PROTECTED = (
+    "What is true of everybody. If the table shows that smokers fall ill, it says so of you too, "
+    "whether your row is in it or not.",
+    "What somebody knows already and joins to this table.",
+    "Rows beyond the declared unit: a person with more rows than the unit allows is protected "
+    "less than stated.",
+    "The values that the schema declares in public: categories, limits and bins.",
+)
+
+
+def report_view(release: TableRelease, *, workload: Workload | None = None) -> ReportView:
+    """The page that may be published: numbers of the model and of the ledger only."""
+    return ReportView(
+        title=f"{release.dataset}: a private table",
+        dataset=release.dataset,
+        private=release.private,
+        internal=False,
+        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        promise=_promise(release),
+        odds=_odds(release),
+        protects=f"The difference that {release.protect} makes to the table.",
+        not_protected=NOT_PROTECTED,
+        facts=_facts(release),
+        ledger=_ledger(release),
+        ledger_head=f"{release.ledger['head']['seq']}:{release.ledger['head']['hash']}",
+        columns=tuple(_column(release, name) for name in release.schema.names),
+        pairs=_pairs(release),
+        queries=_queries(release, workload.ranges if workload else ()),
+        notes=_notes(release),
+    )
+
+
+def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
+    """The page that compares with the real data; it must not be published."""
+    return replace(
+        report_view(release),
+        title=f"{release.dataset}: real against published",
+        internal=True,
+        columns=tuple(
+            _compared_column(release.schema, name, *counts)
+            for name, counts in evaluation.columns.items()
+        ),
+        queries=_compared_queries(release.schema, evaluation),
+        measures=_measures(evaluation),
+    )
+
+
+def _promise(release: TableRelease) -> tuple[str, ...]:
+    if not release.private:
+        return ("Nothing: the noise came from a known seed, and whoever knows it can remove it.",)
+    whose = f"{release.protect}"
+    promised = {
+        "pure": "Every possible published table is almost as likely",
+        "zcdp": "What is published has almost the same distribution",
+        "approximate": "But for an event as unlikely as delta, every table is almost as likely",
+    }[release.guarantee.kind]
+    return (
+        f"{promised} with {whose} as without that change: {release.guarantee}.",
+        "The rows are not real rows. They were drawn from a model, and the model was fitted to "
+        "counts with noise; nothing else of the data was used.",
+    )
+
+
+def _odds(release: TableRelease) -> str:
+    unit: Unit = "row" if isinstance(release.protect, OneRow) else "person"
+    guarantee = release.guarantee
+    if not release.private or isinstance(guarantee, ZCDP):
+        return ""
+    delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else None
+    return odds_sentence(float(guarantee.epsilon), delta, unit=unit)
+
+
+def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
+    method = dict(release.method)
+    facts = [("Method", str(method.pop("name")))]
+    if "reason" in method:
+        facts.append(("Chosen because", str(method.pop("reason"))))
+    options = {key: value for key, value in method.items() if isinstance(value, int)}
+    if options:
+        facts.append(("Options", ", ".join(f"{key} {value}" for key, value in options.items())))
+    facts += [
+        ("Guarantee", f"{release.guarantee} ({release.guarantee.kind} differential privacy)"),
+        ("Protected", str(release.protect)),
+        ("Rows published", f"{release.data.num_rows:,}"),
+        ("Columns", str(len(release.schema))),
+        ("Combinations of values", f"{release.schema.cells(release.schema.names):,}"),
+        ("Measurements", f"{len(release.measurements):,}"),
+        ("Made with", f"sfumato {release.versions['sfumato']}"),
+    ]
+    return tuple(facts)
+
+
+def _ledger(release: TableRelease) -> tuple[LedgerRow, ...]:
+    return tuple(
+        LedgerRow(
+            seq=entry["seq"],
+            label=entry["label"],
+            cost=str(from_json(entry["cost"])),
+            hash=entry["hash"],
+        )
+        for entry in release.ledger["entries"]
+    )
+
+
+def _column(release: TableRelease, name: str) -> ColumnView:
+    column = release.schema[name]
+    return ColumnView(
+        name=name,
+        kind=column.kind,
+        labels=column.labels,
+        published=tuple(release.model.marginal((name,)).tolist()),
+        sigma=_sigma(release, name),
+    )
+
+
+def _sigma(release: TableRelease, name: str) -> float | None:
+    """The noise on a column's counts, where the column or the whole table was measured."""
+    schema = release.schema
+    for entry in release.measurements:
+        if entry["target"] == [name]:
+            return float(entry["sigma_counts"])
+        if entry["target"] == list(schema.names):
+            merged = schema.cells(schema.names) / schema[name].size
+            return float(entry["sigma_counts"]) * math.sqrt(merged)
+    return None
+
+
+def _pairs(release: TableRelease) -> tuple[PairView, ...]:
+    """The pairs that the model ties most, by distance from independence: post-processing."""
+    if not isinstance(release.model, DenseModel) or not release.model.total > 0:
+        return ()
+    schema, model = release.schema, release.model
+    tied = []
+    for x, y in combinations(schema.names, 2):
+        if schema.cells((x, y)) <= MOST_PAIR_CELLS:
+            counts = model.marginal((x, y))
+            product = np.outer(counts.sum(axis=1), counts.sum(axis=0))
+            tied.append((total_variation(counts, product), x, y, counts))
+    tied.sort(key=lambda entry: -entry[0])
+    return tuple(
+        PairView(
+            x=x,
+            y=y,
+            x_labels=schema[x].labels,
+            y_labels=schema[y].labels,
+            published=tuple(tuple(row) for row in counts.tolist()),
+        )
+        for _, x, y, counts in tied[:MOST_PAIRS]
+    )
+
+
+def _queries(release: TableRelease, ranges: Sequence[Range]) -> QueryView | None:
+    if not ranges:
+        return None
+    shown = ranges[:MOST_QUERIES]
+    return QueryView(
+        labels=tuple(range_label(release.schema, box) for box in shown),
+        published=tuple(answer_ranges(release.model, shown).tolist()),
+    )
+
+
+def range_label(schema: Schema, box: Range) -> str:
+    """A range in the words of its columns: ``age 10..11``."""
+    return ", ".join(
+        f"{name} {schema[name].labels[low]}..{schema[name].labels[high]}"
+        for name, low, high in box.bounds
+    )
+
+
+def _notes(release: TableRelease) -> tuple[str, ...]:
+    notes = ["Numbers inside a bin are drawn uniformly; values outside the limits count inside."]
+    if not isinstance(release.model, DenseModel):
+        notes.append("Columns are independent in this table: no pair was measured.")
+    return tuple(notes)
+
+
+def _compared_column(
+    schema: Schema, name: str, real: Sequence[int], published: Sequence[int]
+) -> ColumnView:
+    return ColumnView(
+        name=name,
+        kind=schema[name].kind,
+        labels=schema[name].labels,
+        published=tuple(map(float, published)),
+        real=tuple(map(float, real)),
+    )
+
+
+def _compared_queries(schema: Schema, evaluation: Evaluation) -> QueryView | None:
+    if not evaluation.answers:
+        return None
+    shown = evaluation.answers[:MOST_QUERIES]
+    return QueryView(
+        labels=tuple(range_label(schema, box) for box, _, _ in shown),
+        real=tuple(float(real) for _, real, _ in shown),
+        published=tuple(float(published) for _, _, published in shown),
+    )
+
+
+def _measures(evaluation: Evaluation) -> tuple[Figure, ...]:
+    figures = []
+    for degree, value in evaluation.tv.items():
+        worst, distance = evaluation.worst[degree]
+        note = f"mean over all marginals of {degree}; worst {', '.join(worst)} at {distance:.4f}"
+        figures.append(
+            Figure(name=f"{degree}-way total variation", value=f"{value:.4f}", note=note)
+        )
+    for degree, value in evaluation.mse.items():
+        figures.append(Figure(name=f"{degree}-way squared error", value=f"{value:,.1f}"))
+    if evaluation.queries is not None:
+        for name, value in evaluation.queries.to_dict().items():
+            title = f"Query error, {name.replace('_', ' ')}"
+            figures.append(Figure(name=title, value=f"{value:,.1f}", note="in counts"))
+    return tuple(figures)

@@ -1,0 +1,155 @@
+"""One self-contained HTML file from a view: no script, no request, readable offline and in print.
+
+The policy in the page's head allows exactly one style sheet, by its hash, and nothing else.
+"""
+
+import base64
+import hashlib
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sfumato import drawing
+from sfumato.errors import StorageError
+from sfumato.reporting.view import ColumnView, PairView, QueryView, ReportView
+
+WHISKER_SIGMAS: Final = 2
+"""Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
+
+_NARROW: Final = 420
+_WIDE: Final = 920
+_WIDE_FROM: Final = 32
+"""Cells across from which a chart takes the whole width of the page."""
+_MOST_ROWS: Final = 500
+"""Rows of a table on the page; the rest stands in the files beside it."""
+
+
+def render(view: ReportView) -> str:
+    """The page as text. The same view gives the same bytes."""
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            view=view,
+            style=Markup(style),
+            style_hash=f"sha256-{digest}",
+            column_chart=_column_chart,
+            pair_charts=_pair_charts,
+            query_chart=_query_chart,
+            wide_from=_WIDE_FROM,
+            most_rows=_MOST_ROWS,
+        )
+    )
+
+
+def write(view: ReportView, path: str | os.PathLike[str]) -> None:
+    """Render into a file that appears whole or not at all.
+
+    Raises:
+        StorageError: the file can't be written; an older one is left as it was.
+    """
+    target = Path(path)
+    text = render(view).encode()
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        try:
+            with draft.open("wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the report {target} can't be written: {error.strerror}. "
+            "Nothing was changed; check the folder and the free space."
+        ) from error
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sfumato.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_clean,
+    )
+    environment.filters["readable"] = drawing.readable
+    return environment
+
+
+@cache
+def _style() -> str:
+    return (files("sfumato.reporting") / "templates" / "style.css").read_text("utf-8")
+
+
+def _clean(value: Any) -> Any:
+    """Labels may hold anything, even half a surrogate pair, which no file can store."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return drawing.printable(value)
+    return value
+
+
+def _column_chart(column: ColumnView) -> Markup:
+    errors = None
+    if column.sigma is not None:
+        errors = [WHISKER_SIGMAS * column.sigma] * len(column.labels)
+    chart = drawing.histogram_chart(
+        column.labels,
+        column.published,
+        real=column.real,
+        errors=errors,
+        title=column.name,
+        width=_width(column.labels),
+    )
+    return Markup(chart)  # drawing escapes every label
+
+
+def _pair_charts(pair: PairView) -> list[Markup]:
+    """The published map and, on an internal page, the real one in the same shades."""
+    name = f"{pair.x} × {pair.y}"
+    tables = {f"{name}: published": pair.published}
+    if pair.real is not None:
+        tables[f"{name}: real"] = pair.real
+    top = _common_top(list(tables.values()))
+    width = _width(pair.x_labels)
+    charts = (
+        drawing.heat_map(pair.x_labels, pair.y_labels, table, title=title, darkest=top, width=width)
+        for title, table in tables.items()
+    )
+    return [Markup(chart) for chart in charts]
+
+
+def _width(across: tuple[str, ...]) -> int:
+    return _WIDE if len(across) > _WIDE_FROM else _NARROW
+
+
+def _common_top(tables: list[tuple[tuple[float, ...], ...]]) -> float | None:
+    """The largest count of all maps; none where cells are merged, then each map has its own."""
+    sides = [len(tables[0]), *(len(row) for row in tables[0])]
+    top = max((count for table in tables for row in table for count in row), default=0.0)
+    return top if top > 0 and max(sides) <= drawing.MAX_HEAT_CELLS else None
+
+
+def _query_chart(queries: QueryView) -> Markup:
+    margins = None
+    if queries.sigma is not None:
+        margins = [WHISKER_SIGMAS * queries.sigma] * len(queries.labels)
+    lines = [drawing.Line(name="published", values=queries.published, margins=margins)]
+    if queries.real is not None:
+        lines.append(drawing.Line(name="real", values=queries.real))
+    chart = drawing.line_chart(
+        lines, x_labels=queries.labels, title="Answers to the queries", width=_WIDE
+    )
+    return Markup(chart)

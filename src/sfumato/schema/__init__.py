@@ -1,0 +1,39 @@
+"""Public knowledge: columns and their codes, schemas, workloads, and noisy measurements.
+
+Reading order: columns, files, table, codes, workload, measurement.
+"""
+
+from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number, Ordinal
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.workload import (
+    Range,
+    Target,
+    Workload,
+    all_marginals,
+    chosen_marginals,
+    load_workload,
+    random_ranges,
+    ranges,
+)
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "Integer",
+    "Marginal",
+    "Measurement",
+    "Number",
+    "Ordinal",
+    "Range",
+    "Schema",
+    "Target",
+    "Workload",
+    "all_marginals",
+    "chosen_marginals",
+    "load_workload",
+    "random_ranges",
+    "ranges",
+]

@@ -1,0 +1,275 @@
+"""From values to codes and back: the only translation between a table and its counts.
+
+``encode`` takes an Arrow array as it was read and gives small unsigned integers; ``decode`` draws
+values for codes by the public rule of the column (uniform inside a bin). An error names the
+column and the row, never the value.
+"""
+
+from datetime import date
+from functools import lru_cache, singledispatch
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.errors import TableError
+from sfumato.randomness import Rng
+from sfumato.schema.columns import OTHER, Boolean, Category, Column, Date, Integer, Number
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+_TRUE = ("true", "t", "yes", "y", "1")
+_FALSE = ("false", "f", "no", "n", "0")
+_EPOCH = date(1970, 1, 1)
+
+
+def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
+    """The smallest unsigned integer type that holds the column's codes."""
+    if column.size <= 2**8:
+        return np.uint8
+    return np.uint16 if column.size <= 2**16 else np.uint32
+
+
+def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
+    """The codes of one column's values; ``first_row`` is the number of the first for messages."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_dictionary(values.type) and not _is_plain(values.dictionary):
+        values = values.dictionary_decode()
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    by_entry = _codes_by_entry(column, values)
+    regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
+    if known is not None and not known.all():
+        raise _misfit(column, int(np.argmin(known)), first_row)
+    if values.null_count:
+        absent = _numpy(values.is_null())
+        if column.missing_code is None:
+            raise _missing(column, int(np.argmax(absent)), first_row)
+        regular[absent] = column.missing_code
+    return regular
+
+
+def _checked_codes(
+    column: Column, values: pa.Array, first_row: int
+) -> tuple[Codes, NDArray[np.bool_] | None]:
+    """The codes of each value by itself; a value that can't be read is found and named."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        return _regular_codes(column, values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _misfit(column, _first_misfit(column, values), first_row) from None
+
+
+def _codes_by_entry(column: Column, values: pa.Array) -> tuple[Codes, None] | None:
+    """Each different value translated once; None where that saves nothing or one does not fit."""
+    costly = pa.types.is_integer if isinstance(column, Category) else _is_text
+    if costly(values.type):
+        values = values.dictionary_encode()
+    if not pa.types.is_dictionary(values.type) or not 0 < len(values.dictionary) <= len(values):
+        return None
+    try:
+        entries, known = _regular_codes(column, values.dictionary)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if known is not None and not known.all():
+        return None
+    indices = pc.fill_null(values.indices, 0) if values.null_count else values.indices
+    return entries[_numpy(indices)], None
+
+
+def decode(column: Column, codes: Codes, *, rng: Rng) -> pa.Array:
+    """Values for codes: the declared text or number, or a uniform draw inside the bin."""
+    missing = column.missing_code
+    absent = None if missing is None else codes == missing
+    inside = codes if absent is None else np.where(absent, 0, codes)
+    return _values(column, inside.astype(np.int64), absent, rng)
+
+
+@singledispatch
+def _regular_codes(column: Any, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    """Codes of the values that are there, and which of them fit (None: all). Nulls: any code."""
+    raise TypeError(f"not a column: {column!r}")
+
+
+@_regular_codes.register(Category)
+def _(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    found = pc.index_in(_as_text(values), value_set=_declared(column.values))
+    unknown = found.is_null() if found.null_count else None
+    if unknown is None:
+        return _numpy(found).astype(code_type(column)), None
+    other = column.other_code
+    codes = _numpy(pc.fill_null(found, 0 if other is None else other))
+    if other is not None:
+        return codes.astype(code_type(column)), None
+    known = pc.or_(pc.invert(unknown), values.is_null())
+    return codes.astype(code_type(column)), _numpy(known)
+
+
+@_regular_codes.register(Boolean)
+def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    if pa.types.is_boolean(values.type):
+        codes = _numpy(pc.fill_null(values.cast(pa.uint8()), 0))
+        return codes.astype(code_type(column)), None
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(_as_text(values)))
+    found = pc.index_in(text, value_set=_declared((*_FALSE, *_TRUE)))
+    known = _numpy(pc.or_(found.is_valid(), values.is_null()))
+    codes = _numpy(pc.fill_null(found, 0)) >= len(_FALSE)
+    return codes.astype(code_type(column)), known
+
+
+@_regular_codes.register(Integer)
+def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    if _is_text(values.type):
+        values = pc.utf8_trim_whitespace(values)
+    if not pa.types.is_integer(values.type) or pa.types.is_uint64(values.type):
+        values = values.cast(pa.int64())
+    if values.null_count:
+        values = pc.fill_null(
+            values, pa.scalar(column.low, pa.int64()).cast(values.type, safe=False)
+        )
+    numbers = _numpy(values)
+    if numbers.size and (numbers.min() < column.low or numbers.max() > column.high):
+        numbers = np.clip(numbers.astype(np.int64), column.low, column.high)
+    if column.low:
+        numbers = numbers.astype(np.int64) - column.low
+    if column.step > 1:
+        numbers = numbers.astype(np.int64) // column.step
+    return numbers.astype(code_type(column)), None
+
+
+@_regular_codes.register(Number)
+def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    if _is_text(values.type):
+        values = pc.utf8_trim_whitespace(values)
+    numbers = _numpy(pc.fill_null(values.cast(pa.float64()), column.edges[0]))
+    if not np.isfinite(numbers).all():
+        return np.zeros(numbers.size, dtype=code_type(column)), np.isfinite(numbers)
+    bins = np.searchsorted(np.array(column.edges[1:-1]), numbers, side="right")
+    return bins.astype(code_type(column)), None
+
+
+@_regular_codes.register(Date)
+def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    days = pc.fill_null(values.cast(pa.date32(), safe=False), column.low).cast(pa.int32())
+    bins = np.searchsorted(_first_days(column), _numpy(days), side="right") - 1
+    return np.clip(bins, 0, None).astype(code_type(column)), None
+
+
+@singledispatch
+def _values(column: Any, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    """Values for regular codes; ``absent`` masks what becomes null."""
+    raise TypeError(f"not a column: {column!r}")
+
+
+@_values.register(Category)
+def _(column: Category, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    texts = pa.array([*column.values, *([OTHER] if column.other else [])], pa.string())
+    return texts.take(pa.array(codes, mask=absent))
+
+
+@_values.register(Boolean)
+def _(column: Boolean, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    return pa.array(codes == 1, mask=absent)
+
+
+@_values.register(Integer)
+def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    starts = column.low + codes * column.step
+    if column.step > 1:
+        widths = np.minimum(column.step, column.high - starts + 1)
+        starts = starts + (rng.uniform(codes.size) * widths).astype(np.int64)
+    return pa.array(starts, mask=absent)
+
+
+@_values.register(Number)
+def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    edges = np.array(column.edges, dtype=np.float64)
+    left, right = edges[codes], edges[codes + 1]
+    return pa.array(left + rng.uniform(codes.size) * (right - left), mask=absent)
+
+
+@_values.register(Date)
+def _(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    starts = _first_days(column)
+    ends = np.append(starts[1:], (column.high - _EPOCH).days + 1)
+    drawn = starts[codes] + (rng.uniform(codes.size) * (ends - starts)[codes]).astype(np.int64)
+    return pa.array(drawn.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    """Values as the text a person would write: 1.0 read for a column of 1, 2, 3 is "1"."""
+    if pa.types.is_floating(values.type):
+        whole = values.cast(pa.int64(), safe=False)
+        same = pc.equal(whole.cast(values.type, safe=False), values)
+        # value by value: what one row reads as must not depend on the other rows
+        return pc.if_else(same, whole.cast(pa.string()), values.cast(pa.string()))
+    return values if pa.types.is_string(values.type) else values.cast(pa.string())
+
+
+def _numpy(values: pa.Array) -> NDArray[Any]:
+    """Values without nulls as they are in memory (``to_numpy`` would load pandas, if installed)."""
+    if pa.types.is_boolean(values.type):
+        return np.from_dlpack(values.cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(values)
+
+
+def _is_plain(entries: pa.Array) -> bool:
+    """Whether a dictionary holds no missing value, as null or as NaN."""
+    return not entries.null_count and not pa.types.is_floating(entries.type)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+@lru_cache(maxsize=1024)
+def _declared(values: tuple[str, ...]) -> pa.Array:
+    return pa.array(values, pa.string())
+
+
+@lru_cache(maxsize=1024)
+def _first_days(column: Date) -> NDArray[np.int64]:
+    return np.array([(start - _EPOCH).days for start in column.starts], dtype=np.int64)
+
+
+def _first_misfit(column: Column, values: pa.Array) -> int:
+    """The first value that can't be read, found by halving: only after an error."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _regular_codes(column, values[low:middle])
+            low = middle
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            high = middle
+    return low
+
+
+_EXPECTED = {
+    "category": 'one of the declared values. Declare it, or add "other": true',
+    "ordinal": 'one of the declared values. Declare it, or add "other": true',
+    "boolean": "true or false (also yes/no, 1/0)",
+    "integer": "a whole number",
+    "number": "a finite number",
+    "date": "a date like 2020-01-31",
+}
+
+
+def _misfit(column: Column, row: int, first_row: int) -> TableError:
+    expected = _EXPECTED[column.kind]
+    return TableError(
+        f"column {column.name!r}, row {first_row + row}: the value is not {expected}. "
+        "Nothing was published and nothing was spent."
+    )
+
+
+def _missing(column: Column, row: int, first_row: int) -> TableError:
+    return TableError(
+        f"column {column.name!r}, row {first_row + row}: the value is missing, but the schema "
+        f'declares none missing. Add "missing": true to {column.name!r}. '
+        "Nothing was published and nothing was spent."
+    )

@@ -1,0 +1,110 @@
+"""A schema: the public description of a table. Nothing in it may come from the data unpaid."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InputError, SchemaError, StorageError
+from sfumato.schema import files
+from sfumato.schema.columns import Column
+
+Marginal = tuple[str, ...]
+"""A tuple of column names; the empty one is the total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Columns in order, and the name of the data set that the budget belongs to."""
+
+    columns: tuple[Column, ...]
+    dataset: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError("a schema needs at least one column")
+        if len(self._by_name) < len(self.columns):
+            names = [column.name for column in self.columns]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise SchemaError(f"these columns stand twice in the schema: {twice}")
+
+    def __getitem__(self, name: str) -> Column:
+        """The column of that name; an unknown one is an error that suggests its neighbor."""
+        if name not in self._by_name:
+            close = get_close_matches(str(name), self.names, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            raise SchemaError(f"no column {name!r} in the schema; it has {listed}.{hint}")
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    @cached_property
+    def names(self) -> Marginal:
+        """The column names in order: the marginal of the whole table."""
+        return tuple(column.name for column in self.columns)
+
+    def marginal(self, names: Iterable[str]) -> Marginal:
+        """These columns in the schema's order; each must be known and stand once."""
+        wanted = list(names)
+        for name in wanted:
+            self[name]
+        if len(set(wanted)) < len(wanted):
+            raise SchemaError(f"a marginal names each column once, got {wanted}")
+        return tuple(name for name in self.names if name in wanted)
+
+    def shape(self, marginal: Marginal) -> tuple[int, ...]:
+        """The number of codes of each column of a marginal."""
+        return tuple(self[name].size for name in marginal)
+
+    def cells(self, marginal: Marginal) -> int:
+        """The number of cells of a marginal, as an exact integer (2^80 stays 2^80)."""
+        return prod(self.shape(marginal))
+
+    def pick(self, names: Iterable[str]) -> "Schema":
+        """The schema of some of the columns."""
+        chosen = self.marginal(names)
+        return Schema(columns=tuple(self[name] for name in chosen), dataset=self.dataset)
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> "Schema":
+        """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""
+        columns, dataset = files.columns_and_dataset(value)
+        return Schema(columns=columns, dataset=dataset)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; ``Schema.from_dict`` reads it back."""
+        head = {"sfumato": files.VERSION} | ({"dataset": self.dataset} if self.dataset else {})
+        return {**head, "columns": [files.column_to_dict(column) for column in self]}
+
+    @staticmethod
+    def load(path: str | Path) -> "Schema":
+        """A schema from a JSON file, a private-pgm domain file or a ``.domain`` file."""
+        path = Path(path)
+        if path.suffix == ".domain":
+            return Schema(columns=files.from_domain_lines(files.read_text(path), path))
+        value = files.read(path)
+        try:
+            return Schema.from_dict(value)
+        except InputError as error:
+            raise SchemaError(f"{path}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        try:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"can't write the schema {path}: {error.strerror}") from None

@@ -1,0 +1,185 @@
+"""Workloads: the public questions a release should answer well, marginals and ranges.
+
+A range is a box of codes, both ends included; it counts the rows inside. The number of boxes on
+a column of s codes is s (s + 1) / 2.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.errors import InputError, SchemaError, TableError
+from sfumato.randomness import Rng
+from sfumato.schema import codes, files
+from sfumato.schema.columns import Category, Column, Date
+from sfumato.schema.table import Marginal, Schema
+
+MAX_TARGETS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A box: for each named column, the first and the last code that count."""
+
+    bounds: tuple[tuple[str, int, int], ...]
+
+    @property
+    def marginal(self) -> Marginal:
+        """The columns that the box limits."""
+        return tuple(name for name, _, _ in self.bounds)
+
+    def __str__(self) -> str:
+        return " and ".join(f"{name} {low}..{high}" for name, low, high in self.bounds)
+
+
+Target = Marginal | Range
+"""What can be asked: all cells of a marginal, or one range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Distinct targets over one schema, in a fixed order."""
+
+    schema: Schema
+    targets: tuple[Target, ...]
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise InputError("a workload needs at least one marginal or range")
+        if len(set(self.targets)) < len(self.targets):
+            raise InputError("a workload names each marginal and each range once")
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """The targets that are marginals."""
+        return tuple(target for target in self.targets if isinstance(target, tuple))
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The targets that are ranges."""
+        return tuple(target for target in self.targets if isinstance(target, Range))
+
+
+def all_marginals(schema: Schema, *, degree: int) -> Workload:
+    """Every marginal of ``degree`` columns."""
+    check.whole(at_least=1, at_most=len(schema), degree=degree)
+    check.whole(at_least=1, at_most=MAX_TARGETS, number_of_marginals=comb(len(schema), degree))
+    return Workload(schema=schema, targets=tuple(combinations(schema.names, degree)))
+
+
+def chosen_marginals(schema: Schema, marginals: Iterable[Iterable[str]]) -> Workload:
+    """The named marginals, each in the schema's order of columns."""
+    return Workload(schema=schema, targets=tuple(schema.marginal(names) for names in marginals))
+
+
+def ranges(schema: Schema, boxes: Iterable[Mapping[str, Sequence[Any]]]) -> Workload:
+    """Ranges given by values, ends included: ``[{"age": [10, 11]}, {"help": ["1", "2"]}]``."""
+    return Workload(schema=schema, targets=tuple(_range(schema, box) for box in boxes))
+
+
+def random_ranges(schema: Schema, *, n: int, rng: Rng) -> Workload:
+    """``n`` different boxes over all columns: low end uniform, high end uniform above it."""
+    check.whole(at_least=1, at_most=MAX_TARGETS, n=n)
+    possible = prod(column.size * (column.size + 1) // 2 for column in schema)
+    if n > possible:
+        raise InputError(f"{n} different ranges were asked for, but only {possible} exist here")
+    sizes = np.array([column.size for column in schema])
+    found: dict[Range, None] = {}
+    while len(found) < n:
+        drawn = rng.uniform(2 * len(sizes)).reshape(2, -1)
+        low = (drawn[0] * sizes).astype(int)
+        high = low + (drawn[1] * (sizes - low)).astype(int)
+        found[Range(tuple(zip(schema.names, low.tolist(), high.tolist(), strict=True)))] = None
+    return Workload(schema=schema, targets=tuple(found))
+
+
+def load_workload(schema: Schema, path: str | Path) -> Workload:
+    """A workload file: ``{"marginals": [["age", "help"]], "ranges": [{"age": [10, 11]}]}``."""
+    value = files.read(Path(path))
+    if not isinstance(value, Mapping) or set(value) - {"marginals", "ranges"} or not value:
+        raise InputError(f'{path}: a workload file has "marginals", "ranges" or both')
+    for entry, items in value.items():
+        if not isinstance(items, list) or not all(isinstance(item, list | dict) for item in items):
+            raise InputError(f"{path}: {entry} must be a list of lists or objects")
+    try:
+        marginals = tuple(schema.marginal(names) for names in value.get("marginals", []))
+        boxes = tuple(_range(schema, box) for box in value.get("ranges", []))
+        return Workload(schema=schema, targets=(*marginals, *boxes))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def layout(schema: Schema, targets: Sequence[Target]) -> NDArray[np.int64]:
+    """Where each target's answers begin in one flat vector; the last entry is its length."""
+    sizes = [schema.cells(target) if isinstance(target, tuple) else 1 for target in targets]
+    return np.cumsum([0, *sizes])
+
+
+def boxes(schema: Schema, marginal: Marginal, wanted: Sequence[Range]) -> NDArray[np.int64]:
+    """Ranges as an array (range, column of the marginal, 2), whole columns where not limited."""
+    out = np.empty((len(wanted), len(marginal), 2), dtype=np.int64)
+    out[:, :, 0] = 0
+    out[:, :, 1] = np.array(schema.shape(marginal), dtype=np.int64) - 1
+    position = {name: place for place, name in enumerate(marginal)}
+    for row, box in enumerate(wanted):
+        for name, low, high in box.bounds:
+            out[row, position[name]] = (low, high)
+    return out
+
+
+def box_sums(counts: NDArray[Any], limits: NDArray[np.int64]) -> NDArray[Any]:
+    """The sum of ``counts`` inside each box, by a summed-area table and 2^d look-ups a box.
+
+    Exact for integers. ``limits`` is what ``boxes`` gives.
+    """
+    area = np.zeros(tuple(size + 1 for size in counts.shape), dtype=counts.dtype)
+    area[tuple(slice(1, None) for _ in counts.shape)] = counts
+    for axis in range(counts.ndim):
+        np.cumsum(area, axis=axis, out=area)
+    out = np.zeros(len(limits), dtype=counts.dtype)
+    for corner in range(2**counts.ndim):
+        high = [(corner >> axis) & 1 for axis in range(counts.ndim)]
+        place = tuple(
+            limits[:, axis, 1] + 1 if end else limits[:, axis, 0] for axis, end in enumerate(high)
+        )
+        sign = -1 if (counts.ndim - sum(high)) % 2 else 1
+        out += sign * area[place]
+    return out
+
+
+def _range(schema: Schema, box: Mapping[str, Sequence[Any]]) -> Range:
+    if not isinstance(box, Mapping) or not box:
+        raise InputError(f"a range is an object like {{'age': [10, 11]}}, got {box!r}")
+    named = schema.marginal(box)
+    return Range(tuple((name, *_ends(schema[name], box[name])) for name in named))
+
+
+def _ends(column: Column, ends: Sequence[Any]) -> tuple[int, int]:
+    if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+        raise InputError(f"the range of {column.name!r} needs two ends, got {ends!r}")
+    low, high = (_code(column, end) for end in ends)
+    if low > high:
+        raise InputError(f"the range of {column.name!r} ends before it begins: {list(ends)!r}")
+    return low, high
+
+
+def _code(column: Column, end: Any) -> int:
+    if isinstance(column, Category) and end not in column.values:
+        raise SchemaError(f"{column.name!r} has no value {end!r}")
+    text = str(end) if isinstance(column, Category | Date) else end
+    try:
+        return int(codes.encode(column, pa.array([text]))[0])
+    except (TableError, pa.ArrowInvalid, pa.ArrowTypeError):
+        message = f"{end!r} can't be an end of a range of {column.name!r}, a {column.kind}"
+        raise InputError(message) from None

@@ -1,0 +1,11 @@
+"""Central algorithms, one file each: a frozen spec and SELECT / MEASURE / FIT.
+
+None of them sees an exact count or draws noise: that is the curator's work.
+"""
+
+from sfumato.synthesis.algorithm import Algorithm, Fit
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mwem import Mwem
+
+__all__ = ["Algorithm", "Fit", "Histogram", "Independent", "Mwem"]

@@ -1,0 +1,49 @@
+"""What every synthesis algorithm is: a frozen spec whose ``run`` talks to the curator only."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from sfumato.curator import Curator
+from sfumato.models.model import Model
+from sfumato.privacy.guarantees import Cost, portion
+from sfumato.schema import Measurement, Schema
+
+TOTAL_SHARE = Fraction(1, 20)
+"""The part of the budget that pays for the number of rows where it is neither public nor given."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """A model and the measurements that it was fitted to: public numbers."""
+
+    model: Model
+    measurements: tuple[Measurement, ...]
+
+
+class Algorithm(Protocol):
+    """SELECT, MEASURE, FIT; every look at data goes through the curator."""
+
+    name: ClassVar[str]
+
+    def check(self, schema: Schema) -> None:
+        """Raise an InputError if it can't work on this schema; before any spend."""
+
+    def run(self, curator: Curator) -> Fit:
+        """Spend what is left of the curator's budget on a model."""
+
+    def describe(self) -> dict[str, Any]:
+        """Its options, for ``release.json``."""
+
+
+def total_and_rest(curator: Curator, *, rows: int | None) -> tuple[float, Cost]:
+    """The number of rows to work with, and what is left of the budget after learning it.
+
+    Public where one row is replaced; otherwise the declared number, or a paid noisy count.
+    """
+    if curator.knows_rows:
+        return float(curator.total().values), curator.left
+    if rows is not None:
+        return float(rows), curator.left
+    counted = curator.total(cost=portion(curator.left, TOTAL_SHARE))
+    return max(1.0, float(counted.values)), curator.left

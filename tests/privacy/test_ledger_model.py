@@ -1,0 +1,118 @@
+"""A ledger against a model of it: never more spent than the cap, nothing forgotten."""
+
+from fractions import Fraction
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from sfumato.errors import BudgetError, InputError
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    Cap,
+    Cost,
+    Ledger,
+    OneRow,
+    PureDP,
+    Totals,
+    epsilon_from_zcdp,
+)
+
+amounts = st.sampled_from([Fraction(n, 100) for n in (1, 3, 10, 25, 60)])
+costs = st.one_of(amounts.map(PureDP), amounts.map(lambda amount: ZCDP(amount / 10)))
+caps: st.SearchStrategy[Cap] = st.one_of(
+    st.sampled_from([PureDP("0.5"), PureDP(2), ZCDP("0.05"), ApproxDP(1, "1e-6")]),
+)
+relations = st.sampled_from([OneRow(), OneRow(neighbors="replace")])
+
+
+def fits(totals: Totals, cap: Cap | None) -> bool:
+    """The cap in plain words, apart from the source."""
+    match cap:
+        case None:
+            return True
+        case PureDP():
+            return not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
+        case ZCDP():
+            return totals.rho <= cap.rho
+        case ApproxDP():
+            pure = not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
+            return pure or epsilon_from_zcdp(totals.rho, cap.delta) <= cap.epsilon
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    @initialize(cap=st.one_of(st.none(), caps))
+    def begin(self, cap: Cap | None) -> None:
+        self.ledger = Ledger.in_memory(dataset="adult", cap=cap)
+        self.cap = cap
+        self.totals = Totals()
+        self.relation: OneRow | None = None
+        self.paid: dict[str, tuple[Cost, OneRow]] = {}
+        self.kept: dict[str, bytes] = {}
+
+    @rule(cost=costs, protect=relations, request=st.one_of(st.none(), st.sampled_from("abcdef")))
+    def spend(self, cost: Cost, protect: OneRow, request: str | None) -> None:
+        try:
+            self.ledger.spend(cost, label="x", protect=protect, request=request)
+            admitted = True
+        except BudgetError:
+            admitted = False
+        except InputError:
+            assert request in self.paid
+            assert self.paid[request] != (cost, protect)
+            return
+        if request in self.paid:
+            assert self.paid[request] == (cost, protect)
+            return
+        kept = self.relation or protect
+        count = 2 if (protect.neighbors, kept.neighbors) == ("add-remove", "replace") else 1
+        if (protect.neighbors, kept.neighbors) == ("replace", "add-remove"):
+            assert not admitted
+            return
+        charged: Cost = (
+            PureDP(cost.epsilon * count) if isinstance(cost, PureDP) else ZCDP(cost.rho * count**2)
+        )
+        after = self.totals.plus(charged)
+        assert admitted == fits(after, self.cap)
+        if admitted:
+            self.totals, self.relation = after, kept
+            if request is not None:
+                self.paid[request] = (cost, protect)
+
+    @rule(request=st.sampled_from("abcdef"), payload=st.binary(max_size=3))
+    def journal(self, request: str, payload: bytes) -> None:
+        try:
+            answer = self.ledger.journal(request, payload)
+        except InputError:
+            assert request not in self.paid
+            return
+        assert answer == self.kept.setdefault(request, payload)
+
+    @rule(cap=caps)
+    def change_cap(self, cap: Cap) -> None:
+        self.ledger.set_cap(cap)
+        self.cap = cap
+
+    @rule()
+    def look(self) -> None:
+        self.ledger.look("x")
+
+    @rule()
+    def verify(self) -> None:
+        assert self.ledger.verify().head == self.ledger.head
+
+    @invariant()
+    def the_ledger_knows_what_was_spent(self) -> None:
+        if hasattr(self, "ledger"):
+            assert (self.ledger.spent, self.ledger.cap) == (self.totals, self.cap)
+
+
+TestLedgerAgainstModel = LedgerMachine.TestCase
+TestLedgerAgainstModel.settings = settings(
+    derandomize=True,
+    deadline=None,
+    max_examples=20,
+    stateful_step_count=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)

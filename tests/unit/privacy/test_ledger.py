@@ -1,0 +1,302 @@
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from sfumato.errors import BudgetError, InputError
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    Ledger,
+    LocalDP,
+    OnePerson,
+    OneRow,
+    PureDP,
+    Totals,
+    verify_export,
+    zcdp_budget,
+)
+from sfumato.privacy import _bodies as bodies
+
+ROW, REPLACED = OneRow(), OneRow(neighbors="replace")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1))
+
+
+def test_ten_spends_of_a_tenth_fit_one_and_an_eleventh_is_refused(ledger: Ledger) -> None:
+    for n in range(10):
+        assert ledger.spend(PureDP(0.1), label=f"step {n}", protect=ROW).charged == PureDP("0.1")
+    before = ledger.head
+    with pytest.raises(BudgetError):
+        ledger.spend(PureDP(0.1), label="step 10", protect=ROW)
+    assert ledger.head == before
+    assert ledger.spent == Totals(pure_epsilon=Fraction(1), rho=Fraction(1, 20))
+    assert ledger.left(PureDP) is None
+
+
+def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.9"), label="histogram", protect=ROW)
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(PureDP("0.2"), label="measure age", protect=ROW)
+    assert str(refused.value) == (
+        "'measure age' asks for epsilon=0.2 but only epsilon=0.1 is left of the cap epsilon=1 of "
+        "dataset 'adult'. Nothing was looked at. Lower the request or raise the cap with "
+        "Ledger.set_cap"
+    )
+
+
+def test_a_refusal_by_a_hair_shows_all_digits(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError, match="a little less, epsilon=1, is left"):
+        ledger.spend(PureDP("1.000000001"), label="greedy", protect=ROW)
+
+
+def test_a_refused_first_spend_leaves_no_trace(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError):
+        ledger.spend(PureDP(2), label="greedy", protect=ROW)
+    assert ledger.protect is None
+    assert [entry.event for entry in ledger.entries()] == ["cap"]
+
+
+def test_a_pure_cap_explains_that_it_admits_no_rho(ledger: Ledger) -> None:
+    with pytest.raises(BudgetError, match="only pure costs fit the cap"):
+        ledger.spend(ZCDP("0.001"), label="gauss", protect=ROW)
+
+
+def test_an_approximate_cap_admits_exactly_its_zcdp_budget() -> None:
+    cap = ApproxDP(1, "1e-9")
+    ledger = Ledger.in_memory(dataset="adult", cap=cap)
+    half = ZCDP(zcdp_budget(cap).rho / 2)
+    ledger.spend(half, label="one", protect=ROW)
+    assert ledger.left(ZCDP) == half
+    ledger.spend(half, label="two", protect=ROW)
+    assert ledger.left(ZCDP) is None
+    promise = ledger.composed()
+    assert isinstance(promise, ApproxDP)
+    assert promise.epsilon <= 1
+    with pytest.raises(BudgetError, match="nothing is left"):
+        ledger.spend(ZCDP("1e-12"), label="three", protect=ROW)
+
+
+def test_without_a_cap_nothing_is_refused_and_everything_is_counted() -> None:
+    ledger = Ledger.in_memory(dataset="adult")
+    for _ in range(3):
+        ledger.spend(PureDP(5_000), label="careless", protect=ROW)
+    assert ledger.spent.pure_epsilon == 15_000
+    assert ledger.left(PureDP) == PureDP(10_000)
+
+
+def test_precheck_refuses_like_spend_and_spends_nothing(ledger: Ledger) -> None:
+    before = ledger.head
+    ledger.precheck(PureDP(1), label="plan", protect=ROW)
+    with pytest.raises(BudgetError, match=r"'plan' asks for epsilon=1\.5"):
+        ledger.precheck(PureDP("1.5"), label="plan", protect=ROW)
+    assert ledger.head == before
+
+
+# Relation and unit
+
+
+def test_an_add_remove_cost_counts_twice_where_rows_are_replaced() -> None:
+    ledger = Ledger.in_memory(dataset="adult", cap=ApproxDP(10, "1e-9"))
+    ledger.spend(PureDP("0.1"), label="first", protect=REPLACED)
+    assert ledger.spend(PureDP("0.1"), label="pure", protect=ROW).charged == PureDP("0.2")
+    entry = ledger.spend(ZCDP("0.01"), label="gauss", protect=ROW)
+    assert (entry.cost, entry.charged) == (ZCDP("0.01"), ZCDP("0.04"))
+    assert ledger.spent.pure_epsilon == Fraction(3, 10)
+
+
+def test_a_doubled_cost_is_explained_when_refused() -> None:
+    ledger = Ledger.in_memory(dataset="adult", cap=PureDP(1))
+    ledger.spend(PureDP("0.5"), label="first", protect=REPLACED)
+    with pytest.raises(BudgetError, match=r"epsilon=0\.4, which counts as epsilon=0\.8"):
+        ledger.spend(PureDP("0.4"), label="second", protect=ROW)
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked"),
+    [
+        (ROW, REPLACED),
+        (ROW, OnePerson(max_rows=1)),
+        (OnePerson(max_rows=5), ROW),
+        (OnePerson(max_rows=5), OnePerson(max_rows=4)),
+        (OnePerson(max_rows=5), OnePerson(max_rows=5, neighbors="replace")),
+    ],
+    ids=str,
+)
+def test_a_cost_that_protects_something_else_is_refused(
+    kept: OneRow | OnePerson, asked: OneRow | OnePerson
+) -> None:
+    ledger = Ledger.in_memory(dataset="adult")
+    ledger.spend(PureDP("0.1"), label="first", protect=kept)
+    with pytest.raises(BudgetError, match="the ledger protects"):
+        ledger.spend(PureDP("0.1"), label="second", protect=asked)
+    assert ledger.spent.pure_epsilon == Fraction(1, 10)
+
+
+def test_the_column_that_names_the_person_is_not_recorded() -> None:
+    ledger = Ledger.in_memory(dataset="adult")
+    ledger.spend(PureDP(1), label="a", protect=OnePerson(max_rows=3, column="passport"))
+    ledger.spend(PureDP(1), label="b", protect=OnePerson(max_rows=3, column="id"))
+    assert ledger.protect == OnePerson(max_rows=3)
+    assert "passport" not in json.dumps(ledger.export())
+
+
+def test_datasets_of_one_file_have_budgets_of_their_own(tmp_path: Path) -> None:
+    one, two = (
+        Ledger.open(tmp_path / "both", dataset=name, cap=PureDP(1)) for name in ("one", "two")
+    )
+    one.spend(PureDP(1), label="all", protect=ROW)
+    two.spend(PureDP("0.5"), label="half", protect=REPLACED)
+    assert one.left(PureDP) is None
+    assert two.left(PureDP) == PureDP("0.5")
+    assert one.datasets() == ("one", "two")
+
+
+def test_a_new_process_or_name_spelling_mints_no_budget(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "l", dataset="caf\u00e9", cap=PureDP(1)) as ledger:
+        ledger.spend(PureDP(1), label="all", protect=ROW)
+    again = Ledger.open(tmp_path / "l", dataset="cafe\u0301")
+    assert again.left(PureDP) is None
+
+
+# Request ids and outcomes
+
+
+def test_a_request_is_paid_once(ledger: Ledger) -> None:
+    first = ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1")
+    assert ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1") == first
+    assert ledger.spent.pure_epsilon == Fraction(1, 2)
+
+
+def test_a_paid_request_stays_paid_when_nothing_is_left(ledger: Ledger) -> None:
+    first = ledger.spend(PureDP(1), label="age", protect=ROW, request="r1")
+    assert ledger.spend(PureDP(1), label="age", protect=ROW, request="r1") == first
+
+
+@pytest.mark.parametrize(
+    ("cost", "label", "protect"),
+    [
+        (PureDP("0.4"), "age", ROW),
+        (ZCDP("0.5"), "age", ROW),
+        (PureDP("0.5"), "sex", ROW),
+        (PureDP("0.5"), "age", REPLACED),
+    ],
+)
+def test_a_request_id_is_not_used_for_something_else(
+    ledger: Ledger, cost: PureDP | ZCDP, label: str, protect: OneRow
+) -> None:
+    ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1")
+    with pytest.raises(InputError, match=r"already paid as 'age' at epsilon=0\.5"):
+        ledger.spend(cost, label=label, protect=protect, request="r1")
+
+
+def test_the_same_id_in_another_dataset_is_another_request(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        ledger = Ledger.open(tmp_path / "l", dataset=name)
+        ledger.spend(PureDP(1), label="x", protect=ROW, request="r1")
+        assert ledger.journal("r1", name.encode()) == name.encode()
+
+
+def test_the_first_outcome_stands(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1")
+    assert ledger.outcome("r1") is None
+    assert ledger.journal("r1", b"first") == b"first"
+    assert ledger.journal("r1", b"second") == b"first"
+    assert ledger.outcome("r1") == b"first"
+
+
+def test_a_caller_who_came_too_late_gets_the_first_outcome(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1")
+    ledger.journal("r1", b"first")
+    monkeypatch.setattr(Ledger, "outcome", lambda *_: None)  # it looked just before
+    assert ledger.journal("r1", b"second") == b"first"
+
+
+def test_an_empty_outcome_stands_too(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1")
+    assert ledger.journal("r1", b"") == b""
+    assert ledger.journal("r1", b"second") == b""
+
+
+def test_an_outcome_that_nobody_paid_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="never paid"):
+        ledger.journal("r1", b"noise")
+
+
+# Caps
+
+
+def test_a_raised_cap_is_an_entry_of_its_own(ledger: Ledger) -> None:
+    ledger.spend(PureDP(1), label="all", protect=ROW)
+    entry = ledger.set_cap(PureDP(2), label="approved by the board")
+    assert (entry.event, entry.after.cap) == ("cap", PureDP(2))
+    ledger.spend(PureDP(1), label="more", protect=ROW)
+    assert ledger.verify().rollback_excluded
+
+
+def test_a_cap_below_what_is_spent_refuses_all_that_follows(ledger: Ledger) -> None:
+    ledger.spend(PureDP(1), label="all", protect=ROW)
+    ledger.set_cap(PureDP("0.5"))
+    with pytest.raises(BudgetError, match="nothing is left"):
+        ledger.spend(PureDP("0.001"), label="more", protect=ROW)
+    assert ledger.verify().head == ledger.head
+
+
+def test_opening_with_another_cap_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "study.ledger"
+    assert Ledger.open(path, dataset="adult", cap=PureDP("1.0")).cap == PureDP(1)
+    with pytest.raises(InputError, match="has the cap epsilon=1, not epsilon=2"):
+        Ledger.open(path, dataset="adult", cap=PureDP(2))
+
+
+def test_a_local_guarantee_is_neither_cap_nor_cost(ledger: Ledger) -> None:
+    with pytest.raises(InputError, match="a cap must be"):
+        ledger.set_cap(LocalDP(1))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a cost must be"):
+        ledger.spend(LocalDP(1), label="x", protect=ROW)  # type: ignore[arg-type]
+
+
+# Notes, order, export
+
+
+def test_looks_and_simulations_are_noted_at_no_cost(ledger: Ledger) -> None:
+    ledger.look("total variation against the table")
+    ledger.simulation("seed 7")
+    assert [entry.event for entry in ledger.entries()] == ["cap", "look", "simulation"]
+    assert ledger.spent == Totals()
+
+
+def test_the_clock_decides_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for year in ("2036", "2016", "2026"):
+        monkeypatch.setattr(bodies, "now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
+        ledger.spend(PureDP("0.3"), label=year, protect=ROW)
+    spends = [entry for entry in ledger.entries() if entry.event == "spend"]
+    assert [entry.label for entry in spends] == ["2036", "2016", "2026"]
+    assert [entry.time[:4] for entry in spends] == ["2036", "2016", "2026"]
+    assert ledger.spent.pure_epsilon == Fraction(9, 10)
+    assert ledger.verify().rollback_excluded
+
+
+def test_an_export_verifies_alone(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.5"), label="age \u2603", protect=ROW, request="r1")
+    text = json.dumps(ledger.export())
+    verified = verify_export(json.loads(text), anchors=[ledger.head])
+    assert verified.head == ledger.head
+    assert verified.ledger_id == ledger.ledger_id
+
+
+def test_an_entry_is_ready_for_a_release(ledger: Ledger) -> None:
+    written = ledger.spend(PureDP("0.5"), label="age", protect=ROW, request="r1").to_json()
+    assert json.loads(json.dumps(written)) == written
+    assert written["cost"] == {"kind": "pure", "epsilon": "1/2"}
+
+
+def test_a_ledger_shows_where_it_stands(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.5"), label="age", protect=ROW)
+    assert repr(ledger) == "Ledger(dataset='adult', spent: epsilon=0.5, cap: epsilon=1)"
