@@ -288,7 +288,7 @@ def _budget(
     elif isinstance(algorithm, Mwem):
         steps = 2 * algorithm.rounds
     elif isinstance(algorithm, Auto) and len(schema) > 1:
-        steps = 2 * AUTO_ROUNDS
+        steps = 2 * AUTO_ROUNDS[0]
     laplace = math.sqrt(2) * steps / float(pure.epsilon)
     gaussian = math.sqrt(steps / (2 * float(zcdp_budget(approximate).rho)))
     return approximate if gaussian < laplace else pure

@@ -26,14 +26,21 @@ log = logging.getLogger(__name__)
 
 METHODS = ("auto", "histogram", "independent", "mwem")
 
-WORTH_MEASURING = 0.08
-"""The most noise, as a share of all rows, with which pairs are still worth measuring: leaving out
-a pair costs .05 to .16 in total variation on the real tables we know."""
+UNMEASURED = 0.08
+"""What leaving a pair out is taken to cost in total variation: .05 to .16 on the real tables we
+know. A public guess; a release tells what was predicted with it."""
 
-AUTO_ROUNDS = 10
+AUTO_ROUNDS = (5, 10, 20, 30)
 
 Sigma = Callable[[Target, Cost], float]
 """The noise in counts of measuring a target for a cost, as ``Curator.sigma_of`` tells it."""
+
+
+_REASONS = {
+    "histogram": "one noisy count of every cell brings the least error",
+    "mwem": "the domain is large: measuring a few parts of it brings less error than every cell",
+    "independent": "too few rows for this epsilon: pairs would be noise, single columns are not",
+}
 
 
 def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
@@ -59,7 +66,7 @@ class Choice:
     algorithm: Algorithm
     reason: str
     predicted: dict[str, float]
-    """Mean noise over the workload as a share of all rows (for marginals: total variation)."""
+    """Mean error over the workload as a share of all rows (for marginals: total variation)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,25 +95,31 @@ class Auto:
 
 
 def choose(workload: Workload, *, rows: float, budget: Cost, sigma: Sigma) -> Choice:
-    """The method with the least predicted noise, from public facts alone."""
-    schema = workload.schema
-    rounds = min(len(workload), AUTO_ROUNDS)
-    step = portion(budget, Fraction(1, 2 * rounds))
-    whole = sigma(schema.names, budget)
+    """The method with the least predicted error, from public facts alone.
+
+    The noise is known; what is left unmeasured is taken to cost ``UNMEASURED`` a target.
+    """
+    schema, whole = workload.schema, sigma(workload.schema.names, budget)
+    public_rows = max(1, round(rows))
+
+    def mwem_error(rounds: int) -> float:
+        step = portion(budget, Fraction(1, 2 * rounds))
+        noise = _mean_share(workload, rows, lambda target: sigma(target, step))
+        return noise + UNMEASURED * (1 - rounds / len(workload))
+
+    rounds = min((min(r, len(workload)) for r in AUTO_ROUNDS), key=mwem_error)
     predicted = {
         "histogram": _mean_share(workload, rows, lambda t: whole * math.sqrt(_merged(schema, t))),
-        "mwem": _mean_share(workload, rows, lambda t: sigma(t, step)),
+        "mwem": mwem_error(rounds),
+        "independent": UNMEASURED,
     }
     best = min(predicted, key=lambda name: predicted[name])
-    if predicted[best] > WORTH_MEASURING:
-        reason = "too few rows for this epsilon: pairs would be noise, single columns are not"
-        return Choice(algorithm=Independent(), reason=reason, predicted=predicted)
-    if best == "histogram":
-        reason = "one noisy count of every cell brings the least noise"
-        return Choice(algorithm=Histogram(), reason=reason, predicted=predicted)
-    algorithm = Mwem(workload=workload, rounds=rounds, rows=max(1, round(rows)))
-    reason = "the domain is large: measuring a few parts of it brings less noise than every cell"
-    return Choice(algorithm=algorithm, reason=reason, predicted=predicted)
+    algorithms: dict[str, Algorithm] = {
+        "histogram": Histogram(rows=public_rows),
+        "mwem": Mwem(workload=workload, rounds=rounds, rows=public_rows),
+        "independent": Independent(),
+    }
+    return Choice(algorithm=algorithms[best], reason=_REASONS[best], predicted=predicted)
 
 
 def algorithm_named(

@@ -61,7 +61,7 @@ class JsonFile:
         with connect() as connection:
             try:
                 found = connection.sql(query, params={"path": self._pattern, "columns": types})
-                yield from found.fetch_record_batch(BATCH_ROWS)
+                yield from found.to_arrow_reader(BATCH_ROWS)
             except (duckdb.Error, pa.ArrowException):
                 raise self._malformed() from None
 
@@ -110,7 +110,7 @@ class Relation:
         """The named columns as the relation has them."""
         try:
             chosen = self.relation.project(", ".join(map(quoted, columns)))
-            yield from chosen.fetch_record_batch(BATCH_ROWS)
+            yield from chosen.to_arrow_reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException) as error:
             raise TableError(
                 f"DuckDB can't run the relation ({type(error).__name__}); its own message may "
@@ -161,7 +161,7 @@ class RowStore:
             return
         chosen = ", ".join(f"c{int(place)}" for place in places)
         relation = self._connection.cursor().sql(f"SELECT {chosen} FROM kept")
-        yield from relation.fetch_record_batch(BATCH_ROWS)
+        yield from relation.to_arrow_reader(BATCH_ROWS)
 
     def _run(self, statement: str) -> None:
         try:

@@ -100,7 +100,7 @@ def copy_fields(
         offsets[record + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _record(
     text: Bytes,
     at: int,
@@ -128,7 +128,7 @@ def _record(
         return status, at + ending, fields, lines + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _field(text: Bytes, at: int, final: bool, delimiter: int) -> tuple[int, int, int, int, int]:
     """One field: status, begin, end, the place after it, and the line ends in it."""
     size, begin = text.size, at
@@ -171,7 +171,7 @@ def _quoted_field(
         return (GOOD if ended else AFTER_QUOTE), begin, end, at, lines
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _line_ending(text: Bytes, at: int, final: bool) -> int:
     """The bytes of the line ending at ``at``: 0 if there is none, -1 if it may be cut."""
     if at >= text.size:

@@ -22,7 +22,7 @@ class DenseAnswers:
         self._ranges = [place for place, target in enumerate(targets) if isinstance(target, Range)]
         wanted = [target for target in targets if isinstance(target, Range)]
         limits = boxes(schema, schema.names, wanted)
-        small = limits.shape[0] * schema.cells(schema.names) <= _MATRIX_ENTRIES
+        small = 0 < len(limits) * schema.cells(schema.names) <= _MATRIX_ENTRIES
         self._matrix = _indicators(schema, limits) if small else None
         self._limits = limits
         marginals = {

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import InternalError
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
 from sfumato.schema.workload import Range, box_sums, boxes
@@ -54,10 +55,11 @@ def round_counts(counts: NDArray[np.float64], n: int, *, rng: Rng) -> NDArray[np
     n independent draws and no bias. Madow 1949, "On the theory of systematic sampling, II".
     """
     mass = np.cumsum(counts.reshape(-1))
-    if not mass.size or not mass[-1] > 0:
+    if not counts.min() >= 0 or not mass[-1] < np.inf:
+        raise InternalError("counts to draw from must be finite and not negative")
+    if mass[-1] == 0:
         mass = np.arange(1.0, counts.size + 1)  # nothing is known: uniform
     offset = float(rng.uniform(1)[0])
-    reached = np.floor(mass * (n / mass[-1]) + offset).astype(np.int64)
-    reached[-1] = n  # rounding of the last sum must not lose or add a row
-    np.minimum(reached, n, out=reached)
+    share = mass / mass[-1]  # exactly 1 from the last cell that holds anything on
+    reached = np.minimum(np.floor(share * n + offset).astype(np.int64), n)
     return np.asarray(np.diff(reached, prepend=0)).reshape(counts.shape)

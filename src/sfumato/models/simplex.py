@@ -16,14 +16,16 @@ def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     >>> project(np.array([3.0, 1.0, -2.0]), 3.0).tolist()
     [2.5, 0.5, 0.0]
     """
-    if not np.isfinite(counts).all() or not total >= 0:
+    if not np.isfinite(counts).all() or not 0 <= total < np.inf:
         raise InternalError("noisy counts must be finite and their total must not be negative")
-    flat = counts.reshape(-1)
-    falling = np.sort(flat)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, flat.size + 1)
+    # Seen from the largest count, and no farther down than the total: whatever lies below becomes
+    # zero, and so counts that are huge against the total lose no digits.
+    below = np.maximum(counts.reshape(-1) - counts.max(), -total)
+    falling = np.sort(below)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, below.size + 1)
     kept = np.flatnonzero(falling > excess)
-    shift = excess[kept[-1]] if kept.size else excess[-1]
-    return np.asarray(np.maximum(flat - shift, 0.0)).reshape(counts.shape)
+    shift = excess[kept[-1]] if kept.size else 0.0  # nothing is kept only of a total of zero
+    return np.asarray(np.maximum(below - shift, 0.0)).reshape(counts.shape)
 
 
 def estimated_total(counts: NDArray[np.float64]) -> float:

@@ -18,8 +18,11 @@ from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Schema
 
-_SMALLEST_SHARE = 1e-3
-"""Raking never moves a group by more than this factor at once: zeros would be for ever."""
+_LEAST_COUNT = 1e-9
+"""Raking makes no group emptier than this: a zero would be for ever."""
+
+_SMALLEST_STEP, _LARGEST_STEP = 1e-3, 1e12
+"""Raking never moves a group by more than these factors at once."""
 
 _CLOSE = 0.05
 """Stop when every measurement fits to this part of its own noise: more would fit the noise."""
@@ -61,7 +64,9 @@ class WeightedHistogram:
         values = measurement.values.reshape(-1)
         wanted = np.zeros(grouping.groups)
         wanted[grouping.inside] = (
-            simplex.project(values, self.total) if self._rake[place] else values
+            simplex.project(values, self.total)
+            if self._rake[place]
+            else np.clip(values, 0, self.total)  # the nearest count that could exist
         )
         self._wanted = np.concatenate([self._wanted, wanted])
         self._inside = np.concatenate([self._inside, grouping.inside])
@@ -115,10 +120,11 @@ def _sweep(
             found[:] = 0
             factors[:] = 1
             add_groups(cells, high[i], low[i], touched[i], found)
+            scale = total / mass  # as it was before this step: the same for all groups
             for g in range(goal.size):
                 if not counted[g]:
                     continue
-                has = found[g] * total / mass
+                has = found[g] * scale
                 worst = max(worst, abs(goal[g] - has) / sigma[i])
                 if rake[i]:
                     factors[g] = _raking_factor(goal[g], has)
@@ -126,8 +132,10 @@ def _sweep(
                     factors[g] = np.exp((goal[g] - has) / (2 * total))
                 mass += found[g] * (factors[g] - 1)
             scale_groups(cells, high[i], low[i], touched[i], factors)
-        exact = cells.sum()  # the running mass drifts by rounding: take the true one
-        cells *= total / exact
+            if not 0.01 < mass / total < 100:  # far away, the running mass has lost its digits
+                cells *= total / cells.sum()
+                mass = total
+        cells *= total / cells.sum()
         mass = total
         if worst < _CLOSE:
             break
@@ -137,4 +145,5 @@ def _sweep(
 def _raking_factor(goal: float, has: float) -> float:
     if has <= 0:
         return 1.0
-    return max(goal / has, _SMALLEST_SHARE)
+    step = max(goal, _LEAST_COUNT) / has
+    return min(max(step, _SMALLEST_STEP), _LARGEST_STEP)

@@ -34,12 +34,7 @@ def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
 
 def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
     """The codes of one column's values; ``first_row`` is the number of the first for messages."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if pa.types.is_dictionary(values.type) and not _is_plain(values.dictionary):
-        values = values.dictionary_decode()
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
+    values = _readable(values)
     by_entry = _codes_by_entry(column, values)
     regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
     if known is not None and not known.all():
@@ -50,6 +45,25 @@ def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
             raise _missing(column, int(np.argmax(absent)), first_row)
         regular[absent] = column.missing_code
     return regular
+
+
+def _readable(values: pa.Array) -> pa.Array:
+    """The same values in one of the forms that Arrow's functions take, NaN as missing."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.string())
+    if pa.types.is_dictionary(values.type):
+        if pa.types.is_string_view(values.dictionary.type):
+            texts = values.dictionary.cast(pa.string())
+            values = pa.DictionaryArray.from_arrays(values.indices, texts)
+        if not _is_plain(values.dictionary):
+            values = values.dictionary_decode()
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    return values
 
 
 def _checked_codes(
@@ -148,12 +162,17 @@ def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None
     numbers = _numpy(pc.fill_null(values.cast(pa.float64()), column.edges[0]))
     if not np.isfinite(numbers).all():
         return np.zeros(numbers.size, dtype=code_type(column)), np.isfinite(numbers)
-    bins = np.searchsorted(np.array(column.edges[1:-1]), numbers, side="right")
+    inner = np.array(column.edges[1:-1], dtype=np.float64)
+    bins = np.searchsorted(inner, numbers, side="right")
     return bins.astype(code_type(column)), None
 
 
 @_regular_codes.register(Date)
 def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    if _is_text(values.type):
+        values = pc.utf8_trim_whitespace(values)
+    elif not pa.types.is_temporal(values.type) and not pa.types.is_null(values.type):
+        raise pa.ArrowInvalid("a number is not a day, though Arrow would read it as one")
     days = pc.fill_null(values.cast(pa.date32(), safe=False), column.low).cast(pa.int32())
     bins = np.searchsorted(_first_days(column), _numpy(days), side="right") - 1
     return np.clip(bins, 0, None).astype(code_type(column)), None
@@ -189,7 +208,9 @@ def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Ar
 def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     edges = np.array(column.edges, dtype=np.float64)
     left, right = edges[codes], edges[codes + 1]
-    return pa.array(left + rng.uniform(codes.size) * (right - left), mask=absent)
+    part = rng.uniform(codes.size)
+    drawn = (1 - part) * left + part * right  # not left + part * (right - left): may overflow
+    return pa.array(np.clip(drawn, left, np.nextafter(right, left)), mask=absent)
 
 
 @_values.register(Date)
@@ -242,10 +263,11 @@ def _first_misfit(column: Column, values: pa.Array) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            _regular_codes(column, values[low:middle])
-            low = middle
+            _, known = _regular_codes(column, values[low:middle])
+            fits = known is None or bool(known.all())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            high = middle
+            fits = False
+        low, high = (middle, high) if fits else (low, middle)
     return low
 
 
@@ -253,7 +275,7 @@ _EXPECTED = {
     "category": 'one of the declared values. Declare it, or add "other": true',
     "ordinal": 'one of the declared values. Declare it, or add "other": true',
     "boolean": "true or false (also yes/no, 1/0)",
-    "integer": "a whole number",
+    "integer": "a whole number between -2^63 and 2^63",
     "number": "a finite number",
     "date": "a date like 2020-01-31",
 }

@@ -5,15 +5,17 @@ the regular values come, where declared, one code for every other value and one 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from sfumato import check
-from sfumato.errors import SchemaError
+from sfumato.errors import InputError, SchemaError
 
 MAX_SIZE = 1_000_000
 """More codes than this in one column can't be counted usefully: bin, group or leave it out."""
@@ -23,6 +25,7 @@ MISSING = "(missing)"
 
 Step = Literal["day", "month", "quarter", "year"]
 STEPS: tuple[Step, ...] = ("day", "month", "quarter", "year")
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +39,13 @@ class _Column(ABC):
     ordered: ClassVar[bool]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
+        if not _is_text(self.name) or not self.name.strip():
             raise SchemaError(f"a column needs a name that is text, got {self.name!r}")
-        if not isinstance(self.missing, bool):
-            raise SchemaError(f"column {self.name!r}: missing must be true or false")
-        self._check()
+        try:
+            _true_or_false(missing=self.missing)
+            self._check()
+        except InputError as error:
+            raise SchemaError(f"column {self.name!r}: {error}") from None
         if self.size > MAX_SIZE:
             raise SchemaError(
                 f"column {self.name!r} has {self.size:,} values; at most {MAX_SIZE:,} can be "
@@ -62,12 +67,13 @@ class _Column(ABC):
         """The code of a missing value, always the last one."""
         return self.size - 1 if self.missing else None
 
-    def _regular_size(self) -> int:
-        return len(self._regular_labels())
-
     @abstractmethod
     def _check(self) -> None:
-        """Raise a SchemaError where the declaration makes no sense."""
+        """Raise an InputError where the declaration makes no sense; the caller names the column."""
+
+    @abstractmethod
+    def _regular_size(self) -> int:
+        """The number of labels before missing, without making them."""
 
     @abstractmethod
     def _regular_labels(self) -> tuple[str, ...]:
@@ -87,20 +93,23 @@ class Category(_Column):
 
     def _check(self) -> None:
         texts = self.values
-        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
-            raise SchemaError(f"column {self.name!r}: values must be a list of texts")
+        if not isinstance(texts, tuple) or not all(_is_text(text) for text in texts):
+            raise SchemaError("values must be a tuple (in JSON a list) of texts")
         if not texts:
-            raise SchemaError(f"column {self.name!r}: values must not be empty")
-        twice = sorted({text for text in texts if texts.count(text) > 1}) if _repeats(texts) else []
-        if twice:
-            raise SchemaError(f"column {self.name!r}: these values stand twice: {twice}")
+            raise SchemaError("values must not be empty")
+        if twice := repeated(texts):
+            raise SchemaError(f"these values stand twice: {twice}")
         if OTHER in texts or MISSING in texts:
-            raise SchemaError(f"column {self.name!r}: {OTHER!r} and {MISSING!r} are reserved")
+            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved")
+        _true_or_false(other=self.other)
 
     @property
     def other_code(self) -> int | None:
         """The code of every value that is not declared."""
         return len(self.values) if self.other else None
+
+    def _regular_size(self) -> int:
+        return len(self.values) + self.other
 
     def _regular_labels(self) -> tuple[str, ...]:
         return (*self.values, *((OTHER,) if self.other else ()))
@@ -124,6 +133,9 @@ class Boolean(_Column):
     def _check(self) -> None:
         """Nothing to declare, nothing to get wrong."""
 
+    def _regular_size(self) -> int:
+        return 2
+
     def _regular_labels(self) -> tuple[str, ...]:
         return ("false", "true")
 
@@ -143,12 +155,12 @@ class Integer(_Column):
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
-        limit = 2**62
+        limit = 2**61  # so that high - low stays well inside 64 bits
         check.whole(at_least=-limit, at_most=limit, low=self.low)
         check.whole(at_least=-limit, at_most=limit, high=self.high)
-        check.whole(at_least=1, step=self.step)
+        check.whole(at_least=1, at_most=limit, step=self.step)
         if self.low > self.high:
-            raise SchemaError(f"column {self.name!r}: low {self.low} is above high {self.high}")
+            raise SchemaError(f"low {self.low} is above high {self.high}")
 
     def _regular_size(self) -> int:
         return (self.high - self.low) // self.step + 1
@@ -174,20 +186,19 @@ class Number(_Column):
 
     def _check(self) -> None:
         edges = self.edges
-        numbers = isinstance(edges, tuple) and all(
-            isinstance(edge, int | float) and not isinstance(edge, bool) and isfinite(edge)
-            for edge in edges
-        )
-        if not numbers or len(edges) < 2:
-            raise SchemaError(f"column {self.name!r}: edges must be two or more finite numbers")
-        if any(left >= right for left, right in pairwise(edges)):
-            raise SchemaError(f"column {self.name!r}: edges must rise, each above the one before")
+        if not isinstance(edges, tuple) or len(edges) < 2 or not all(map(_is_finite, edges)):
+            raise SchemaError("edges must be two or more finite numbers")
+        if any(float(left) >= float(right) for left, right in pairwise(edges)):
+            raise SchemaError("edges must rise, each above the one before")
 
     def _regular_size(self) -> int:
         return len(self.edges) - 1
 
     def _regular_labels(self) -> tuple[str, ...]:
-        return tuple(f"{left:g}..{right:g}" for left, right in pairwise(self.edges))
+        texts = [f"{edge:g}" for edge in self.edges]
+        if repeated(texts):  # six digits do not tell all edges apart: take all digits
+            texts = [str(edge) for edge in self.edges]
+        return tuple(f"{left}..{right}" for left, right in pairwise(texts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,26 +213,31 @@ class Date(_Column):
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
-        if not isinstance(self.low, date) or not isinstance(self.high, date):
-            raise SchemaError(f"column {self.name!r}: low and high must be dates like 2020-01-31")
+        if not _is_day(self.low) or not _is_day(self.high):
+            given = f"{self.low!r} and {self.high!r}"
+            raise SchemaError(f"low and high must be dates like 2020-01-31, got {given}")
         check.one_of(STEPS, step=self.step)
         if self.low > self.high:
-            raise SchemaError(f"column {self.name!r}: low {self.low} is after high {self.high}")
+            raise SchemaError(f"low {self.low} is after high {self.high}")
 
     @cached_property
     def starts(self) -> tuple[date, ...]:
         """The first day of each code."""
         if self.step == "day":
-            days = (self.high - self.low).days + 1
-            return tuple(self.low + timedelta(days=day) for day in range(days))
-        months = {"month": 1, "quarter": 3, "year": 12}[self.step]
-        first = (self.low.year * 12 + self.low.month - 1) // months
-        last = (self.high.year * 12 + self.high.month - 1) // months
-        begins = [divmod(part * months, 12) for part in range(first, last + 1)]
-        return (self.low, *(date(year, month + 1, 1) for year, month in begins[1:]))
+            return tuple(self.low + timedelta(days=day) for day in range(self._regular_size()))
+        months, first = _MONTHS[self.step], self._period(self.low)
+        later = range(first + 1, first + self._regular_size())
+        begins = (divmod(period * months, 12) for period in later)
+        return (self.low, *(date(year, month + 1, 1) for year, month in begins))
+
+    def _period(self, day: date) -> int:
+        """Which month, quarter or year since the beginning of the calendar a day lies in."""
+        return (day.year * 12 + day.month - 1) // _MONTHS[self.step]
 
     def _regular_size(self) -> int:
-        return len(self.starts)
+        if self.step == "day":
+            return (self.high - self.low).days + 1
+        return self._period(self.high) - self._period(self.low) + 1
 
     def _regular_labels(self) -> tuple[str, ...]:
         formats = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-%m", "year": "%Y"}
@@ -231,5 +247,36 @@ class Date(_Column):
 Column = Category | Ordinal | Boolean | Integer | Number | Date
 
 
-def _repeats(texts: tuple[str, ...]) -> bool:
-    return len(set(texts)) < len(texts)
+def repeated(texts: Iterable[str]) -> list[str]:
+    """The texts that stand more than once, sorted."""
+    return sorted(text for text, times in Counter(texts).items() if times > 1)
+
+
+def _true_or_false(**named: Any) -> None:
+    ((name, value),) = named.items()
+    if not isinstance(value, bool):
+        raise SchemaError(f"{name} must be true or false, got {value!r}")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text that a file can hold: half a surrogate pair is not."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
+
+
+def _is_day(value: Any) -> bool:
+    return isinstance(value, date) and not isinstance(value, datetime)

@@ -2,13 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import InputError, SchemaError, StorageError
-from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number, Ordinal
+from sfumato.errors import SchemaError, StorageError
+from sfumato.schema.columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    Integer,
+    Number,
+    Ordinal,
+    repeated,
+)
 
 VERSION = 1
 
@@ -27,6 +36,10 @@ def read(path: Path) -> Any:
         raise SchemaError(f"{place}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise SchemaError(f"{path}: nested too deeply") from None
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
+    except ValueError:  # Python reads no whole number of more than 4,300 digits
+        raise SchemaError(f"{path}: a number in it is too long to read") from None
 
 
 def read_text(path: Path) -> str:
@@ -63,7 +76,7 @@ def _column(entry: Any) -> Column:
     if not isinstance(entry, Mapping):
         raise SchemaError(f"each column is a JSON object, got {entry!r}")
     name, kind = entry.get("name"), entry.get("kind")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         listed = ", ".join(_KINDS)
         raise SchemaError(f"column {name!r}: kind must be one of {listed}; got {kind!r}")
     if "unconfirmed" in entry:
@@ -74,27 +87,23 @@ def _column(entry: Any) -> Column:
     allowed = {field.name for field in fields(_KINDS[kind])} | {"kind"}
     unknown = sorted(set(entry) - allowed)
     if unknown:
-        raise SchemaError(f"column {name!r}: a {kind} has no {unknown}; it has {sorted(allowed)}")
-    options = {key: _value(name, key, value) for key, value in entry.items() if key != "kind"}
-    try:
-        return _KINDS[kind](**options)  # type: ignore[no-any-return]
-    except TypeError:
-        needed = [key for key in ("name", "values", "low", "high", "edges") if key in allowed]
-        raise SchemaError(f"column {name!r}: a {kind} needs {', '.join(needed)}") from None
-    except InputError as error:
-        text = str(error)
-        raise SchemaError(text if repr(name) in text else f"column {name!r}: {text}") from None
+        raise SchemaError(f"column {name!r}: kind {kind} has no {unknown}; it has {sorted(allowed)}")
+    needed = [field.name for field in fields(_KINDS[kind]) if field.default is MISSING]
+    if not entry.keys() >= set(needed):
+        raise SchemaError(f"column {name!r}: kind {kind} needs {', '.join(needed)}")
+    options = {key: _value(kind, key, value) for key, value in entry.items() if key != "kind"}
+    return _KINDS[kind](**options)  # type: ignore[no-any-return]
 
 
-def _value(name: Any, key: str, value: Any) -> Any:
+def _value(kind: str, key: str, value: Any) -> Any:
+    """What JSON can't say by itself: a tuple, a day. What is neither, the column refuses."""
     if isinstance(value, list):
         return tuple(value)
-    if key in ("low", "high") and isinstance(value, str):
+    if kind == Date.kind and key in ("low", "high") and isinstance(value, str):
         try:
             return date.fromisoformat(value)
         except ValueError:
-            message = f"column {name!r}: {key} must be a date like 2020-01-31, got {value!r}"
-            raise SchemaError(message) from None
+            return value
     return value
 
 
@@ -132,24 +141,26 @@ def from_domain_lines(text: str, path: Path) -> tuple[Column, ...]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        kind, *values = line.split()
-        name = str(len(columns))
         try:
-            if kind == "D":
-                columns.append(Category(name=name, values=tuple(values)))
-                continue
-            low, high = (float(value) for value in values)
-            edges = tuple(low + (high - low) * part / 16 for part in range(17))
-            columns.append(Number(name=name, edges=edges))
+            columns.append(_domain_column(str(len(columns)), *line.split()))
         except ValueError as error:
             message = f"{path}:{number}: a line is 'D value ...' or 'C low high' ({error})"
             raise SchemaError(message) from None
+    if not columns:
+        raise SchemaError(f"{path}: no line describes a column")
     return tuple(columns)
 
 
+def _domain_column(name: str, kind: str, *values: str) -> Column:
+    if kind == "D":
+        return Category(name=name, values=values)
+    if kind != "C":
+        raise ValueError(f"it begins with {kind!r}")
+    low, high = (float(value) for value in values)
+    return Number(name=name, edges=tuple(low + (high - low) * part / 16 for part in range(17)))
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice := repeated(key for key, _ in pairs):
         raise SchemaError(f"these entries stand twice in one object: {twice}")
     return dict(pairs)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato.errors import InputError, SchemaError, StorageError
 from sfumato.schema import files
-from sfumato.schema.columns import Column
+from sfumato.schema.columns import Column, repeated
 
 Marginal = tuple[str, ...]
 """A tuple of column names; the empty one is the total."""
@@ -27,14 +27,12 @@ class Schema:
     def __post_init__(self) -> None:
         if not self.columns:
             raise SchemaError("a schema needs at least one column")
-        if len(self._by_name) < len(self.columns):
-            names = [column.name for column in self.columns]
-            twice = sorted({name for name in names if names.count(name) > 1})
+        if twice := repeated(column.name for column in self.columns):
             raise SchemaError(f"these columns stand twice in the schema: {twice}")
 
     def __getitem__(self, name: str) -> Column:
         """The column of that name; an unknown one is an error that suggests its neighbor."""
-        if name not in self._by_name:
+        if not isinstance(name, str) or name not in self._by_name:
             close = get_close_matches(str(name), self.names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")

@@ -19,7 +19,7 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.randomness import Rng
 from sfumato.schema import codes, files
-from sfumato.schema.columns import Category, Column, Date
+from sfumato.schema.columns import Boolean, Category, Column, Date
 from sfumato.schema.table import Marginal, Schema
 
 MAX_TARGETS = 1_000_000
@@ -89,19 +89,19 @@ def ranges(schema: Schema, boxes: Iterable[Mapping[str, Sequence[Any]]]) -> Work
 
 
 def random_ranges(schema: Schema, *, n: int, rng: Rng) -> Workload:
-    """``n`` different boxes over all columns: low end uniform, high end uniform above it."""
+    """``n`` different boxes over all columns: low end uniform, high end uniform above it.
+
+    Boxes are drawn one after another and a box that came before is passed over.
+    """
     check.whole(at_least=1, at_most=MAX_TARGETS, n=n)
     possible = prod(column.size * (column.size + 1) // 2 for column in schema)
     if n > possible:
         raise InputError(f"{n} different ranges were asked for, but only {possible} exist here")
     sizes = np.array([column.size for column in schema])
-    found: dict[Range, None] = {}
-    while len(found) < n:
-        drawn = rng.uniform(2 * len(sizes)).reshape(2, -1)
-        low = (drawn[0] * sizes).astype(int)
-        high = low + (drawn[1] * (sizes - low)).astype(int)
-        found[Range(tuple(zip(schema.names, low.tolist(), high.tolist(), strict=True)))] = None
-    return Workload(schema=schema, targets=tuple(found))
+    few = possible <= 2 * n  # then drawing would mostly repeat what came before
+    ends = _all_in_random_order(sizes, possible, rng)[:n] if few else _drawn(sizes, n, rng)
+    found = (zip(schema.names, low, high, strict=True) for low, high in ends.tolist())
+    return Workload(schema=schema, targets=tuple(Range(tuple(bounds)) for bounds in found))
 
 
 def load_workload(schema: Schema, path: str | Path) -> Workload:
@@ -110,8 +110,9 @@ def load_workload(schema: Schema, path: str | Path) -> Workload:
     if not isinstance(value, Mapping) or set(value) - {"marginals", "ranges"} or not value:
         raise InputError(f'{path}: a workload file has "marginals", "ranges" or both')
     for entry, items in value.items():
-        if not isinstance(items, list) or not all(isinstance(item, list | dict) for item in items):
-            raise InputError(f"{path}: {entry} must be a list of lists or objects")
+        form, named = (list, "lists") if entry == "marginals" else (dict, "objects")
+        if not isinstance(items, list) or not all(isinstance(item, form) for item in items):
+            raise InputError(f"{path}: {entry} must be a list of {named}")
     try:
         marginals = tuple(schema.marginal(names) for names in value.get("marginals", []))
         boxes = tuple(_range(schema, box) for box in value.get("ranges", []))
@@ -141,13 +142,14 @@ def boxes(schema: Schema, marginal: Marginal, wanted: Sequence[Range]) -> NDArra
 def box_sums(counts: NDArray[Any], limits: NDArray[np.int64]) -> NDArray[Any]:
     """The sum of ``counts`` inside each box, by a summed-area table and 2^d look-ups a box.
 
-    Exact for integers. ``limits`` is what ``boxes`` gives.
+    Exact for integers, which come back as int64. ``limits`` is what ``boxes`` gives.
     """
-    area = np.zeros(tuple(size + 1 for size in counts.shape), dtype=counts.dtype)
+    kind = np.float64 if np.issubdtype(counts.dtype, np.floating) else np.int64
+    area = np.zeros(tuple(size + 1 for size in counts.shape), dtype=kind)
     area[tuple(slice(1, None) for _ in counts.shape)] = counts
     for axis in range(counts.ndim):
         np.cumsum(area, axis=axis, out=area)
-    out = np.zeros(len(limits), dtype=counts.dtype)
+    out = np.zeros(len(limits), dtype=kind)
     for corner in range(2**counts.ndim):
         high = [(corner >> axis) & 1 for axis in range(counts.ndim)]
         place = tuple(
@@ -156,6 +158,35 @@ def box_sums(counts: NDArray[Any], limits: NDArray[np.int64]) -> NDArray[Any]:
         sign = -1 if (counts.ndim - sum(high)) % 2 else 1
         out += sign * area[place]
     return out
+
+
+def _drawn(sizes: NDArray[np.int64], n: int, rng: Rng) -> NDArray[np.int64]:
+    """``n`` different boxes (box, end, column), in the order in which they were drawn first."""
+    found = np.empty((0, 2, sizes.size), dtype=np.int64)
+    while len(found) < n:
+        more = n - len(found) + n // 8  # some to spare: most calls need one turn
+        part = rng.uniform(more * 2 * sizes.size).reshape(-1, 2, sizes.size)
+        low = (part[:, 0] * sizes).astype(np.int64)
+        high = low + (part[:, 1] * (sizes - low)).astype(np.int64)
+        found = np.concatenate([found, np.stack([low, high], axis=1)])
+        _, first = np.unique(found, axis=0, return_index=True)
+        found = found[np.sort(first)]
+    return found[:n]
+
+
+def _all_in_random_order(sizes: NDArray[np.int64], possible: int, rng: Rng) -> NDArray[np.int64]:
+    """Every box that exists, as if drawn by ``_drawn`` until the last was found.
+
+    A box of probability p rings after an exponential time of rate p; the order in which boxes ring
+    first is the order of first draws. Efraimidis, Spirakis 2006, "Weighted random sampling with a
+    reservoir", proposition 3.
+    """
+    intervals = [np.stack(np.triu_indices(size), axis=1) for size in sizes]
+    places = np.unravel_index(np.arange(possible), [len(found) for found in intervals])
+    ends = np.stack([found[i] for found, i in zip(intervals, places, strict=True)], axis=2)
+    chance = (1 / (sizes * (sizes - ends[:, 0]))).prod(axis=1)
+    times = -np.log1p(-rng.uniform(possible)) / chance
+    return np.asarray(ends[np.argsort(times, kind="stable")], dtype=np.int64)
 
 
 def _range(schema: Schema, box: Mapping[str, Sequence[Any]]) -> Range:
@@ -178,8 +209,10 @@ def _code(column: Column, end: Any) -> int:
     if isinstance(column, Category) and end not in column.values:
         raise SchemaError(f"{column.name!r} has no value {end!r}")
     text = str(end) if isinstance(column, Category | Date) else end
+    refused = f"{end!r} can't be an end of a range of {column.name!r}, of kind {column.kind}"
+    if end is None or end != end or (isinstance(end, bool) and not isinstance(column, Boolean)):
+        raise InputError(refused)
     try:
         return int(codes.encode(column, pa.array([text]))[0])
-    except (TableError, pa.ArrowInvalid, pa.ArrowTypeError):
-        message = f"{end!r} can't be an end of a range of {column.name!r}, a {column.kind}"
-        raise InputError(message) from None
+    except (TableError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        raise InputError(refused) from None

@@ -1,0 +1,193 @@
+"""What every synthesis algorithm must do, whatever it is: one body over all of them."""
+
+import numpy as np
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.engine import ArrayTable
+from sfumato.errors import InputError
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
+from sfumato.publishing import Auto, publish
+from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
+from sfumato.synthesis import Histogram, Independent, Mwem
+
+SCHEMA = Schema(
+    columns=(
+        Integer(name="age", low=0, high=5),
+        Category(name="place", values=("a", "b", "c"), missing=True),
+        Boolean(name="smoker"),
+    ),
+    dataset="study",
+)
+PAIRS = all_marginals(SCHEMA, degree=2)
+BOXES = ranges(SCHEMA, [{"age": [0, high]} for high in range(5)] + [{"smoker": [True, True]}])
+ALGORITHMS = [
+    Histogram(),
+    Independent(),
+    Mwem(workload=PAIRS, rounds=3),
+    Mwem(workload=BOXES, rounds=5, average=True),
+    Auto(workload=PAIRS),
+]
+PROTECTIONS = [
+    OneRow(),
+    OneRow(neighbors="replace"),
+    OnePerson(column="person", max_rows=2),
+]
+BUDGETS = [PureDP(1), ZCDP("0.05"), ApproxDP(1, "1e-6")]
+N = 2_000
+
+
+def table(n=N):
+    rng = simulation_rng(11)
+    age = rng.below(6, n)
+    codes = {"age": age, "place": (age + rng.below(2, n)) % 4, "smoker": (age > 2) * 1}
+    people = {"person": [str(row // 2) for row in range(n)]}
+    return ArrayTable(SCHEMA, codes, people=people)
+
+
+def curator(*, protect, budget, rng, ledger=None, rows=None):
+    book = ledger or Ledger.in_memory(dataset="study")
+    return Curator(rows or table(), protect=protect, budget=budget, ledger=book, rng=rng)
+
+
+everywhere = [
+    pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: f"{a.name}"),
+    pytest.mark.parametrize("protect", PROTECTIONS, ids=str),
+    pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.kind),
+]
+
+
+def over_all(test):
+    for mark in everywhere:
+        test = mark(test)
+    return test
+
+
+@over_all
+def test_it_spends_at_most_its_budget_and_promises_exactly_that(algorithm, protect, budget):
+    gatekeeper = curator(protect=protect, budget=budget, rng=secure_rng())
+    release = publish(algorithm, gatekeeper)
+    assert within(gatekeeper.ledger.spent, budget)
+    assert release.guarantee == budget
+    assert release.private
+    assert release.protect == protect
+
+
+@over_all
+def test_its_model_is_a_table_of_counts_that_could_exist(algorithm, protect, budget):
+    release = publish(algorithm, curator(protect=protect, budget=budget, rng=simulation_rng(1)))
+    assert not release.private
+    whole = release.model.marginal(SCHEMA.names)
+    assert whole.shape == (6, 4, 2)
+    assert (whole >= 0).all()
+    assert whole.sum() == pytest.approx(release.model.total)
+    for names in [("age",), ("smoker", "age")]:
+        dropped = tuple(axis for axis, name in enumerate(SCHEMA.names) if name not in names)
+        expected = whole.sum(axis=dropped)
+        if names == ("smoker", "age"):
+            expected = expected.T
+        assert np.allclose(release.model.marginal(names), expected)
+
+
+@over_all
+def test_the_same_seed_gives_the_same_rows_and_another_seed_others(algorithm, protect, budget):
+    def rows(seed):
+        gatekeeper = curator(protect=protect, budget=budget, rng=simulation_rng(seed))
+        return publish(algorithm, gatekeeper).data
+
+    assert rows(5).equals(rows(5))
+    assert not rows(5).equals(rows(6))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: f"{a.name}")
+def test_with_a_huge_budget_it_says_the_truth_of_what_it_measures(algorithm):
+    gatekeeper = curator(
+        protect=OneRow(neighbors="replace"), budget=PureDP(5_000), rng=simulation_rng(2)
+    )
+    release = publish(algorithm, gatekeeper)
+    ages = np.bincount(table()._codes["age"], minlength=6)
+    close = 40 if isinstance(algorithm, Mwem) and algorithm.average else 2
+    assert np.abs(release.model.marginal(("age",)) - ages).max() <= close
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: f"{a.name}")
+def test_the_published_size_is_the_true_one_only_if_that_is_public(algorithm):
+    def size(protect, seed):
+        gatekeeper = curator(protect=protect, budget=PureDP(1), rng=simulation_rng(seed))
+        return publish(algorithm, gatekeeper).data.num_rows
+
+    assert size(OneRow(neighbors="replace"), 1) == N
+    assert len({size(OneRow(), seed) for seed in range(4)}) > 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: f"{a.name}")
+def test_one_row_is_enough_and_nothing_breaks(algorithm):
+    one = ArrayTable(
+        SCHEMA,
+        {"age": [0], "place": [0], "smoker": [0]},
+        people={"person": ["somebody"]},
+    )
+    for seed in range(5):
+        gatekeeper = curator(
+            protect=OneRow(), budget=PureDP("0.01"), rng=simulation_rng(seed), rows=one
+        )
+        release = publish(algorithm, gatekeeper)
+        assert release.data.num_columns == 3
+
+
+WIDE = Schema(
+    columns=tuple(Boolean(name=f"column {place}") for place in range(80)), dataset="study"
+)
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [Histogram(), Mwem(workload=all_marginals(WIDE, degree=1), rounds=2)],
+    ids=lambda a: a.name,
+)
+def test_a_domain_that_does_not_fit_is_refused_and_nothing_is_spent(algorithm):
+    codes = {name: [0, 1] for name in WIDE.names}
+    gatekeeper = curator(
+        protect=OneRow(), budget=PureDP(1), rng=secure_rng(), rows=ArrayTable(WIDE, codes)
+    )
+    with pytest.raises(InputError, match="independent") as refusal:
+        publish(algorithm, gatekeeper)
+    assert "1.21e+24" in str(refusal.value)
+    assert gatekeeper.ledger.spent.rho == 0
+
+
+def test_eighty_columns_are_published_by_the_automatic_choice():
+    codes = {name: [0, 1] * 50 for name in WIDE.names}
+    gatekeeper = curator(
+        protect=OneRow(), budget=PureDP(1), rng=secure_rng(), rows=ArrayTable(WIDE, codes)
+    )
+    release = publish(Auto(workload=all_marginals(WIDE, degree=1)), gatekeeper)
+    assert release.method["name"] == "independent"
+
+
+def test_mwem_refuses_more_rounds_than_targets():
+    with pytest.raises(InputError, match="rounds must be at most the 3 targets"):
+        Mwem(workload=PAIRS, rounds=4)
+
+
+def test_mwem_measures_each_target_once():
+    gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(4))
+    fit = Mwem(workload=BOXES, rounds=len(BOXES)).run(gatekeeper)
+    assert sorted(map(str, (m.target for m in fit.measurements))) == sorted(map(str, BOXES.targets))
+
+
+def test_mwem_is_charged_once_for_all_its_rounds():
+    gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=secure_rng())
+    publish(Mwem(workload=BOXES, rounds=6, rows=N), gatekeeper)
+    labels = [entry.label for entry in gatekeeper.ledger.entries() if entry.cost]
+    assert labels == ["mwem: 6 selections and measurements"]
+    assert gatekeeper.ledger.spent.pure_epsilon == 1
+
+
+def test_larger_columns_get_more_of_the_budget():
+    gatekeeper = curator(protect=OneRow(), budget=ZCDP("0.5"), rng=simulation_rng(5))
+    seen = {m.target: m.sigma_counts for m in Independent().run(gatekeeper).measurements}
+    assert seen[("age",)] < seen[("place",)] < seen[("smoker",)]
+    ratio = (seen[("smoker",)] / seen[("age",)]) ** 2
+    assert ratio == pytest.approx((6 / 2) ** (2 / 3), rel=0.01)

@@ -1,0 +1,283 @@
+"""The gate: it charges before it looks, refuses without looking, and never shows exact counts."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sfumato.curator import Curator, L1Error
+from sfumato.curator import curator as gate
+from sfumato.engine import ArrayTable
+from sfumato.errors import BudgetError, InputError
+from sfumato.mechanisms import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
+from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.schema import Boolean, Integer, Range, Schema
+
+SCHEMA = Schema(
+    columns=(Integer(name="age", low=0, high=4), Boolean(name="smoker")), dataset="study"
+)
+AGES = np.array([0, 1, 1, 2, 2, 2, 4])
+SMOKERS = np.array([0, 1, 0, 0, 1, 1, 0])
+TEENS = Range((("age", 1, 2),))
+
+
+class SpyTable(ArrayTable):
+    """Notes what was in the ledger whenever rows are read."""
+
+    def __init__(self, ledger=None):
+        super().__init__(
+            SCHEMA, {"age": AGES, "smoker": SMOKERS}, people={"person": list("aabbbcd")}
+        )
+        self.ledger = ledger
+        self.looks = []
+
+    def fold(self, kernel):
+        self.looks.append(str(self.ledger.spent) if self.ledger else "")
+        return super().fold(kernel)
+
+
+def curator(*, budget=PureDP(1), protect=OneRow(), rng=None, table=None, ledger=None):  # noqa: B008
+    book = ledger or Ledger.in_memory(dataset="study")
+    return Curator(
+        table or SpyTable(book),
+        protect=protect,
+        budget=budget,
+        ledger=book,
+        rng=rng or secure_rng(),
+    )
+
+
+VERBS = {
+    "total": lambda c, cost: c.total(cost=cost),
+    "measure": lambda c, cost: c.measure([("age",)], costs=[cost]),
+    "measure a range": lambda c, cost: c.measure([TEENS], costs=[cost]),
+    "score": lambda c, cost: c.score([TEENS], score=L1Error(answers=np.zeros(1)), cost=cost),
+    "select": lambda c, cost: c.select([TEENS], score=L1Error(answers=np.zeros(1)), cost=cost),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_every_verb_charges_before_it_looks(verb):
+    book = Ledger.in_memory(dataset="study")
+    table = SpyTable(book)
+    gatekeeper = curator(table=table, ledger=book)
+    before = len(table.looks)
+    verb(gatekeeper, PureDP("0.25"))
+    seen = table.looks[before:]
+    assert seen, "the verb must have looked at the table"
+    assert set(seen) == {"epsilon=0.25"}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_refused_spend_never_looks_at_the_data(verb):
+    table = SpyTable()
+    gatekeeper = curator(table=table)
+    before = len(table.looks)
+    with pytest.raises(BudgetError):
+        verb(gatekeeper, PureDP(2))
+    assert len(table.looks) == before
+    assert not gatekeeper.ledger.spent.rho
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_the_ledgers_cap_refuses_too_and_nothing_is_read(verb):
+    book = Ledger.in_memory(dataset="study", cap=PureDP(1))
+    table = SpyTable(book)
+    gatekeeper = curator(table=table, ledger=book)
+    book.spend(PureDP("0.9"), label="somebody else", protect=OneRow())
+    before = len(table.looks)
+    with pytest.raises(BudgetError):
+        verb(gatekeeper, PureDP("0.2"))
+    assert len(table.looks) == before
+
+
+def test_a_budget_above_the_cap_is_refused_before_the_table_is_checked():
+    table = SpyTable()
+    book = Ledger.in_memory(dataset="study", cap=PureDP(1))
+    with pytest.raises(BudgetError, match="this run"):
+        curator(table=table, ledger=book, budget=PureDP(2))
+    assert table.looks == []
+
+
+def test_steps_add_up_exactly_and_the_run_ends_at_its_budget():
+    gatekeeper = curator(budget=PureDP(1))
+    for _ in range(10):
+        gatekeeper.measure([("age",)], costs=[PureDP("0.1")])
+    with pytest.raises(BudgetError, match="nothing is left"):
+        gatekeeper.measure([("age",)], costs=[PureDP("1e-9")])
+    with pytest.raises(BudgetError):
+        _ = gatekeeper.left
+
+
+def test_a_reserve_is_one_entry_and_the_steps_draw_from_it():
+    gatekeeper = curator(budget=PureDP(1))
+    gatekeeper.reserve(PureDP("0.6"), label="six steps")
+    for _ in range(6):
+        gatekeeper.measure([("age",)], costs=[PureDP("0.1")])
+    assert gatekeeper.left == PureDP("0.4")
+    assert [e.label for e in gatekeeper.ledger.entries() if e.cost] == ["six steps"]
+    gatekeeper.measure([("age",)], costs=[PureDP("0.4")])
+    with pytest.raises(BudgetError):
+        gatekeeper.measure([("age",)], costs=[PureDP("0.1")])
+    assert gatekeeper.ledger.spent.pure_epsilon == 1
+
+
+def test_a_reserve_above_the_budget_is_refused():
+    with pytest.raises(BudgetError, match="six steps"):
+        curator(budget=PureDP(1)).reserve(PureDP("1.1"), label="six steps")
+
+
+def test_an_approximate_budget_is_spent_in_rho_and_stays_within_itself():
+    budget = ApproxDP(1, "1e-9")
+    gatekeeper = curator(budget=budget)
+    assert isinstance(gatekeeper.left, ZCDP)
+    gatekeeper.measure([("age",)], costs=[gatekeeper.left])
+    assert within(gatekeeper.ledger.spent, budget)
+    with pytest.raises(BudgetError):
+        gatekeeper.measure([("age",)], costs=[ZCDP("1e-9")])
+
+
+def test_a_cost_of_another_kind_is_refused():
+    with pytest.raises(InputError, match="cost ZCDP"):
+        curator(budget=ApproxDP(1, "1e-9")).measure([("age",)], costs=[PureDP("0.1")])
+
+
+def test_the_kind_of_cost_picks_noise_and_selection():
+    assert isinstance(gate._noise(ZCDP("0.1"), False, OneRow()), DiscreteGaussian)
+    assert isinstance(gate._selection(PureDP("0.1"), 1), PermuteAndFlip)
+    assert isinstance(gate._selection(ZCDP("0.1"), 1), ExponentialMechanism)
+
+
+@pytest.mark.parametrize(
+    ("protect", "factor"),
+    [
+        (OneRow(), 1),
+        (OneRow(neighbors="replace"), 2),
+        (OnePerson(max_rows=3, column="person"), 3),
+        (OnePerson(max_rows=3, column="person", neighbors="replace"), 6),
+    ],
+    ids=str,
+)
+def test_histogram_noise_grows_with_what_is_protected(protect, factor):
+    gatekeeper = curator(protect=protect, budget=PureDP(1))
+    one_row = curator().sigma_of(("age",), PureDP("0.01"))
+    assert gatekeeper.sigma_of(("age",), PureDP("0.01")) == pytest.approx(
+        factor * one_row, rel=0.01
+    )
+
+
+def test_measured_counts_are_whole_and_center_on_the_truth():
+    """With epsilon 200 a cell is off by one with probability below 1e-80."""
+    gatekeeper = curator(budget=PureDP(1000))
+    both, teens = gatekeeper.measure([("age", "smoker"), TEENS], costs=[PureDP(200), PureDP(200)])
+    expected = np.zeros((5, 2))
+    np.add.at(expected, (AGES, SMOKERS), 1)
+    assert both.values.tolist() == expected.tolist()
+    assert float(teens.values) == 5
+    assert gatekeeper.total(cost=PureDP(200)).values == 7
+
+
+def test_the_noise_has_the_scale_that_the_cost_pays_for():
+    """The mean square of 40,000 draws lies within 6% of sigma^2: false alarms below 1e-6."""
+
+    def spread(sigma_wrong_by):
+        gatekeeper = curator(budget=PureDP(10), rng=simulation_rng(1))
+        gatekeeper.reserve(PureDP(10), label="all draws")
+        noisy = [gatekeeper.measure([("age",)], costs=[PureDP("0.001")])[0] for _ in range(8_000)]
+        errors = np.array([m.values - np.bincount(AGES, minlength=5) for m in noisy])
+        return (errors**2).mean() / (noisy[0].sigma_counts * sigma_wrong_by) ** 2
+
+    right = spread(1.0)
+    assert abs(right - 1) < 0.06
+    assert abs(spread(1.3) - 1) > 0.06
+
+
+def test_the_number_of_rows_is_free_and_exact_only_when_one_row_is_replaced():
+    gatekeeper = curator(protect=OneRow(neighbors="replace"))
+    assert gatekeeper.total().values == 7
+    assert gatekeeper.ledger.spent.rho == 0
+    assert [entry.event for entry in gatekeeper.ledger.entries()] == ["look"]
+
+
+@pytest.mark.parametrize(
+    "protect", [OneRow(), OnePerson(max_rows=2, column="person", neighbors="replace")], ids=str
+)
+def test_a_private_number_of_rows_needs_a_cost(protect):
+    with pytest.raises(InputError, match="needs a cost"):
+        curator(protect=protect).total()
+
+
+def test_a_person_counts_with_at_most_max_rows():
+    gatekeeper = curator(protect=OnePerson(max_rows=1, column="person"), budget=PureDP(1000))
+    assert gatekeeper.total(cost=PureDP(200)).values == 4
+
+
+def test_protecting_a_person_needs_the_column():
+    with pytest.raises(InputError, match="column that names the person"):
+        curator(protect=OnePerson(max_rows=1))
+
+
+def test_selection_takes_the_worst_answer_and_never_a_masked_one():
+    gatekeeper = curator(budget=PureDP(1000))
+    targets = [("age",), ("smoker",), TEENS]
+    answers = np.array([1, 2, 3, 0, 1, 4, 3, 500], dtype=float)  # only TEENS is wrong
+    score = L1Error(answers=answers)
+    assert gatekeeper.select(targets, score=score, cost=PureDP(100)) == 2
+    allowed = np.array([True, True, False])
+    drawn = {
+        gatekeeper.select(targets, score=score, cost=PureDP(1), allowed=allowed) for _ in range(50)
+    }
+    assert drawn <= {0, 1}
+
+
+def test_penalties_are_taken_off_the_scores():
+    gatekeeper = curator(budget=PureDP(1000))
+    targets = [TEENS, Range((("age", 0, 4),))]
+    score = L1Error(answers=np.array([0.0, 0.0]), penalties=np.array([0.0, 100.0]))
+    assert gatekeeper.select(targets, score=score, cost=PureDP(100)) == 0
+
+
+def test_a_noisy_score_vector_pays_for_all_its_entries():
+    """m scores under epsilon have noise of scale m / epsilon each: variance within 15% (1e-6)."""
+    gatekeeper = curator(budget=PureDP(100), rng=simulation_rng(2))
+    targets = [Range((("age", code, code),)) for code in range(5)]
+    score = L1Error(answers=np.zeros(5))
+    drawn = np.array(
+        [gatekeeper.score(targets, score=score, cost=PureDP("0.05")) for _ in range(2_000)]
+    )
+    assert drawn.var(axis=0).mean() == pytest.approx(2 * (5 / 0.05) ** 2, rel=0.15)
+
+
+def test_a_simulation_charges_nothing_and_says_so():
+    book = Ledger.in_memory(dataset="study", cap=PureDP("0.5"))
+    gatekeeper = curator(budget=PureDP("0.5"), rng=simulation_rng(3), ledger=book)
+    gatekeeper.measure([("age",)], costs=[PureDP("0.5")])
+    assert not gatekeeper.private
+    assert book.spent.rho == 0
+    assert [entry.event for entry in book.entries() if entry.event != "cap"] == ["simulation"]
+
+
+def test_a_budget_needs_the_name_of_a_data_set():
+    nameless = ArrayTable(Schema(columns=SCHEMA.columns), {"age": AGES, "smoker": SMOKERS})
+    with pytest.raises(InputError, match="dataset"):
+        Curator(nameless, protect=OneRow(), budget=PureDP(1), rng=secure_rng())
+
+
+def test_without_a_ledger_a_new_curator_mints_no_budget():
+    table = ArrayTable(SCHEMA, {"age": AGES, "smoker": SMOKERS})
+    for spent in (1, 2):
+        gatekeeper = Curator(table, protect=OneRow(), budget=PureDP(1), rng=secure_rng())
+        gatekeeper.measure([("age",)], costs=[PureDP(1)])
+        assert gatekeeper.ledger.spent.pure_epsilon == spent
+
+
+def test_targets_and_costs_must_match():
+    with pytest.raises(InputError, match="as many costs"):
+        curator().measure([("age",), TEENS], costs=[PureDP("0.1")])
+
+
+def test_what_a_measurement_costs_is_the_sum_of_its_parts():
+    gatekeeper = curator()
+    gatekeeper.measure([("age",), TEENS], costs=[PureDP("0.1"), PureDP("0.2")])
+    assert gatekeeper.ledger.spent.pure_epsilon == Fraction(3, 10)

@@ -1,0 +1,133 @@
+"""The CSV reader reads what Python's strict reader reads, however the file is cut into pieces."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sfumato.engine import csv as engine_csv
+from sfumato.engine import open_table, rows
+from sfumato.engine.csv import CsvFile
+from sfumato.errors import TableError
+from sfumato.schema import Category, Schema
+
+deterministic = settings(
+    max_examples=150,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(params=[48, 2**20])
+def small_pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces smaller than a record, and three records a batch."""
+    monkeypatch.setattr(engine_csv, "_CHUNK_BYTES", request.param)
+    monkeypatch.setattr(engine_csv, "BATCH_ROWS", 3)
+
+
+def read(path: Path, content: bytes, **options: str) -> list[tuple[str | None, ...]]:
+    path.write_bytes(content)
+    file = CsvFile(path=path, expected=("x", "y"), **options)
+    return [
+        tuple(row.values()) for batch in file.batches(file.names()) for row in batch.to_pylist()
+    ]
+
+
+fields = st.text(st.sampled_from('ab,;" \r\né№سلام😀'), max_size=8)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@deterministic
+@given(
+    table=st.lists(st.tuples(fields, fields), max_size=8),
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
+    bom=st.booleans(),
+)
+def test_what_a_writer_wrote_is_what_is_read(
+    table: list[tuple[str, str]], line_end: str, bom: bool, tmp_path: Path
+) -> None:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator=line_end, quoting=csv.QUOTE_ALL)
+    writer.writerows([("x", "y"), *table])
+    content = out.getvalue().encode("utf-8-sig" if bom else "utf-8")
+    assert read(tmp_path / "t.csv", content) == [
+        tuple(field or None for field in row) for row in table
+    ]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@deterministic
+@given(body=st.text(st.sampled_from('ab,,""\r\n'), max_size=30))
+def test_any_text_is_read_or_refused_as_pythons_strict_reader_does(
+    body: str, tmp_path: Path
+) -> None:
+    text = "x,y\n" + body
+    try:
+        parsed = list(csv.reader(io.StringIO(text, newline=""), strict=True))[1:]
+        expected = [tuple(field or None for field in row) for row in parsed if row]
+        fits = all(len(row) == 2 for row in expected)
+    except csv.Error:
+        fits = False
+    if fits:
+        assert read(tmp_path / "t.csv", text.encode()) == expected
+    else:
+        with pytest.raises(TableError):
+            read(tmp_path / "t.csv", text.encode())
+
+
+def test_texts_that_look_like_something_else_stay_text(tmp_path: Path) -> None:
+    found = read(tmp_path / "t.csv", b'x,y\nNA,007\nnull,1e5\n"",-\n')
+    assert found == [("NA", "007"), ("null", "1e5"), (None, "-")]
+
+
+def test_spaces_around_a_quoted_field_are_not_part_of_it(tmp_path: Path) -> None:
+    found = read(tmp_path / "t.csv", b'x,y\n "a,b" , "c" \n d ,e "f"\n')
+    assert found == [("a,b", "c"), (" d ", 'e "f"')]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_delimiter_is_taken_from_the_header(mark: str, tmp_path: Path) -> None:
+    content = f'x{mark}y{mark}"a, b; c"\n1{mark}2{mark}3\n'.encode()
+    assert read(tmp_path / "t.csv", content) == [("1", "2", "3")]
+
+
+def test_declared_names_decide_which_delimiter_is_meant(tmp_path: Path) -> None:
+    found = read(tmp_path / "t.csv", b"x,y;a;b;c;d\n1,2;3;4;5;6\n")
+    assert found == [("1", "2;3;4;5;6")]
+
+
+def test_a_given_delimiter_is_not_questioned(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", b"x:y\n1:2\n", delimiter=":") == [("1", "2")]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-be", "cp1252"])
+def test_other_encodings_are_read_when_named(encoding: str, tmp_path: Path) -> None:
+    content = "x,y\ncafé,naïve\n".encode(encoding)
+    assert read(tmp_path / "t.csv", content, encoding=encoding) == [("café", "naïve")]
+
+
+def test_a_file_name_is_never_a_pattern(tmp_path: Path) -> None:
+    schema = Schema(columns=(Category(name="x", values=("1",)),))
+    for name in ("a*.csv", "ab.csv", "a?.csv", "a[b].csv"):
+        (tmp_path / name).write_text("x\n1\n")
+        assert rows(open_table(tmp_path / name, schema)) == 1
+
+
+def test_unnamed_columns_are_ignored_even_twice(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x,y,,\n1,2,,\n")
+    (batch,) = CsvFile(path=path, expected=("x", "y")).batches(("y", "x"))
+    assert batch.to_pylist() == [{"y": "2", "x": "1"}]
+
+
+def test_a_line_number_counts_lines_inside_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_csv, "_CHUNK_BYTES", 16)
+    content = b'x,y\n"1\n\n2",3\r\n"\r\n",5\n\n6\n'
+    with pytest.raises(TableError, match="line 8: this row has 1 fields"):
+        read(tmp_path / "t.csv", content)

@@ -1,0 +1,160 @@
+"""Reading: what is parsed once, what is loaded, and values that mean the same everywhere."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato.engine import coded, count_marginals, folding, open_table, rows
+from sfumato.engine.duckdb import connect
+from sfumato.engine.source import SourceTable
+from sfumato.errors import TableError
+from sfumato.schema import Category, Integer, Schema
+
+SCHEMA = Schema(columns=(Integer(name="a", low=0, high=9), Category(name="b", values=("1", "2"))))
+
+
+class Spy:
+    """A source that remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def names(self) -> tuple[str, ...]:
+        return ("b", "a")
+
+    def batches(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        self.asked.append(columns)
+        values = {"a": pa.array([1, 2, 3]), "b": pa.array(["1", "2", "2"])}
+        for _ in range(5):
+            yield pa.RecordBatch.from_arrays([values[name] for name in columns], list(columns))
+
+    def describe(self) -> str:
+        return "spy"
+
+
+def test_a_small_table_is_parsed_once() -> None:
+    source = Spy()
+    table = SourceTable(SCHEMA, source)
+    table.validate()
+    assert count_marginals(table, [("b",)])[("b",)].tolist() == [5, 10]
+    assert rows(table) == 15
+    assert source.asked == [("a", "b")]
+
+
+def test_a_large_table_is_read_again_and_only_its_needed_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coded, "CACHE_BYTES", 20)
+    source = Spy()
+    table = SourceTable(SCHEMA, source)
+    table.validate()
+    assert count_marginals(table, [("b",)])[("b",)].tolist() == [5, 10]
+    assert rows(table) == 15
+    assert source.asked == [("a", "b"), ("b",), ("a",)]
+
+
+def test_a_large_state_is_not_doubled_and_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "_SHARED_STATE_BYTES", 0)
+    counts = count_marginals(SourceTable(SCHEMA, Spy()), [("a",)])
+    assert counts[("a",)].tolist() == [0, 5, 5, 5, 0, 0, 0, 0, 0, 0]
+
+
+def test_an_error_in_a_batch_stops_the_fold() -> None:
+    class Broken(Spy):
+        def batches(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+            yield from super().batches(columns)
+            raise TableError("spy: broken")
+
+    with pytest.raises(TableError, match="spy: broken"):
+        SourceTable(SCHEMA, Broken()).validate()
+
+
+def test_numbers_mean_the_same_in_every_format(tmp_path: Path) -> None:
+    """A whole number stored as 1, 1.0, "1" or text is the category "1"."""
+    (tmp_path / "t.jsonl").write_text('{"a": 1.0, "b": 1}\n{"a": "2", "b": 2.0}\n')
+    (tmp_path / "t.json").write_text(json.dumps([{"a": 1, "b": "1"}, {"a": 2, "b": 2}]))
+    (tmp_path / "t.csv").write_text("b,a\n1,1\n2,2\n")
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute("CREATE TABLE only_one (a, b)")
+        connection.executemany("INSERT INTO only_one VALUES (?, ?)", [(1.0, "1"), ("2", 2.0)])
+    pq.write_table(pa.table({"a": [1.0, 2.0], "b": [1, 2]}), tmp_path / "t.parquet")
+    for path in tmp_path.iterdir():
+        counts = count_marginals(open_table(path, SCHEMA), [("a", "b")])["a", "b"]
+        assert counts[[1, 2], [0, 1]].tolist() == [1, 1], path.name
+
+
+def test_what_a_value_reads_as_does_not_depend_on_its_neighbors() -> None:
+    schema = Schema(columns=(Category(name="b", values=("1000000000000000", "0"), other=True),))
+    alone = open_table(pa.table({"b": [1e15, -0.0]}), schema)
+    among = open_table(pa.table({"b": [1e15, -0.0, 2.5, 2.0**70]}), schema)
+    assert count_marginals(alone, [("b",)])[("b",)].tolist() == [1, 1, 0]
+    assert count_marginals(among, [("b",)])[("b",)].tolist() == [1, 1, 2]
+
+
+def test_a_parquet_column_with_dots_is_found_by_its_whole_name(tmp_path: Path) -> None:
+    table = pa.table({"a.b": [1, 2], "a": [3, 3], "b": ["1", "1"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    schema = Schema(columns=(*SCHEMA, Integer(name="a.b", low=0, high=9)))
+    counts = count_marginals(open_table(tmp_path / "t.parquet", schema), [("a",), ("a.b",)])
+    assert counts[("a",)].tolist() == [0, 0, 0, 2, 0, 0, 0, 0, 0, 0]
+    assert counts[("a.b",)].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_json_file_name_is_never_a_pattern(tmp_path: Path) -> None:
+    for name in ("a*.jsonl", "ab.jsonl", "a[b].jsonl"):
+        (tmp_path / name).write_text('{"a": 1, "b": "1"}\n')
+        assert rows(open_table(tmp_path / name, SCHEMA)) == 1
+
+
+def test_duckdb_fetches_no_extension_and_reads_no_variable() -> None:
+    with connect() as connection:
+        settings: Any = connection.sql(
+            "SELECT name, value FROM duckdb_settings() WHERE name IN "
+            "('autoinstall_known_extensions', 'autoload_known_extensions', "
+            "'python_enable_replacements')"
+        ).fetchall()
+        assert dict(settings) == dict.fromkeys((name for name, _ in settings), "false")
+        assert len(settings) == 3
+        bundled = connection.sql(
+            "SELECT installed FROM duckdb_extensions() WHERE extension_name = 'json'"
+        ).fetchall()
+    assert bundled == [(True,)]
+
+
+def test_a_relation_that_fails_does_not_quote_its_data() -> None:
+    relation = duckdb.sql("SELECT CAST('SECRET123' AS INTEGER) AS a, '1' AS b FROM range(3)")
+    with pytest.raises(TableError, match="DuckDB can't run the relation") as caught:
+        open_table(relation, SCHEMA).validate()
+    assert "SECRET123" not in str(caught.value)
+
+
+def test_importing_the_engine_loads_no_compiler_and_no_database() -> None:
+    program = (
+        "import sys, sfumato.engine; heavy = {'numba', 'duckdb', 'pandas', 'polars', 'sqlite3'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_reading_numbers_does_not_load_pandas(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": np.arange(9), "b": ["1"] * 9}), tmp_path / "t.parquet")
+    program = (
+        "import sys; from sfumato.engine import open_table; from sfumato.schema import Integer, "
+        "Schema; schema = Schema(columns=(Integer(name='a', low=0, high=9),)); "
+        f"open_table({str(tmp_path / 't.parquet')!r}, schema).validate(); "
+        "print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done.stderr
