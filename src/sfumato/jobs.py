@@ -15,7 +15,15 @@ from sfumato import check, reporting
 from sfumato.curator import Curator
 from sfumato.engine import Table, open_table
 from sfumato.errors import InputError, StorageError
-from sfumato.evaluation import Evaluation, Measure, RangeQueries, TotalVariation, evaluate
+from sfumato.evaluation import (
+    Evaluation,
+    Measure,
+    RangeQueries,
+    TotalVariation,
+    comparable_degrees,
+    evaluate,
+)
+from sfumato.models.dense import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, PureDP
@@ -23,7 +31,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing import AUTO_ROUNDS, Auto, algorithm_named, publish
 from sfumato.randomness import Rng, secure_rng, simulation_rng
-from sfumato.release import TableRelease, check_free, new_folder
+from sfumato.release import TableRelease, check_free, check_usable, new_folder
 from sfumato.reporting.contents import internal_view, report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
 from sfumato.synthesis import Algorithm, Independent, Mwem
@@ -133,6 +141,8 @@ def evaluate_release(
     folder = Path(folder)
     release = TableRelease.load(folder)
     chosen = _workload(release.schema, workload) if workload is not None else None
+    if chosen is not None:
+        _check_ranges(chosen)
     table = open_table(against, release.schema, encoding=encoding)
     table.validate()
     book = Ledger.open(ledger, dataset=release.dataset)
@@ -169,6 +179,7 @@ def _plan(
 ) -> Publication:
     known = schema if isinstance(schema, Schema) else Schema.load(schema)
     wanted = _workload(known, workload)
+    _check_ranges(wanted)
     if rows is not None:
         check.whole(at_least=1, rows=rows)
     algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options)
@@ -180,7 +191,7 @@ def _plan(
         algorithm=algorithm,
         workload=wanted,
         dataset=_dataset(known, dataset),
-        out=None if out is None else Path(out),
+        out=None if out is None else _named(Path(out)),
         ledger=None if ledger is None else Path(ledger),
         cap=cap,
         seed=seed,
@@ -205,8 +216,7 @@ def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableR
         _write(plan, plan.folder, release)
     if plan.evaluate and plan.out is not None:
         tell("comparing with the real table", 0, 0)
-        chosen = plan.workload if plan.workload.ranges else None
-        found = _evaluate(release, table, chosen, ledger, rng=rng)
+        found = _evaluate(release, table, plan.workload, ledger, rng=rng)
         _write_internal(internal_folder(plan.out), release, found)
     return release
 
@@ -220,10 +230,12 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
 def _evaluate(
     release: TableRelease, table: Table, workload: Workload | None, ledger: Ledger, *, rng: Rng
 ) -> Evaluation:
-    degrees = range(1, min(3, len(release.schema)) + 1)
     boxes = math.prod(column.size * (column.size + 1) // 2 for column in release.schema)
-    queries = RangeQueries(n=min(500, boxes), workload=workload)
-    measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
+    chosen = workload if workload is not None and workload.ranges else None
+    queries = RangeQueries(n=min(500, boxes), workload=chosen)
+    measures: list[Measure] = [
+        TotalVariation(degree=degree) for degree in comparable_degrees(release.schema)
+    ]
     return evaluate(release, against=table, measures=[*measures, queries], rng=rng, ledger=ledger)
 
 
@@ -245,15 +257,19 @@ def _check_outputs(plan: Publication, table: Any) -> None:
                 "an evaluation needs a folder to write to: give out. Nothing was spent"
             )
         return
-    check_free(plan.folder, force=plan.force)
     if isinstance(table, str | Path):
-        source = Path(str(table).partition("::")[0]).absolute()
-        if plan.folder.absolute() in (source, *source.parents):
+        source = Path(str(table).partition("::")[0]).resolve()
+        if plan.folder.resolve() in (source, *source.parents):
             raise InputError(f"the output {plan.folder} holds the input. Nothing was spent.")
+    check_free(plan.folder, force=plan.force)
+    if plan.evaluate and plan.out is not None:
+        check_usable(internal_folder(plan.out))
 
 
 def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
     if isinstance(given, Workload):
+        if given.schema.columns != schema.columns:
+            raise InputError("the workload was made for another schema. Nothing was spent.")
         return given
     if given is None:
         return all_marginals(schema, degree=min(2, len(schema)))
@@ -266,6 +282,23 @@ def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
             "Nothing was spent."
         )
     return load_workload(schema, given)
+
+
+def _check_ranges(workload: Workload) -> None:
+    """Refuse, before anything is spent, a range that no report could answer."""
+    for box in workload.ranges:
+        cells = workload.schema.cells(box.marginal)
+        if cells > CELL_LIMIT:
+            raise InputError(
+                f"the workload has a range over {len(box.bounds)} columns with {cells:.3g} cells; "
+                f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
+            )
+
+
+def _named(out: Path) -> Path:
+    if out.name in ("", ".."):
+        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
+    return out
 
 
 def _budget(

@@ -16,6 +16,7 @@ from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +37,9 @@ from sfumato.schema import Measurement, Schema
 from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
-_OURS = ("release.json", "internal.html")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_MARKS = ("release.json", "internal.html")
+_OURS = {*_MARKS, "data.parquet", "data.csv", "model.npz", "report.html", "internal.json"}
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,10 +113,13 @@ class TableRelease:
             data = pyarrow.parquet.read_table(folder / "data.parquet")
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-        except (OSError, ValueError, pa.ArrowInvalid) as error:
+        except (OSError, ValueError, pa.ArrowInvalid, BadZipFile) as error:
             reason = getattr(error, "strerror", None) or "it is not a complete release"
             raise StorageError(f"can't read the release {folder}: {reason}") from None
-        if value.get("sfumato") != FORMAT or value.get("kind") != "table":
+        if not isinstance(value, dict) or (value.get("sfumato"), value.get("kind")) != (
+            FORMAT,
+            "table",
+        ):
             raise InputError(f"{folder} holds no table release of format {FORMAT}")
         schema = Schema.from_dict(value["schema"])
         promise = value["guarantee"]
@@ -184,31 +189,50 @@ def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
     try:
         yield inside
         inside.chmod(0o755)
+        old = inside.with_name(f"{inside.name}.old")
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.rename(old)  # aside first: what is paid for is never removed half
         inside.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror}") from None
+        raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(inside, ignore_errors=True)
 
 
 def check_free(folder: Path, *, force: bool) -> None:
     """Refuse an output that exists or can't be written, before anything is spent."""
-    if folder.exists() and not force:
+    there = folder.exists() or folder.is_symlink()
+    if there and not force:
         raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
-    if folder.exists() and not any((folder / name).is_file() for name in _OURS):
+    if there and (why := _not_ours(folder)) is not None:
         raise InputError(
-            f"{folder} exists and holds nothing of ours: --force replaces releases only. "
-            "Nothing was spent."
+            f"{folder} {why}: --force replaces releases only. Nothing was spent. "
+            "Choose another --out."
         )
-    parent = next(place for place in folder.absolute().parents if place.exists())
+    check_usable(folder.absolute().parent)
+
+
+def check_usable(folder: Path) -> None:
+    """Refuse a folder that can't be written into or made, before anything is spent."""
+    place = folder.absolute()
+    nearest = next(part for part in (place, *place.parents) if part.exists())
     try:
-        with tempfile.TemporaryFile(dir=parent):
+        with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
-        reason = f"can't write into {parent}: {error.strerror}. Nothing was spent."
+        reason = f"can't write into {nearest}: {error.strerror}. Nothing was spent."
         raise StorageError(reason) from None
+
+
+def _not_ours(folder: Path) -> str | None:
+    """Why a folder is not one that only a release of ours fills; None if it is."""
+    if folder.is_symlink() or not folder.is_dir():
+        return "is not a folder"
+    if not any((folder / name).is_file() for name in _MARKS):
+        return "holds no release"
+    others = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
+    return f"holds other files, like {others[0]}" if others else None
 
 
 def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any]) -> Model:
@@ -224,7 +248,10 @@ def _rounded_up(number: Fraction) -> float:
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would run gets a quote in front."""
+    """Text that a spreadsheet would run, names of columns too, gets a quote in front."""
+    table = table.rename_columns(
+        [f"'{name}" if name.startswith(_FORMULA_STARTS) else name for name in table.column_names]
+    )
     for place, field_ in enumerate(table.schema):
         if not pa.types.is_string(field_.type):
             continue

@@ -11,7 +11,7 @@ from sfumato.cli import show
 if TYPE_CHECKING:
     from sfumato.privacy import Ledger
 
-app = typer.Typer(help="Show, verify or export the budget ledger.", no_args_is_help=True)
+app = typer.Typer()
 
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="The ledger file. [default: this user's]")
@@ -20,12 +20,19 @@ Dataset = Annotated[str | None, typer.Option(help="One data set. [default: all]"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    """Show, verify or export the budget ledger."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 @app.command("show")
 def show_(ledger: LedgerFile = None, dataset: Dataset = None, json: Json = False) -> None:
     """What each data set has spent, its cap, and every entry."""
     found = [_summary(_open(ledger, name)) for name in _datasets(ledger, dataset)]
     if json:
-        show.as_json(found[0] if dataset is not None else {"datasets": found})
+        show.as_json(found[0] if len(found) == 1 else {"datasets": found})
         return
     for part in found:
         typer.echo(f"{part['dataset']}: spent {part['spent_text']}, cap {part['cap_text']}")

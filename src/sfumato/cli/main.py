@@ -4,17 +4,15 @@ import os
 import sys
 from typing import NoReturn
 
-import click
 import typer
 
 from sfumato import _version
 from sfumato.cli import demo, evaluate, ledger, publish
-from sfumato.errors import InternalError, SfumatoError
+from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 app = typer.Typer(
     name="sfumato",
     help="Publish data about people without publishing the people.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -35,18 +33,16 @@ def main() -> NoReturn:
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code)
-    except click.exceptions.Abort:
-        _interrupted()
-    except click.ClickException as error:
-        _fail(error.format_message(), 2)
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         _interrupted()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 4)
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", StorageError.exit_code)
     except Exception as error:
+        if (refusal := _wrong_usage(error)) is not None:
+            _fail(refusal, InputError.exit_code)
         if os.environ.get("SFUMATO_DEBUG"):
             raise
         kind = type(error).__name__
@@ -63,13 +59,25 @@ def _version_and_exit(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_version_and_exit, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Publish data about people without publishing the people."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _wrong_usage(error: Exception) -> str | None:
+    """The message of a command line that can't be parsed; None for every other error.
+
+    Told by its method: newer versions of typer raise a copy of click's errors of their own.
+    """
+    message = getattr(error, "format_message", None)
+    return str(message()) if callable(message) else None
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -79,7 +87,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 def _interrupted() -> NoReturn:
     _fail(
-        "interrupted. What was charged stays in the ledger (`sfumato ledger show`); "
-        "no release was written.",
+        "interrupted. What was charged stays in the ledger (`sfumato ledger show`), and no half "
+        "release was left behind.",
         INTERRUPTED,
     )

@@ -102,6 +102,9 @@ def _settings(given: list[str]) -> dict[str, str]:
     for name, equals, _ in pairs:
         if not name or not equals:
             raise InputError(f"--set takes name=value, for example rounds=30; got {name!r}")
+    names = [name for name, _, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"--set names {', '.join(twice)} twice")
     return {name: value for name, _, value in pairs}
 
 
@@ -112,4 +115,7 @@ def _cap(text: str | None) -> "Cap | None":
     if text is None:
         return None
     epsilon, comma, delta = text.partition(",")
-    return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
+    try:
+        return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
+    except InputError as error:
+        raise InputError(f"--cap is EPSILON or EPSILON,DELTA: {error}") from None

@@ -25,7 +25,7 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
-from sfumato.schema.workload import Range, Target, box_sums, boxes, layout
+from sfumato.schema.workload import Range, Target, layout, sum_ranges
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
@@ -106,7 +106,7 @@ class Curator:
 
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        self._charge(cost, label)
+        self._charge(cost, label, ())
         self._reserved += _amount(cost)
         self._spent -= _amount(cost)
 
@@ -118,7 +118,7 @@ class Curator:
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
-        self._charge(cost, "number of rows")
+        self._charge(cost, "number of rows", ())
         moved = sensitivity.total(self.protect)
         noise = noise_for(cost, moved, moved**2)
         exact = self._count([()])[()]
@@ -128,7 +128,7 @@ class Curator:
         """Counts of marginals and ranges with noise, each for its own cost, in one look."""
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
-        self._charge(_sum(costs), _label("measure", targets))
+        self._charge(_sum(costs), "measure", targets)
         self._count([_marginal(target) for target in targets])
         return [
             _noisy(
@@ -142,7 +142,7 @@ class Curator:
 
     def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
-        self._charge(cost, _label("score", targets))
+        self._charge(cost, "score", targets)
         asked = self._ask(targets, score)
         scores = score.of(asked.answers, asked.offsets)
         noise = noise_for(cost, asked.moved * len(targets), asked.moved**2 * len(targets))
@@ -157,13 +157,13 @@ class Curator:
         allowed: NDArray[np.bool_] | None = None,
     ) -> int:
         """The place of one target with a high score; its score is not told."""
-        self._charge(cost, _label("select", targets))
+        self._charge(cost, "select", targets)
         asked = self._ask(targets, score)
         scores = score.of(asked.answers, asked.offsets)
         selection = _selection(cost, asked.moved)
         return selection.select(scores, rng=self.rng, allowed=allowed)
 
-    def _charge(self, cost: Cost, label: str) -> None:
+    def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
         if type(cost) is not type(self._working):
             kind = type(self._working).__name__
@@ -173,6 +173,7 @@ class Curator:
             self._reserved -= amount
             self._spent += amount
             return
+        label = _label(verb, targets)
         rest = _amount(self._working) - self._spent - self._reserved
         if amount > rest:
             left = f"only {_same_kind(self._working, rest)}" if rest > 0 else "nothing"
@@ -193,10 +194,23 @@ class Curator:
                 targets=targets,
                 offsets=layout(self.schema, targets),
                 moved=score.sensitivity(targets, self.protect),
-                answers=np.concatenate([self._exact(target).reshape(-1) for target in targets]),
+                answers=self._exact_all(targets),
                 ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
             )
         return self._asked
+
+    def _exact_all(self, targets: Sequence[Target]) -> NDArray[np.int64]:
+        """One flat vector; the ranges of a marginal are summed together."""
+        offsets = layout(self.schema, targets)
+        out = np.empty(offsets[-1], dtype=np.int64)
+        places = [place for place, target in enumerate(targets) if isinstance(target, Range)]
+        ranges = [target for target in targets if isinstance(target, Range)]
+        counts_of = self._counts.__getitem__
+        out[offsets[places]] = sum_ranges(self.schema, ranges, counts_of)
+        for place, target in enumerate(targets):
+            if isinstance(target, tuple):
+                out[offsets[place] : offsets[place + 1]] = self._counts[target].reshape(-1)
+        return out
 
     def _exact(self, target: Target) -> NDArray[np.int64]:
         """The exact counts of a target whose marginal was counted."""
@@ -205,8 +219,7 @@ class Curator:
         place = self._asked.ranges.get(target)
         if place is not None:
             return np.asarray(self._asked.answers[self._asked.offsets[place]])
-        limits = boxes(self.schema, target.marginal, [target])
-        return np.asarray(box_sums(self._counts[target.marginal], limits)[0])
+        return np.asarray(sum_ranges(self.schema, [target], self._counts.__getitem__)[0])
 
     def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
         wanted = [marginal for marginal in dict.fromkeys(marginals) if marginal not in self._counts]
@@ -284,6 +297,8 @@ def _same_kind(cost: Cost, amount: Fraction) -> Cost:
 
 
 def _sum(costs: Sequence[Cost]) -> Cost:
+    if len(costs) == 1:
+        return costs[0]
     if len({type(cost) for cost in costs}) != 1:
         raise InternalError("costs of one measurement must be of one kind")
     return _same_kind(costs[0], sum((_amount(cost) for cost in costs), Fraction(0)))
@@ -291,6 +306,8 @@ def _sum(costs: Sequence[Cost]) -> Cost:
 
 def _label(verb: str, targets: Sequence[Target]) -> str:
     """What the ledger says of a step: public names only."""
+    if not targets:
+        return verb
     if len(targets) > 1:
         return f"{verb} {len(targets)} targets"
     (target,) = targets

@@ -10,6 +10,7 @@ from sfumato.evaluation.evaluate import (
     Measure,
     RangeQueries,
     TotalVariation,
+    comparable_degrees,
     evaluate,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "QueryErrors",
     "RangeQueries",
     "TotalVariation",
+    "comparable_degrees",
     "evaluate",
     "mean_squared_error",
     "total_variation",

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import comb
+from math import comb, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.engine import Table, count_marginals, open_table
@@ -16,7 +17,7 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.schema import Marginal, Range, Schema, Workload, random_ranges
-from sfumato.schema.workload import box_sums, boxes
+from sfumato.schema.workload import sum_ranges
 
 MOST_MARGINALS = 1_000
 """Of more marginals than this a random thousand is compared."""
@@ -49,7 +50,13 @@ class RangeQueries:
     """Errors of ``n`` random ranges, or of the ranges of a workload."""
 
     n: int = 500
+    """How many; over all columns, or over pairs in turn where all have too many cells."""
     workload: Workload | None = None
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, n=self.n)
+        if self.workload is not None and not self.workload.ranges:
+            raise InputError("the workload to compare has no ranges")
 
 
 Measure = TotalVariation | CountError | RangeQueries
@@ -121,6 +128,12 @@ def evaluate(
     return Evaluation(**found)
 
 
+def comparable_degrees(schema: Schema, *, at_most: int = 3) -> range:
+    """The degrees at which some marginal is small enough to be compared."""
+    sizes = sorted(column.size for column in schema)[:at_most]
+    return range(1, 1 + sum(prod(sizes[:d]) <= MOST_CELLS for d in range(1, len(sizes) + 1)))
+
+
 def _columns(real: Table, published: Table) -> dict[str, tuple[list[int], list[int]]]:
     single = [(name,) for name in real.schema.names]
     a, b = count_marginals(real, single), count_marginals(published, single)
@@ -134,7 +147,7 @@ def _compare_marginals(
     distances, squares = [], []
     for part in _in_batches(real.schema, chosen):
         a, b = count_marginals(real, part), count_marginals(published, part)
-        distances += [total_variation(a[m], b[m]) for m in part]
+        distances += [_distance(a[m], b[m]) for m in part]
         squares += [mean_squared_error(a[m], b[m]) for m in part]
     worst = int(np.argmax(distances))
     return float(np.mean(distances)), (chosen[worst], distances[worst]), float(np.mean(squares))
@@ -143,21 +156,44 @@ def _compare_marginals(
 def _compare_ranges(
     real: Table, published: Table, measure: RangeQueries, rng: Rng
 ) -> dict[str, Any]:
-    workload = measure.workload or random_ranges(real.schema, n=measure.n, rng=rng)
-    truth, answers = _answers(real, workload.ranges), _answers(published, workload.ranges)
-    pairs = zip(workload.ranges, truth.tolist(), answers.tolist(), strict=True)
+    given = measure.workload
+    wanted = given.ranges if given is not None else _random_ranges(real.schema, measure.n, rng)
+    truth, answers = _answers(real, wanted), _answers(published, wanted)
+    pairs = zip(wanted, truth.tolist(), answers.tolist(), strict=True)
     return {"queries": QueryErrors.of(truth, answers), "answers": tuple(pairs)}
 
 
-def _answers(table: Table, wanted: Sequence[Range]) -> np.ndarray:
-    marginals = list(dict.fromkeys(box.marginal for box in wanted))
-    counts = count_marginals(table, marginals)
+def _answers(table: Table, wanted: Sequence[Range]) -> NDArray[np.int64]:
     out = np.empty(len(wanted), dtype=np.int64)
-    for marginal in marginals:
-        places = [place for place, box in enumerate(wanted) if box.marginal == marginal]
-        limits = boxes(table.schema, marginal, [wanted[place] for place in places])
-        out[places] = box_sums(counts[marginal], limits)
+    for part in _in_batches(table.schema, list(dict.fromkeys(box.marginal for box in wanted))):
+        counts = count_marginals(table, part)
+        places = [place for place, box in enumerate(wanted) if box.marginal in counts.marginals]
+        inside = [wanted[place] for place in places]
+        out[places] = sum_ranges(table.schema, inside, counts.__getitem__)
     return out
+
+
+def _distance(real: NDArray[np.int64], published: NDArray[np.int64]) -> float:
+    """Total variation; 1 where so little was published that no row is left to compare."""
+    return total_variation(real, published) if published.any() else 1.0
+
+
+def _random_ranges(schema: Schema, n: int, rng: Rng) -> tuple[Range, ...]:
+    """Ranges over all columns, or over small marginals in turn where that is too many cells.
+
+    In a wide domain a random box of all columns would hold no row at all.
+    """
+    if schema.cells(schema.names) <= MOST_CELLS:
+        return random_ranges(schema, n=n, rng=rng).ranges
+    small = _marginals(schema, comparable_degrees(schema, at_most=2)[-1], rng)
+    chosen = [small[place] for place in rng.permutation(len(small))[:n].tolist()]
+    each = -(-n // len(chosen))
+    drawn: list[Range] = []
+    for marginal in chosen:
+        part = schema.pick(marginal)
+        possible = prod(column.size * (column.size + 1) // 2 for column in part)
+        drawn += random_ranges(part, n=min(each, possible), rng=rng).ranges
+    return tuple(drawn[:n])
 
 
 def _marginals(schema: Schema, degree: int, rng: Rng) -> list[Marginal]:

@@ -7,6 +7,7 @@ and costs up to epsilon^2 / 2 in zCDP, where the exponential mechanism costs eps
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -171,6 +172,7 @@ def _check(selection: Selection) -> None:
     _rate(selection)
 
 
+@lru_cache(maxsize=1024)
 def _rate(selection: Selection) -> Fraction:
     return round_down(selection.epsilon / (2 * selection.sensitivity), name="rate")
 

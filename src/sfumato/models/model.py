@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
-from sfumato.schema.workload import Range, box_sums, boxes
+from sfumato.schema.workload import Range, sum_ranges
 
 Rows = Mapping[str, NDArray[np.int64]]
 """Codes by column name, all of one length."""
@@ -38,14 +38,7 @@ class Model(Protocol):
 
 def answer_ranges(model: Model, ranges: Sequence[Range]) -> NDArray[np.float64]:
     """The model's counts inside ranges, each marginal computed once."""
-    out = np.empty(len(ranges))
-    by_marginal: dict[Marginal, list[int]] = {}
-    for place, box in enumerate(ranges):
-        by_marginal.setdefault(box.marginal, []).append(place)
-    for marginal, places in by_marginal.items():
-        limits = boxes(model.schema, marginal, [ranges[place] for place in places])
-        out[places] = box_sums(model.marginal(marginal), limits)
-    return out
+    return sum_ranges(model.schema, ranges, model.marginal)
 
 
 def round_counts(counts: NDArray[np.float64], n: int, *, rng: Rng) -> NDArray[np.int64]:

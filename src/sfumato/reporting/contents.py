@@ -12,7 +12,7 @@ from sfumato.evaluation import Evaluation, total_variation
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import answer_ranges
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
 from sfumato.reporting.view import (
     ColumnView,
@@ -50,7 +50,7 @@ def report_view(release: TableRelease, *, workload: Workload | None = None) -> R
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         promise=_promise(release),
         odds=_odds(release),
-        protects=f"The difference that {release.protect} makes to the table.",
+        protects=_protects(release.protect),
         not_protected=NOT_PROTECTED,
         facts=_facts(release),
         ledger=_ledger(release),
@@ -78,8 +78,6 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
 
 
 def _promise(release: TableRelease) -> tuple[str, ...]:
-    if not release.private:
-        return ("Nothing: the noise came from a known seed, and whoever knows it can remove it.",)
     whose = f"{release.protect}"
     promised = {
         "pure": "Every possible published table is almost as likely",
@@ -93,10 +91,22 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
     )
 
 
+def _protects(protect: Protection) -> str:
+    replaced = protect.neighbors == "replace"
+    if isinstance(protect, OneRow):
+        if replaced:
+            return "Every single row: what it says. How many rows there are is public."
+        return "Every single row: whether it is in the table at all, and what it says."
+    whose = f"Every single person, with up to {protect.max_rows} rows"
+    if replaced:
+        return f"{whose}: what their rows say. How many people there are is not hidden."
+    return f"{whose}: whether they are in the table at all, and what their rows say."
+
+
 def _odds(release: TableRelease) -> str:
     unit: Unit = "row" if isinstance(release.protect, OneRow) else "person"
     guarantee = release.guarantee
-    if not release.private or isinstance(guarantee, ZCDP):
+    if isinstance(guarantee, ZCDP):
         return ""
     delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else None
     return odds_sentence(float(guarantee.epsilon), delta, unit=unit)
@@ -242,5 +252,6 @@ def _measures(evaluation: Evaluation) -> tuple[Figure, ...]:
     if evaluation.queries is not None:
         for name, value in evaluation.queries.to_dict().items():
             title = f"Query error, {name.replace('_', ' ')}"
-            figures.append(Figure(name=title, value=f"{value:,.1f}", note="in counts"))
+            unit = "in squared counts" if name == "mean_squared" else "in counts"
+            figures.append(Figure(name=title, value=f"{value:,.1f}", note=unit))
     return tuple(figures)

@@ -87,7 +87,9 @@ def _column(entry: Any) -> Column:
     allowed = {field.name for field in fields(_KINDS[kind])} | {"kind"}
     unknown = sorted(set(entry) - allowed)
     if unknown:
-        raise SchemaError(f"column {name!r}: kind {kind} has no {unknown}; it has {sorted(allowed)}")
+        raise SchemaError(
+            f"column {name!r}: kind {kind} has no {unknown}; it has {sorted(allowed)}"
+        )
     needed = [field.name for field in fields(_KINDS[kind]) if field.default is MISSING]
     if not entry.keys() >= set(needed):
         raise SchemaError(f"column {name!r}: kind {kind} needs {', '.join(needed)}")

@@ -4,7 +4,7 @@ A range is a box of codes, both ends included; it counts the rows inside. The nu
 a column of s codes is s (s + 1) / 2.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
@@ -187,6 +187,25 @@ def _all_in_random_order(sizes: NDArray[np.int64], possible: int, rng: Rng) -> N
     chance = (1 / (sizes * (sizes - ends[:, 0]))).prod(axis=1)
     times = -np.log1p(-rng.uniform(possible)) / chance
     return np.asarray(ends[np.argsort(times, kind="stable")], dtype=np.int64)
+
+
+def sum_ranges(
+    schema: Schema, wanted: Sequence[Range], counts_of: Callable[[Marginal], NDArray[Any]]
+) -> NDArray[Any]:
+    """The count inside each range, in order; each marginal is asked for once."""
+    by_marginal: dict[Marginal, list[int]] = {}
+    for place, box in enumerate(wanted):
+        by_marginal.setdefault(box.marginal, []).append(place)
+    parts = {
+        marginal: box_sums(
+            counts_of(marginal), boxes(schema, marginal, [wanted[place] for place in places])
+        )
+        for marginal, places in by_marginal.items()
+    }
+    out = np.empty(len(wanted), dtype=np.result_type(*parts.values()) if parts else np.float64)
+    for marginal, places in by_marginal.items():
+        out[places] = parts[marginal]
+    return out
 
 
 def _range(schema: Schema, box: Mapping[str, Sequence[Any]]) -> Range:
