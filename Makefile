@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/counting.py
 	$(BIN)/python bench/mwem_speed.py
 	$(BIN)/python bench/mwem_lab.py
+	$(BIN)/python bench/methods.py
 	$(BIN)/python bench/startup.py
 
 docs: $(VENV)/.installed-test

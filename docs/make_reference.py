@@ -1,0 +1,118 @@
+"""Writes docs/reference.md from the code: every public name and every command.
+
+A test runs this and fails when the file on disk is older than the code.
+"""
+
+import ast
+import inspect
+import textwrap
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import typer
+
+import sfumato
+from sfumato.cli.main import app
+
+OUT = Path(__file__).parent / "reference.md"
+HEAD = """# Reference
+
+Written by `make docs` from the code; do not edit.
+
+"""
+
+
+def page() -> str:
+    """The whole page as text."""
+    return HEAD + "## Commands\n\n" + commands() + "\n## Python\n\n" + names()
+
+
+def commands() -> str:
+    """Every command with its options, as `--help` knows them."""
+    root = typer.main.get_command(app)
+    parts = []
+    for path, command in _leaves(root, ("sfumato",)):
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        usage = " ".join([*path, *(p.name.upper() for p in arguments)])
+        parts.append(
+            f"### `{usage}`\n\n{inspect.cleandoc(command.help or '')}\n\n{_options(command)}"
+        )
+    return "\n".join(parts)
+
+
+def names() -> str:
+    """Every name of ``sfumato`` with its signature and docstring, room by room."""
+    parts = []
+    things = {name: getattr(sfumato, name) for name in sfumato.__all__ if name != "__version__"}
+    by_room = groupby(
+        sorted(things, key=lambda name: _room(things[name])), lambda n: _room(things[n])
+    )
+    for room, listed in by_room:
+        parts.append(f"### `{room}`\n")
+        for name in sorted(listed):
+            thing = things[name]
+            text = inspect.getdoc(thing) or ""
+            title = f"#### `sf.{name}{_signature(thing)}`"
+            parts.append(f"{title}\n\n{_indent_sections(text)}\n{_fields(thing)}")
+    return "\n".join(parts)
+
+
+def _room(thing) -> str:
+    return ".".join(thing.__module__.split(".")[:2])
+
+
+def _leaves(command, path):
+    if not hasattr(command, "commands"):
+        yield path, command
+        return
+    for name, child in sorted(command.commands.items()):
+        yield from _leaves(child, (*path, name))
+
+
+def _options(command) -> str:
+    lines = []
+    for option in command.params:
+        if option.param_type_name != "option" or option.name == "help":
+            continue
+        needed = " (required)" if option.required else ""
+        lines.append(f"- `{', '.join(option.opts)}`{needed}: {option.help or ''}")
+    return "\n".join(lines) + "\n"
+
+
+def _signature(thing) -> str:
+    try:
+        names = list(inspect.signature(thing).parameters)
+    except (TypeError, ValueError):
+        return ""
+    return f"({', '.join(names)})"
+
+
+def _fields(thing) -> str:
+    """What the docstrings below a class's fields say."""
+    if not inspect.isclass(thing):
+        return ""
+    body = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0].body
+    lines = []
+    for field, text in pairwise(body):
+        documented = isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+        if documented and not field.target.id.startswith("_"):
+            said = " ".join(inspect.cleandoc(text.value.value).split())
+            lines.append(f"- `{field.target.id}`: {said}")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _indent_sections(text: str) -> str:
+    """Google-style sections as bold lines, so that Markdown keeps them apart."""
+    for title in ("Args:", "Raises:", "Returns:"):
+        text = text.replace(f"\n{title}\n", f"\n**{title}**\n\n")
+    lines = [line[4:] if line.startswith("    ") else line for line in text.splitlines()]
+    return "\n".join(f"- {line}" if _is_entry(line) else line for line in lines)
+
+
+def _is_entry(line: str) -> bool:
+    word, colon, _ = line.partition(": ")
+    return bool(colon) and word.isidentifier()
+
+
+if __name__ == "__main__":
+    OUT.write_text(page(), encoding="utf-8")

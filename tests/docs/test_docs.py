@@ -1,0 +1,93 @@
+"""Documentation that runs and keeps up: blocks, public names, commands, links."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+RUNNABLE = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+def test_every_block_of_a_page_runs(page, tmp_path):
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "SFUMATO_HOME": str(tmp_path / "home"),
+    }
+    blocks = [(kind, text) for kind, text in BLOCK.findall(page.read_text()) if "make " not in text]
+    assert blocks
+    for kind, text in blocks:
+        command = ["bash", "-euc", text] if kind == "sh" else [sys.executable, "-c", text]
+        outcome = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert outcome.returncode == 0, f"{text}\n{outcome.stdout}\n{outcome.stderr}"
+
+
+def test_the_reference_is_what_the_code_says(reference):
+    written = (ROOT / "docs" / "reference.md").read_text()
+    assert written == reference.page(), "run `make docs`"
+
+
+def test_every_public_name_is_documented(reference):
+    page = reference.names()
+    for name in sfumato.__all__:
+        if name == "__version__":
+            continue
+        entry = re.search(rf"^#### `sf\.{name}[(`].*?\n\n(\S.*)$", page, re.MULTILINE)
+        assert entry, f"{name} has no entry with a docstring in the reference"
+
+
+def test_every_command_is_documented(reference):
+    page = reference.commands()
+    outcome = subprocess.run(
+        [sys.executable, "-m", "sfumato", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = re.findall(r"^  (\w+) {2,}\S", outcome.stdout.split("Commands:")[1], re.MULTILINE)
+    assert {"demo", "publish", "evaluate", "ledger"} <= set(listed)
+    for command in listed:
+        assert f"### `sfumato {command}" in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_first_screen_shows_the_two_commands():
+    screen = (ROOT / "README.md").read_text().splitlines()[:15]
+    assert any("make demo" in line for line in screen)
+    assert any("make test" in line for line in screen)
+
+
+def test_nothing_names_a_machine_or_a_registry():
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    hosts = ("pypi" + ".org", "python" + "hosted", "registry." + "npmjs", "deb." + "debian")
+    for name in listed:
+        file = ROOT / name
+        if file.suffix in (".png", ".svg") or not file.is_file():
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        assert not [host for host in hosts if host in text], name
+        assert not re.search(r"(?<![\w.])/(work|root)/", text), name
