@@ -60,7 +60,8 @@ def exact(**named: Any) -> Fraction:
         raise InputError(f"{name} must be a number, got {value!r:.60}")
     try:
         near = float(text)
-        if not math.isfinite(near) or (near == 0 and text.strip("+-0._eE \t")):
+        vanished = near == 0 and any(digit in "123456789" for digit in text.lower().split("e")[0])
+        if not math.isfinite(near) or vanished:
             raise ValueError  # 1e400 and 1e-400 are as far from a usable number as nan
         return Fraction(text)
     except ValueError:
@@ -75,4 +76,4 @@ def _one(named: dict[str, Any]) -> tuple[str, Any]:
 def _is_finite_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | Rational):
         return False
-    return math.isfinite(value)
+    return not isinstance(value, float) or math.isfinite(value)

@@ -201,6 +201,11 @@ def test_few_labels_stand_level_many_slope_and_more_are_thinned() -> None:
     assert sloped.left > 40
 
 
+def test_a_logarithmic_axis_between_round_numbers_still_has_ticks() -> None:
+    scale = canvas.scale_over(np.array([201.0, 402.0]), pixels=(200, 30), log=True)
+    assert scale.ticks() == [300, 400]
+
+
 @given(
     st.floats(-1e90, 1e90, allow_nan=False), st.floats(1e-60, 1e90, allow_nan=False), st.booleans()
 )

@@ -43,8 +43,8 @@ class Scale:
 
     def ticks(self) -> list[float]:
         """Round numbers inside the scale: multiples of 1, 2 or 5 times a power of ten."""
-        if self.log:
-            return self._log_ticks()
+        if self.log and (found := self._log_ticks()):
+            return found  # a narrow stretch, like 201 to 402, may hold none: then evenly
         rough = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(rough))
         step = power * next(digit for digit in (1, 2, 5, 10) if digit * power >= 0.999 * rough)

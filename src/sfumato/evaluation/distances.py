@@ -16,6 +16,7 @@ def total_variation(real: Counts, published: Counts) -> float:
     >>> total_variation(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     0.25
     """
+    _check_same_shape(real, published)
     if not real.sum() > 0 or not published.sum() > 0:
         raise InputError("total variation needs counts with a sum above zero")
     return float(np.abs(real / real.sum() - published / published.sum()).sum() / 2)
@@ -23,6 +24,7 @@ def total_variation(real: Counts, published: Counts) -> float:
 
 def mean_squared_error(real: Counts, published: Counts) -> float:
     """The mean over cells of the squared difference of counts."""
+    _check_same_shape(real, published)
     return float(np.mean((np.asarray(real, float) - published) ** 2))
 
 
@@ -38,6 +40,7 @@ class QueryErrors:
     @staticmethod
     def of(real: Counts, published: Counts) -> "QueryErrors":
         """The errors of answers to the same queries in the same order."""
+        _check_same_shape(real, published)
         gaps = np.abs(np.asarray(real, float) - published)
         return QueryErrors(
             max=float(gaps.max()),
@@ -49,3 +52,11 @@ class QueryErrors:
     def to_dict(self) -> dict[str, float]:
         """The four figures by name."""
         return asdict(self)
+
+
+def _check_same_shape(real: Counts, published: Counts) -> None:
+    if real.shape != published.shape or not real.size:
+        raise InputError(
+            f"counts to compare need one shape and at least one cell, got {real.shape} and "
+            f"{published.shape}"
+        )

@@ -23,6 +23,9 @@ MOST_MARGINALS = 1_000
 """Of more marginals than this a random thousand is compared."""
 MOST_CELLS = 5_000_000
 """A marginal with more cells than this is not compared."""
+MOST_SHOWN_CELLS = 2_500
+MOST_SHOWN_PAIRS = 6
+"""So many pairs, of at most so many cells, are kept to be looked at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +64,9 @@ class RangeQueries:
 
 Measure = TotalVariation | CountError | RangeQueries
 
+PairCounts = list[list[int]]
+"""Counts of two columns: a list for each code of the first."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
@@ -77,6 +83,8 @@ class Evaluation:
     """Each range with its real and its published count."""
     columns: dict[str, tuple[list[int], list[int]]] = field(default_factory=dict)
     """Real and published counts of each column."""
+    pairs: dict[Marginal, tuple[PairCounts, PairCounts]] = field(default_factory=dict)
+    """Real and published counts of the pairs that differ most, the worst first."""
     internal: bool = True
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,6 +130,8 @@ def evaluate(
             found.setdefault("worst", {})[degree] = worst
         if CountError(degree=degree) in measures:
             found.setdefault("mse", {})[degree] = mse
+    if TotalVariation(degree=2) in measures:
+        found["pairs"] = _worst_pairs(against, published)
     for measure in measures:
         if isinstance(measure, RangeQueries):
             found |= _compare_ranges(against, published, measure, rng)
@@ -151,6 +161,18 @@ def _compare_marginals(
         squares += [mean_squared_error(a[m], b[m]) for m in part]
     worst = int(np.argmax(distances))
     return float(np.mean(distances)), (chosen[worst], distances[worst]), float(np.mean(squares))
+
+
+def _worst_pairs(real: Table, published: Table) -> dict[Marginal, tuple[PairCounts, PairCounts]]:
+    """The pairs that can be shown and differ most."""
+    every = combinations(real.schema.names, 2)
+    small = [pair for pair in every if real.schema.cells(pair) <= MOST_SHOWN_CELLS]
+    part = small[:MOST_MARGINALS]
+    if not part:
+        return {}
+    a, b = count_marginals(real, part), count_marginals(published, part)
+    worst = sorted(part, key=lambda pair: -_distance(a[pair], b[pair]))[:MOST_SHOWN_PAIRS]
+    return {pair: (a[pair].tolist(), b[pair].tolist()) for pair in worst}
 
 
 def _compare_ranges(

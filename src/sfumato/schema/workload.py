@@ -6,6 +6,7 @@ a column of s codes is s (s + 1) / 2.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import combinations
 from math import comb, prod
 from pathlib import Path
@@ -19,7 +20,7 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.randomness import Rng
 from sfumato.schema import codes, files
-from sfumato.schema.columns import Boolean, Category, Column, Date
+from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number
 from sfumato.schema.table import Marginal, Schema
 
 MAX_TARGETS = 1_000_000
@@ -219,9 +220,22 @@ def _ends(column: Column, ends: Sequence[Any]) -> tuple[int, int]:
     if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
         raise InputError(f"the range of {column.name!r} needs two ends, got {ends!r}")
     low, high = (_code(column, end) for end in ends)
+    if isinstance(column, Number) and float(ends[1]) in column.edges[1:-1] and high > low:
+        high -= 1  # up to an edge: the bin that begins there is not meant
+    if isinstance(column, Integer | Number | Date) and _beside(column, ends):
+        raise InputError(f"the range {list(ends)!r} lies outside the limits of {column.name!r}")
     if low > high:
         raise InputError(f"the range of {column.name!r} ends before it begins: {list(ends)!r}")
     return low, high
+
+
+def _beside(column: Integer | Number | Date, ends: Sequence[Any]) -> bool:
+    """Whether both ends lie on one side of what the column declares."""
+    if isinstance(column, Date):
+        first, last = (date.fromisoformat(str(end).strip()) for end in ends)
+        return last < column.low or first > column.high
+    limits = column.edges if isinstance(column, Number) else (column.low, column.high)
+    return float(ends[1]) < limits[0] or float(ends[0]) > limits[-1]
 
 
 def _code(column: Column, end: Any) -> int:

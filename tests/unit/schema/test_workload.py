@@ -99,7 +99,7 @@ def test_chosen_marginals_stand_in_the_order_of_the_schema():
         ("member", [False, True], (0, 1)),
         ("member", ["yes", "yes"], (1, 1)),
         ("income", [5, 19.99], (0, 1)),
-        ("income", [5, 20], (0, 2)),
+        ("income", [5, 20], (0, 1)),
         ("visit", ["2020-02-15", "2020-04-01"], (1, 3)),
         ("visit", [date(2020, 1, 1), date(2020, 12, 31)], (0, 11)),
         ("weeks", [4, 11], (1, 2)),
@@ -303,3 +303,22 @@ def test_a_measurement_names_its_target_and_its_noise():
     assert marginal.to_dict() == {"target": ["age"], "sigma_counts": 2.0}
     box = Measurement(target=Range((("age", 0, 3),)), values=np.array(1.0), sigma_counts=1.5)
     assert box.to_dict() == {"target": "age 0..3", "sigma_counts": 1.5}
+
+
+def test_a_range_up_to_an_edge_stops_there():
+    schema = Schema(columns=(Number(name="income", edges=(0, 10, 20, 30)),))
+    found = ranges(schema, [{"income": [0, 10]}, {"income": [10, 20]}, {"income": [0, 30]}])
+    assert [box.bounds[0][1:] for box in found.ranges] == [(0, 0), (1, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("ends", [[100, 200], [-9, -1]])
+def test_a_range_beside_the_limits_is_refused(ends):
+    for column in (Integer(name="x", low=4, high=17), Number(name="x", edges=(4, 8, 17))):
+        with pytest.raises(InputError, match="outside the limits of 'x'"):
+            ranges(Schema(columns=(column,)), [{"x": ends}])
+
+
+def test_a_range_of_days_beside_the_limits_is_refused():
+    days = Date(name="x", low=date(2020, 1, 1), high=date(2020, 12, 31))
+    with pytest.raises(InputError, match="outside the limits of 'x'"):
+        ranges(Schema(columns=(days,)), [{"x": ["2021-01-01", "2021-02-01"]}])

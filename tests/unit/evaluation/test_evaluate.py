@@ -1,0 +1,230 @@
+"""Real against published, compared with counts made by hand."""
+
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.engine import open_table
+from sfumato.errors import InputError
+from sfumato.evaluation import (
+    CountError,
+    RangeQueries,
+    TotalVariation,
+    comparable_degrees,
+    evaluate,
+)
+from sfumato.models.dense import DenseModel
+from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.randomness import simulation_rng
+from sfumato.release import TableRelease
+from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
+
+SCHEMA = Schema(
+    dataset="small",
+    columns=(
+        Integer(name="age", low=0, high=3),
+        Category(name="town", values=("A", "B", "C")),
+        Boolean(name="member"),
+    ),
+)
+RNG = simulation_rng(11)
+
+
+def rows(n: int, rng: Any) -> pa.Table:
+    ages, towns, members = (rng.below(size, n) for size in (4, 3, 2))
+    return pa.table(
+        {"age": ages, "town": ["ABC"[town] for town in towns], "member": members.astype(bool)}
+    )
+
+
+REAL, PUBLISHED = rows(300, RNG), rows(200, RNG)
+
+
+def release(data: pa.Table = PUBLISHED, schema: Schema = SCHEMA) -> TableRelease:
+    counts = np.ones(schema.shape(schema.names)) if len(schema) <= 3 else np.ones((1,))
+    return TableRelease(
+        dataset="small",
+        guarantee=PureDP(1),
+        protect=OneRow(),
+        private=True,
+        method={"name": "made by hand"},
+        schema=schema,
+        model=DenseModel(schema=schema, counts=counts),
+        measurements=(),
+        data=data,
+        ledger={"head": {"seq": 0, "hash": ""}, "entries": []},
+    )
+
+
+def compare(*measures: Any, data: pa.Table = PUBLISHED, ledger: Ledger | None = None) -> Any:
+    table = open_table(REAL, SCHEMA)
+    book = ledger or Ledger.in_memory(dataset="small")
+    return evaluate(
+        release(data), against=table, measures=measures, rng=simulation_rng(0), ledger=book
+    )
+
+
+def counted(table: pa.Table, names: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
+    return Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def distance(names: tuple[str, ...]) -> float:
+    real, published = counted(REAL, names), counted(PUBLISHED, names)
+    cells = real.keys() | published.keys()
+    return sum(abs(real[cell] / 300 - published[cell] / 200) for cell in cells) / 2
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_total_variation_equals_brute_force_at_every_degree(degree: int) -> None:
+    found = compare(TotalVariation(degree=degree))
+    by_hand = {names: distance(names) for names in combinations(SCHEMA.names, degree)}
+    assert found.tv == {degree: pytest.approx(sum(by_hand.values()) / len(by_hand))}
+    worst, value = found.worst[degree]
+    assert value == pytest.approx(max(by_hand.values()))
+    assert by_hand[worst] == pytest.approx(value)
+
+
+def test_the_error_of_counts_equals_brute_force() -> None:
+    found = compare(CountError(degree=1))
+    by_hand = [
+        np.mean(
+            [
+                (counted(REAL, (name,))[value,] - counted(PUBLISHED, (name,))[value,]) ** 2
+                for value in set(REAL[name].to_pylist())
+            ]
+        )
+        for name in SCHEMA.names
+    ]
+    assert found.mse == {1: pytest.approx(np.mean(by_hand))}
+    assert found.tv == {}
+
+
+def test_the_ranges_of_a_workload_are_answered_from_both_tables() -> None:
+    workload = ranges(
+        SCHEMA, [{"age": [1, 2]}, {"age": [0, 1], "town": ["B", "C"]}, {"town": ["A", "A"]}]
+    )
+    found = compare(RangeQueries(workload=workload))
+    inside = [
+        lambda row: 1 <= row["age"] <= 2,
+        lambda row: row["age"] <= 1 and row["town"] in "BC",
+        lambda row: row["town"] == "A",
+    ]
+    by_hand = [
+        tuple(sum(map(test, table.to_pylist())) for table in (REAL, PUBLISHED)) for test in inside
+    ]
+    assert [(real, published) for _, real, published in found.answers] == by_hand
+    gaps = [abs(real - published) for real, published in by_hand]
+    assert (found.queries.max, found.queries.min) == (max(gaps), min(gaps))
+    assert found.queries.mean == pytest.approx(np.mean(gaps))
+    assert found.queries.mean_squared == pytest.approx(np.mean(np.square(gaps)))
+
+
+def test_random_ranges_are_different_boxes_over_all_columns() -> None:
+    found = compare(RangeQueries(n=50))
+    boxes = [box for box, _, _ in found.answers]
+    assert len(set(boxes)) == 50
+    assert all(box.marginal == SCHEMA.names for box in boxes)
+
+
+def test_random_ranges_of_a_wide_table_limit_two_columns() -> None:
+    schema = Schema(dataset="small", columns=tuple(Boolean(name=f"c{n}") for n in range(60)))
+    data = pa.table({name: [True, False, True] for name in schema.names})
+    book = Ledger.in_memory(dataset="small")
+    found = evaluate(
+        release(data, schema), against=open_table(data, schema), rng=simulation_rng(0),
+        measures=[RangeQueries(n=500)], ledger=book,
+    )  # fmt: skip
+    assert len(found.answers) == 500
+    assert {len(box.bounds) for box, _, _ in found.answers} == {2}
+    assert found.queries.max == 0
+    assert max(real for _, real, _ in found.answers) == 3
+
+
+def test_counts_of_columns_stand_side_by_side() -> None:
+    real, published = compare().columns["town"]
+    assert real == [counted(REAL, ("town",))[town,] for town in "ABC"]
+    assert published == [counted(PUBLISHED, ("town",))[town,] for town in "ABC"]
+
+
+def test_the_pairs_that_differ_most_are_kept_the_worst_first() -> None:
+    found = compare(TotalVariation(degree=2))
+    distances = [distance(pair) for pair in found.pairs]
+    assert distances == sorted(distances, reverse=True)
+    assert next(iter(found.pairs)) == found.worst[2][0]
+    real, published = found.pairs["town", "member"]
+    assert real[0] == [counted(REAL, ("town", "member"))["A", value] for value in (False, True)]
+    assert np.sum(published) == 200
+    assert compare(TotalVariation(degree=1)).pairs == {}
+
+
+def test_a_table_compared_with_itself_has_no_error() -> None:
+    found = compare(TotalVariation(degree=3), RangeQueries(n=20), data=REAL)
+    assert found.tv == {3: 0}
+    assert found.queries.max == 0
+
+
+def test_a_release_of_no_rows_is_as_far_as_can_be() -> None:
+    found = compare(TotalVariation(degree=1), RangeQueries(n=20), data=PUBLISHED.slice(0, 0))
+    assert found.tv == {1: 1.0}
+    assert found.queries.max > 0
+
+
+@pytest.mark.parametrize("measure", [TotalVariation(degree=4), CountError(degree=4)])
+def test_more_degrees_than_columns_are_refused_before_the_look(measure: Any) -> None:
+    book = Ledger.in_memory(dataset="small")
+    with pytest.raises(InputError, match="degree must be a whole number between 1 and 3, got 4"):
+        compare(measure, ledger=book)
+    assert book.entries() == ()
+
+
+def test_every_look_is_noted_at_no_cost() -> None:
+    book = Ledger.in_memory(dataset="small")
+    compare(ledger=book)
+    compare(ledger=book)
+    assert [entry.event for entry in book.entries()] == ["look", "look"]
+    assert str(book.spent) == "nothing"
+
+
+def test_another_schema_is_refused_before_the_look() -> None:
+    book = Ledger.in_memory(dataset="small")
+    table = open_table(REAL, SCHEMA.pick(["age", "town"]))
+    with pytest.raises(InputError, match="another schema"):
+        evaluate(release(), against=table, measures=[], rng=simulation_rng(0), ledger=book)
+    assert book.entries() == ()
+
+
+def test_every_result_says_that_it_is_internal() -> None:
+    found = compare(TotalVariation(degree=2))
+    assert found.internal
+    assert found.to_dict()["internal"] is True
+    assert found.to_dict()["tv"].keys() == {"2"}
+    assert found.to_dict()["queries"] is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TotalVariation(degree=0),
+        lambda: CountError(degree=-1),
+        lambda: RangeQueries(n=0),
+        lambda: RangeQueries(workload=all_marginals(SCHEMA, degree=1)),
+    ],
+)
+def test_a_measure_is_valid_from_birth(make: Any) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+def test_degrees_whose_marginals_are_all_too_large_are_left_out() -> None:
+    def of(*sizes: int) -> range:
+        columns = (Integer(name=str(n), low=1, high=size) for n, size in enumerate(sizes))
+        return comparable_degrees(Schema(columns=tuple(columns)))
+
+    assert of(2) == range(1, 2)
+    assert of(2, 2, 2, 2) == range(1, 4)
+    assert of(1000, 1000, 1000) == range(1, 3)
+    assert of(10**6, 10**6) == range(1, 2)
