@@ -86,7 +86,7 @@ class Auto:
         """The choice for a curator's schema and budget; may pay for the number of rows."""
         if curator.schema.cells(curator.schema.names) > CELL_LIMIT:
             reason = "the domain is too large for a dense histogram"
-            return Choice(algorithm=Independent(), reason=reason, predicted={})
+            return Choice(algorithm=Independent(rows=self.rows), reason=reason, predicted={})
         if len(curator.schema) == 1:
             reason = "one column: every cell is counted once"
             return Choice(algorithm=Histogram(), reason=reason, predicted={})
@@ -117,7 +117,7 @@ def choose(workload: Workload, *, rows: float, budget: Cost, sigma: Sigma) -> Ch
     algorithms: dict[str, Algorithm] = {
         "histogram": Histogram(rows=public_rows),
         "mwem": Mwem(workload=workload, rounds=rounds, rows=public_rows),
-        "independent": Independent(),
+        "independent": Independent(rows=public_rows),
     }
     return Choice(algorithm=algorithms[best], reason=_REASONS[best], predicted=predicted)
 

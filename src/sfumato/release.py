@@ -25,7 +25,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato import check
-from sfumato.errors import InputError, StorageError
+from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import Model
 from sfumato.models.product import ProductModel
@@ -113,29 +113,12 @@ class TableRelease:
             data = pyarrow.parquet.read_table(folder / "data.parquet")
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-        except (OSError, ValueError, pa.ArrowInvalid, BadZipFile) as error:
+            return _from_parts(value, data, arrays)
+        except SfumatoError as error:
+            raise InputError(f"{folder}: {error}") from None
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             reason = getattr(error, "strerror", None) or "it is not a complete release"
             raise StorageError(f"can't read the release {folder}: {reason}") from None
-        if not isinstance(value, dict) or (value.get("sfumato"), value.get("kind")) != (
-            FORMAT,
-            "table",
-        ):
-            raise InputError(f"{folder} holds no table release of format {FORMAT}")
-        schema = Schema.from_dict(value["schema"])
-        promise = value["guarantee"]
-        return TableRelease(
-            dataset=value["dataset"],
-            guarantee=guarantees.from_json(promise["exact"]),
-            protect=protection.from_json(promise),
-            private=value["private"],
-            method=value["method"],
-            schema=schema,
-            model=_model_from(schema, value["model"], arrays),
-            measurements=tuple(value["measurements"]),
-            data=data,
-            ledger=value["ledger"],
-            versions=value["versions"],
-        )
 
 
 def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
@@ -233,6 +216,26 @@ def _not_ours(folder: Path) -> str | None:
         return "holds no release"
     others = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
     return f"holds other files, like {others[0]}" if others else None
+
+
+def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableRelease:
+    if value["sfumato"] != FORMAT or value["kind"] != "table":
+        raise InputError(f"no table release of format {FORMAT}")
+    schema = Schema.from_dict(value["schema"])
+    promise = value["guarantee"]
+    return TableRelease(
+        dataset=value["dataset"],
+        guarantee=guarantees.from_json(promise["exact"]),
+        protect=protection.from_json(promise),
+        private=value["private"],
+        method=value["method"],
+        schema=schema,
+        model=_model_from(schema, value["model"], arrays),
+        measurements=tuple(value["measurements"]),
+        data=data,
+        ledger=value["ledger"],
+        versions=value["versions"],
+    )
 
 
 def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any]) -> Model:

@@ -191,3 +191,28 @@ def test_larger_columns_get_more_of_the_budget():
     assert seen[("age",)] < seen[("place",)] < seen[("smoker",)]
     ratio = (seen[("smoker",)] / seen[("age",)]) ** 2
     assert ratio == pytest.approx((6 / 2) ** (2 / 3), rel=0.01)
+
+
+def test_one_huge_column_does_not_drown_the_number_of_rows():
+    """2,000 rows and a column of a million values: the size is paid for, not summed from noise."""
+    wide = Schema(
+        columns=(Integer(name="code", low=0, high=999_999), Boolean(name="smoker")),
+        dataset="study",
+    )
+    rows = ArrayTable(wide, {"code": np.arange(2_000), "smoker": np.zeros(2_000, int)})
+    for seed in range(3):
+        gatekeeper = curator(
+            protect=OneRow(), budget=PureDP(1), rng=simulation_rng(seed), rows=rows
+        )
+        published = Independent().run(gatekeeper).model.total
+        assert abs(published - 2_000) < 20 * 20  # 20 scales of the count: false alarms below 1e-8
+
+
+def test_a_declared_number_of_rows_is_used_and_not_paid_for():
+    for algorithm in (Histogram(rows=1_234), Independent(rows=1_234)):
+        gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1))
+        fit = algorithm.run(gatekeeper)
+        assert fit.model.total == pytest.approx(1_234)
+        labels = [entry.label for entry in gatekeeper.ledger.entries() if entry.cost]
+        assert len(labels) == 1
+        assert labels[0].startswith("measure")

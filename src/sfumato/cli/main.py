@@ -30,6 +30,8 @@ def main() -> NoReturn:
     """Run the command line; every way out has its exit code and, on errors, one message."""
     try:
         outcome = app(standalone_mode=False)
+        if outcome == INTERRUPTED:  # typer caught the signal, and said nothing
+            _interrupted()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code)

@@ -38,7 +38,8 @@ def release(made: "TableRelease", *, folder: str) -> None:
     method = made.method["name"]
     reason = f" ({made.method['reason']})" if "reason" in made.method else ""
     typer.echo(f"method      {method}{reason}")
-    typer.echo(f"guarantee   {made.guarantee}, {made.guarantee.kind}, for {made.protect}")
+    promise = f"{made.guarantee}, {made.guarantee.kind}, for {made.protect}"
+    typer.echo(f"guarantee   {promise if made.private else 'none'}")
     typer.echo(
         f"published   {made.data.num_rows:,} rows, {made.data.num_columns} columns: {folder}"
     )

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from sfumato.evaluation import Evaluation, total_variation
+from sfumato.evaluation import Evaluation, PairCounts, total_variation
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import answer_ranges
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
@@ -24,7 +24,7 @@ from sfumato.reporting.view import (
     Unit,
     odds_sentence,
 )
-from sfumato.schema import Range, Schema, Workload
+from sfumato.schema import Marginal, Range, Schema, Workload
 
 MOST_PAIRS = 6
 MOST_PAIR_CELLS = 2_500
@@ -43,14 +43,14 @@ NOT_PROTECTED = (
 def report_view(release: TableRelease, *, workload: Workload | None = None) -> ReportView:
     """The page that may be published: numbers of the model and of the ledger only."""
     return ReportView(
-        title=f"{release.dataset}: a private table",
+        title=f"{release.dataset}: a {'private table' if release.private else 'simulation'}",
         dataset=release.dataset,
         private=release.private,
         internal=False,
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         promise=_promise(release),
         odds=_odds(release),
-        protects=_protects(release.protect),
+        protects=_protects(release),
         not_protected=NOT_PROTECTED,
         facts=_facts(release),
         ledger=_ledger(release),
@@ -72,6 +72,10 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
             _compared_column(release.schema, name, *counts)
             for name, counts in evaluation.columns.items()
         ),
+        pairs=tuple(
+            _compared_pair(release.schema, marginal, *counts)
+            for marginal, counts in list(evaluation.pairs.items())[:MOST_PAIRS]
+        ),
         queries=_compared_queries(release.schema, evaluation),
         measures=_measures(evaluation),
     )
@@ -91,7 +95,10 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
     )
 
 
-def _protects(protect: Protection) -> str:
+def _protects(release: TableRelease) -> str:
+    if not release.private:
+        return "Nobody: this page is for trying things out, and may not be published."
+    protect: Protection = release.protect
     replaced = protect.neighbors == "replace"
     if isinstance(protect, OneRow):
         if replaced:
@@ -121,8 +128,8 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
     if options:
         facts.append(("Options", ", ".join(f"{key} {value}" for key, value in options.items())))
     facts += [
-        ("Guarantee", f"{release.guarantee} ({release.guarantee.kind} differential privacy)"),
-        ("Protected", str(release.protect)),
+        ("Guarantee", _guarantee(release)),
+        ("Protected", str(release.protect) if release.private else "nobody"),
         ("Rows published", f"{release.data.num_rows:,}"),
         ("Columns", str(len(release.schema))),
         ("Combinations of values", f"{release.schema.cells(release.schema.names):,}"),
@@ -130,6 +137,12 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
         ("Made with", f"sfumato {release.versions['sfumato']}"),
     ]
     return tuple(facts)
+
+
+def _guarantee(release: TableRelease) -> str:
+    if not release.private:
+        return "none: a simulation"
+    return f"{release.guarantee} ({release.guarantee.kind} differential privacy)"
 
 
 def _ledger(release: TableRelease) -> tuple[LedgerRow, ...]:
@@ -202,11 +215,13 @@ def _queries(release: TableRelease, ranges: Sequence[Range]) -> QueryView | None
 
 
 def range_label(schema: Schema, box: Range) -> str:
-    """A range in the words of its columns: ``age 10..11``."""
-    return ", ".join(
-        f"{name} {schema[name].labels[low]}..{schema[name].labels[high]}"
-        for name, low, high in box.bounds
-    )
+    """A range in the words of its columns: ``age 10 to 11, member true``."""
+    parts = []
+    for name, low, high in box.bounds:
+        labels = schema[name].labels
+        ends = labels[low] if low == high else f"{labels[low]} to {labels[high]}"
+        parts.append(f"{name} {ends}")
+    return ", ".join(parts)
 
 
 def _notes(release: TableRelease) -> tuple[str, ...]:
@@ -228,10 +243,25 @@ def _compared_column(
     )
 
 
+def _compared_pair(
+    schema: Schema, marginal: Marginal, real: PairCounts, published: PairCounts
+) -> PairView:
+    x, y = marginal
+    return PairView(
+        x=x,
+        y=y,
+        x_labels=schema[x].labels,
+        y_labels=schema[y].labels,
+        published=tuple(tuple(map(float, row)) for row in published),
+        real=tuple(tuple(map(float, row)) for row in real),
+    )
+
+
 def _compared_queries(schema: Schema, evaluation: Evaluation) -> QueryView | None:
+    """The ranges that hold most rows, from the largest down."""
     if not evaluation.answers:
         return None
-    shown = evaluation.answers[:MOST_QUERIES]
+    shown = sorted(evaluation.answers, key=lambda answer: -answer[1])[:MOST_QUERIES]
     return QueryView(
         labels=tuple(range_label(schema, box) for box, _, _ in shown),
         real=tuple(float(real) for _, real, _ in shown),

@@ -25,6 +25,8 @@ _NARROW: Final = 420
 _WIDE: Final = 920
 _WIDE_FROM: Final = 32
 """Cells across from which a chart takes the whole width of the page."""
+_LONGEST_QUERY: Final = 24
+"""Characters up to which a query stands below the axis of its chart."""
 _MOST_ROWS: Final = 500
 """Rows of a table on the page; the rest stands in the files beside it."""
 
@@ -149,7 +151,8 @@ def _query_chart(queries: QueryView) -> Markup:
     lines = [drawing.Line(name="published", values=queries.published, margins=margins)]
     if queries.real is not None:
         lines.append(drawing.Line(name="real", values=queries.real))
-    chart = drawing.line_chart(
-        lines, x_labels=queries.labels, title="Answers to the queries", width=_WIDE
-    )
+    labels: tuple[str, ...] = queries.labels
+    if max(map(len, labels)) > _LONGEST_QUERY:  # numbers below the axis, words in the table
+        labels = tuple(str(number) for number in range(1, len(labels) + 1))
+    chart = drawing.line_chart(lines, x_labels=labels, title="Answers to the queries", width=_WIDE)
     return Markup(chart)

@@ -1,11 +1,196 @@
 """``demo``, ``evaluate`` and ``ledger``: what they print, write, and refuse."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from sfumato.privacy import Ledger
-from sfumato.privacy.ledger_export import verify_export
+from sfumato.privacy import Ledger, default_path, verify_export
+
+
+def edit_ledger(path: Any, statement: str) -> None:
+    """What nobody should do: past the triggers that keep a ledger append-only."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DROP TRIGGER entries_stay")
+        database.execute(statement)
+
+
+def test_evaluate_writes_beside_the_release_and_notes_the_look(world: Any) -> None:
+    world.publish()
+    before = {path.name: path.read_bytes() for path in world.out.iterdir()}
+    outcome = world.run("evaluate", world.out, "--against", world.table, "--ledger", world.ledger)
+    assert outcome.code == 0
+    assert "Do not publish" in outcome.out
+    assert {path.name for path in world.internal.iterdir()} == {"internal.html", "internal.json"}
+    assert {path.name: path.read_bytes() for path in world.out.iterdir()} == before
+    entries = Ledger.open(world.ledger, dataset="towns").entries()
+    assert [entry.event for entry in entries if entry.cost is None] == ["open", "look"]
+
+
+def test_evaluate_answers_programs_with_distances_by_degree_and_query_errors(world: Any) -> None:
+    world.publish()
+    outcome = world.run(
+        "evaluate", world.out, "--against", world.table, "--ledger", world.ledger, "--json"
+    )
+    assert set(outcome.json["tv"]) == {"1", "2"}
+    assert outcome.json["queries"].keys() == {"max", "min", "mean_squared", "mean"}
+    assert outcome.json["internal"] is True
+    assert json.loads((world.internal / "internal.json").read_text()) == outcome.json
+
+
+@pytest.mark.parametrize(
+    ("value", "labels"),
+    [({"ranges": [{"age": [2, 4]}]}, "age 2 to 4"), ({"marginals": [["age", "town"]]}, "town ")],
+)
+def test_evaluate_compares_the_ranges_of_a_workload_or_random_ones(
+    value: Any, labels: str, world: Any
+) -> None:
+    world.publish()
+    outcome = world.run(
+        "evaluate", world.out, "--against", world.table, "--ledger", world.ledger,
+        "--workload", world.write("workload.json", json.dumps(value)),
+    )  # fmt: skip
+    assert outcome.code == 0
+    assert labels in (world.internal / "internal.html").read_text()
+
+
+def test_evaluate_refuses_what_is_no_release(world: Any) -> None:
+    for make in (
+        lambda: world.out.mkdir(),
+        lambda: (world.out / "release.json").write_text("[]"),
+        lambda: shutil.copy(world.table, world.out / "data.parquet"),
+    ):
+        make()
+        outcome = world.run("evaluate", world.out, "--against", world.table)
+        assert (outcome.code, outcome.out) == (4, "")
+        assert outcome.err.startswith(f"sfumato: can't read the release {world.out}: ")
+
+
+def test_evaluate_refuses_a_damaged_release(world: Any) -> None:
+    world.publish()
+    for name, content in (("model.npz", b"PK damaged"), ("release.json", b'{"sfumato": 1')):
+        (world.out / name).write_bytes(content)
+        outcome = world.run("evaluate", world.out, "--against", world.table)
+        assert (outcome.code, outcome.out) == (4, "")
+
+
+def test_evaluate_refuses_a_table_that_does_not_fit_the_release(world: Any) -> None:
+    world.publish()
+    other = world.write("other.csv", "age,town\n1,SECRET123\n")
+    outcome = world.run("evaluate", world.out, "--against", other, "--ledger", world.ledger)
+    assert outcome.code == 2
+    assert "SECRET123" not in outcome.err
+    assert not world.internal.exists()
+
+
+def test_ledger_show_tells_what_was_spent_and_every_entry(world: Any) -> None:
+    world.publish(epsilon="0.25", cap="1", method="histogram")
+    outcome = world.run("ledger", "show", "--ledger", world.ledger)
+    first, *entries = outcome.out.splitlines()
+    assert first == "towns: spent epsilon=0.25, cap epsilon=1"
+    assert [line.split()[1] for line in entries] == ["cap", "open", "epsilon=0.25"]
+
+
+def test_ledger_show_answers_programs(world: Any) -> None:
+    world.publish(epsilon="0.25", cap="1", method="histogram")
+    for more in ((), ("--dataset", "towns")):
+        found = world.run("ledger", "show", "--ledger", world.ledger, "--json", *more).json
+        assert found["spent"] == {"kind": "pure", "epsilon": "1/4"}
+        assert found["cap"] == {"kind": "pure", "epsilon": "1"}
+        assert found["entries"][-1].keys() >= {"seq", "event", "label", "cost", "time", "hash"}
+
+
+def test_ledger_show_lists_several_data_sets(world: Any) -> None:
+    world.publish(epsilon="0.25", method="histogram")
+    second = world.folder / "second"
+    world.publish(epsilon="0.5", method="histogram", dataset="others", out=second)
+    found = world.run("ledger", "show", "--ledger", world.ledger, "--json").json
+    spent = {part["dataset"]: part["spent"]["epsilon"] for part in found["datasets"]}
+    assert spent == {"towns": "1/4", "others": "1/2"}
+
+
+def test_the_default_ledger_is_shared_by_all_commands(world: Any) -> None:
+    world.publish(ledger=None)
+    assert default_path().exists()
+    outcome = world.run("ledger", "show")
+    assert outcome.out.startswith("towns: spent epsilon=1, cap none")
+
+
+def test_the_head_in_a_release_is_found_in_its_ledger(world: Any) -> None:
+    world.publish("--evaluate")
+    verify = ("ledger", "verify", "--ledger", world.ledger, "--release", world.out)
+    assert world.run(*verify).code == 0
+    found = world.run(*verify, "--json").json
+    assert found["ok"] is True
+    assert found["rollback_excluded"] is True
+
+
+def test_a_ledger_that_was_changed_is_not_trusted(world: Any) -> None:
+    world.publish()
+    edit_ledger(world.ledger, "UPDATE entries SET body = replace(body, 'add', 'sub') WHERE seq = 2")
+    for command in ("verify", "show", "export"):
+        outcome = world.run("ledger", command, "--ledger", world.ledger)
+        assert (outcome.code, outcome.out) == (4, "")
+        assert outcome.err.startswith("sfumato: ")
+
+
+def test_a_release_of_another_ledger_is_noticed(world: Any) -> None:
+    world.publish()
+    other = world.folder / "other.ledger"
+    world.publish(ledger=other, out=world.folder / "second", method="independent")
+    outcome = world.run("ledger", "verify", "--ledger", other, "--release", world.out)
+    assert outcome.code == 4
+
+
+def test_an_export_can_be_checked_without_the_ledger(world: Any) -> None:
+    world.publish()
+    printed = world.run("ledger", "export", "--ledger", world.ledger).json
+    target = world.folder / "ledger.json"
+    outcome = world.run("ledger", "export", "--ledger", world.ledger, "--out", target)
+    assert "3 entries" in outcome.out or "4 entries" in outcome.out
+    assert json.loads(target.read_text()) == printed
+    head = json.loads((world.out / "release.json").read_text())["ledger"]["head"]
+    assert verify_export(printed).head.hash == head["hash"]
+
+
+def test_an_export_into_nowhere_is_an_error_of_the_file(world: Any) -> None:
+    world.publish()
+    target = world.folder / "none" / "x.json"
+    outcome = world.run("ledger", "export", "--ledger", world.ledger, "-o", target)
+    assert (outcome.code, outcome.out) == (4, "")
+    assert outcome.err == f"sfumato: {target}: No such file or directory\n"
+
+
+def test_no_ledger_is_made_by_looking_for_one(world: Any) -> None:
+    for command in ("show", "verify", "export"):
+        outcome = world.run("ledger", command, "--ledger", world.ledger)
+        assert outcome.code == 4
+        assert "there is no ledger at" in outcome.err
+    assert not world.ledger.exists()
+
+
+def test_the_demo_does_the_whole_job_and_does_it_again_only_by_force(world: Any) -> None:
+    outcome = world.run("demo", "--out", world.out)
+    assert outcome.code == 0
+    assert "12,000 people who do not exist" in outcome.out
+    assert (world.out / "report.html").exists()
+    assert (world.internal / "internal.html").exists()
+    assert world.run("demo", "--out", world.out).code == 2
+    again = world.run("demo", "--out", world.out, "--force")
+    assert "epsilon=2 on 'demo-survey' in all" in again.out
+
+
+def test_a_simulation_never_removes_what_the_demo_keeps(world: Any) -> None:
+    world.run("demo", "--out", world.out)
+    outcome = world.publish("--force", seed="1")
+    assert outcome.code == 2
+    assert (world.internal / "demo.ledger").exists()
+
+
+def test_version_is_printed(run: Any) -> None:
+    outcome = run("--version")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("sfumato ")

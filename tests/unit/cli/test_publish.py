@@ -216,6 +216,7 @@ def test_a_simulation_is_repeatable_internal_and_free(world: Any) -> None:
     release = read_release(world.internal)
     assert release["private"] is False
     assert "protects nobody" in outcome.out
+    assert "guarantee   none" in outcome.out
     assert "SIMULATION" in (world.internal / "report.html").read_text()
     first = (world.internal / "data.parquet").read_bytes()
     world.publish("--force", seed="7")

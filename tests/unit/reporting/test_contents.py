@@ -1,0 +1,226 @@
+"""What the pages of a release say: numbers of the model and the ledger, and nothing more."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sfumato.engine import open_table
+from sfumato.evaluation import CountError, RangeQueries, TotalVariation, evaluate
+from sfumato.jobs import publish_table
+from sfumato.privacy import Ledger
+from sfumato.randomness import simulation_rng
+from sfumato.release import TableRelease
+from sfumato.reporting import render
+from sfumato.reporting.contents import (
+    MOST_PAIRS,
+    MOST_QUERIES,
+    internal_view,
+    range_label,
+    report_view,
+)
+from sfumato.schema import Boolean, Category, Integer, Schema, Workload, ranges
+
+SCHEMA = Schema(
+    dataset="contents",
+    columns=(
+        Integer(name="age", low=0, high=29, step=10),
+        Category(name="town", values=("A", "B<b>"), missing=True),
+        Boolean(name="member"),
+    ),
+)
+ROWS = pa.table(
+    {
+        "age": [n % 30 for n in range(300)],
+        "town": [("A", "B<b>", None)[n % 3] for n in range(300)],
+        "member": [n % 3 == 0 for n in range(300)],
+    }
+)
+
+
+def made(**options: Any) -> TableRelease:
+    given: dict[str, Any] = {"schema": SCHEMA, "epsilon": 1, "method": "histogram", **options}
+    return publish_table(ROWS, **given)
+
+
+def facts(release: TableRelease) -> dict[str, str]:
+    return dict(report_view(release).facts)
+
+
+def test_a_page_that_may_be_published_holds_no_real_number() -> None:
+    view = report_view(made())
+    assert not view.internal
+    assert all(part.real is None for part in (*view.columns, *view.pairs))
+    assert view.measures == ()
+
+
+def test_columns_come_from_the_model_with_their_labels_and_noise() -> None:
+    release = made()
+    view = report_view(release)
+    assert [column.name for column in view.columns] == ["age", "town", "member"]
+    town = view.columns[1]
+    assert town.labels == ("A", "B<b>", "(missing)")
+    assert town.published == tuple(release.model.marginal(("town",)).tolist())
+    sigma = release.measurements[0]["sigma_counts"]
+    assert town.sigma == pytest.approx(sigma * (3 * 2) ** 0.5)
+
+
+def test_noise_is_told_only_where_it_is_known() -> None:
+    independent = report_view(made(method="independent"))
+    assert all(column.sigma for column in independent.columns)
+    chosen = report_view(made(method="mwem", options={"rounds": "1"}))
+    assert [column.sigma for column in chosen.columns] == [None] * 3
+
+
+def test_pairs_are_those_that_the_model_ties_most() -> None:
+    view = report_view(made(epsilon=100))
+    assert (view.pairs[0].x, view.pairs[0].y) == ("town", "member")
+    assert len(view.pairs) == 3 <= MOST_PAIRS
+
+
+def test_independent_columns_show_no_pairs_and_say_why() -> None:
+    view = report_view(made(method="independent"))
+    assert view.pairs == ()
+    assert any("independent" in note for note in view.notes)
+
+
+def test_the_ledger_of_the_page_is_the_one_of_the_release() -> None:
+    release = made()
+    view = report_view(release)
+    book = Ledger.open(dataset="contents")
+    assert view.ledger_head == f"{book.head.seq}:{book.head.hash}"
+    assert [row.cost for row in view.ledger] == ["epsilon=1"]
+    assert [row.hash for row in view.ledger] == [book.head.hash]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "whether it is in the table at all, and what it says"),
+        ({"neighbors": "replace"}, "How many rows there are is public"),
+        ({"person": "age", "max_rows": 7}, "person, with up to 7 rows: whether they are in"),
+        (
+            {"person": "age", "max_rows": 7, "neighbors": "replace"},
+            "up to 7 rows: what their rows say",
+        ),
+    ],
+)
+def test_the_page_says_who_is_protected(options: Any, says: str) -> None:
+    view = report_view(made(**options))
+    assert says in view.protects
+    assert view.odds.startswith("Suppose a reader knows every")
+
+
+def test_the_promise_has_its_numbers() -> None:
+    pure = report_view(made())
+    assert "73.2%" in pure.odds
+    assert any("epsilon=1" in sentence for sentence in pure.promise)
+    workload = ranges(SCHEMA, [{"age": [0, 9]}, {"age": [10, 19]}, {"age": [20, 29]}])
+    approximate = made(
+        method="mwem", workload=_many_ranges(), options={"rounds": "30"}, delta="1e-9"
+    )
+    assert "delta = 1e-09" in report_view(approximate, workload=workload).odds
+    assert "event as unlikely as delta" in report_view(approximate).promise[0]
+
+
+def _many_ranges() -> Workload:
+    ages = [[0, 9], [10, 19], [20, 29], [0, 19], [10, 29], [0, 29]]
+    towns = [["A", "A"], ["B<b>", "B<b>"], ["A", "B<b>"]]
+    members = [[False, False], [True, True]]
+    boxes = [{"age": a, "town": t, "member": m} for a in ages for t in towns for m in members]
+    return ranges(SCHEMA, boxes)
+
+
+def test_a_simulation_says_that_it_promises_nothing_and_what_it_would() -> None:
+    view = report_view(made(seed=1))
+    assert not view.private
+    assert view.title == "contents: a simulation"
+    assert view.protects.startswith("Nobody")
+    assert dict(view.facts)["Guarantee"] == "none: a simulation"
+    page = render(view)
+    assert "SIMULATION" in page
+    assert "Nothing is promised" in page
+    assert "73.2%" in page
+
+
+def test_facts_name_the_method_its_options_and_why_it_was_taken() -> None:
+    assert facts(made())["Method"] == "histogram"
+    mwem = facts(made(method="mwem", options={"rounds": "2"}))
+    assert "rounds 2" in mwem["Options"]
+    auto = facts(made(method="auto"))
+    assert auto["Chosen because"]
+    assert auto["Combinations of values"] == "18"
+
+
+def test_answers_to_ranges_are_those_of_the_model() -> None:
+    release = made()
+    workload = ranges(SCHEMA, [{"age": [0, 19]}, {"age": [0, 9], "member": [True, True]}])
+    queries = report_view(release, workload=workload).queries
+    assert queries is not None
+    assert queries.labels == ("age 0..9 to 10..19", "age 0..9, member true")
+    ages = release.model.marginal(("age",))
+    assert queries.published[0] == pytest.approx(ages[0] + ages[1])
+    assert report_view(release).queries is None
+
+
+def test_a_range_is_labeled_in_the_words_of_its_columns() -> None:
+    workload = ranges(
+        SCHEMA, [{"age": [0, 19]}, {"town": ["A", "B<b>"]}, {"age": [3, 4], "member": [True, True]}]
+    )
+    labels = [range_label(SCHEMA, box) for box in workload.ranges]
+    assert labels == ["age 0..9 to 10..19", "town A to B<b>", "age 0..9, member true"]
+
+
+def compared(release: TableRelease, *measures: Any) -> Any:
+    table = open_table(ROWS, SCHEMA)
+    book = Ledger.in_memory(dataset="contents")
+    found = evaluate(release, against=table, measures=measures, rng=simulation_rng(0), ledger=book)
+    return internal_view(release, found)
+
+
+def test_the_internal_page_sets_real_against_published() -> None:
+    release = made()
+    view = compared(release, TotalVariation(degree=1), CountError(degree=2), RangeQueries(n=30))
+    assert view.internal
+    assert view.columns[1].real == (100.0, 100.0, 100.0)
+    assert sum(view.columns[1].published) == release.data.num_rows
+    assert view.queries is not None
+    assert view.queries.real is not None
+    assert list(view.queries.real) == sorted(view.queries.real, reverse=True)
+    named = {figure.name: figure for figure in view.measures}
+    assert "worst" in named["1-way total variation"].note
+    assert named["Query error, mean squared"].note == "in squared counts"
+    assert "2-way squared error" in named
+
+
+def test_the_internal_page_shows_the_pairs_that_differ_most() -> None:
+    view = compared(made(), TotalVariation(degree=2))
+    assert len(view.pairs) == 3
+    shown = {(pair.x, pair.y): pair for pair in view.pairs}
+    assert shown["town", "member"].real == ((0.0, 100.0), (100.0, 0.0), (100.0, 0.0))
+
+
+def test_the_internal_page_shows_a_limited_number_of_queries() -> None:
+    view = compared(made(), RangeQueries(n=108))
+    assert view.queries is not None
+    assert len(view.queries.labels) == 108 <= MOST_QUERIES
+
+
+def test_labels_of_the_schema_are_text_on_both_pages(tmp_path: Path) -> None:
+    release = made()
+    for view in (report_view(release), compared(release, TotalVariation(degree=1))):
+        page = render(view)
+        assert "B<b>" not in page
+        assert "B&lt;b&gt;" in page
+
+
+def test_the_page_names_only_commands_that_exist() -> None:
+    from sfumato.cli.main import app
+
+    known = {command.name for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
+    page = render(report_view(made()))
+    named = [text.split()[1] for text in page.split("<code>")[1:] if text.startswith("sfumato ")]
+    assert named
+    assert set(named) <= known

@@ -1,0 +1,184 @@
+"""Whole commands as Python functions: what goes in, in which order things are checked."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sfumato import jobs
+from sfumato.errors import BudgetError, InputError, SchemaError, TableError
+from sfumato.jobs import evaluate_release, internal_folder, publish_table
+from sfumato.privacy import ApproxDP, Ledger, PureDP
+from sfumato.release import TableRelease
+from sfumato.schema import Boolean, Integer, Schema, all_marginals, ranges
+
+SCHEMA = Schema(
+    dataset="jobs", columns=(Integer(name="age", low=0, high=9), Boolean(name="member"))
+)
+ROWS = {"age": [n % 10 for n in range(200)], "member": [n % 4 == 0 for n in range(200)]}
+
+
+def spends() -> list[Any]:
+    entries = Ledger.open(dataset="jobs").entries()
+    return [entry for entry in entries if entry.cost is not None]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_data_frames_are_published_like_files(frame: Any) -> None:
+    made = publish_table(frame(ROWS), schema=SCHEMA, epsilon=50, neighbors="replace")
+    assert made.data.num_rows == 200
+    assert made.data["member"].to_pylist().count(True) == pytest.approx(50, abs=3)
+
+
+def test_without_a_folder_nothing_is_written_but_the_spend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1)
+    assert made.private
+    assert list(tmp_path.iterdir()) == []
+    assert spends()
+
+
+def test_a_schema_may_be_a_file_and_a_path_may_be_a_path(tmp_path: Path) -> None:
+    SCHEMA.save(tmp_path / "schema.json")
+    pq.write_table(pa.table(ROWS), tmp_path / "table.parquet")
+    out = tmp_path / "out"
+    made = publish_table(
+        tmp_path / "table.parquet", schema=tmp_path / "schema.json", epsilon=1, out=str(out)
+    )
+    assert TableRelease.load(out).to_dict() == made.to_dict()
+
+
+@pytest.mark.parametrize("epsilon", [1, 1.0, "1", "1e0"])
+def test_the_same_epsilon_in_any_form_is_the_same_promise(epsilon: Any) -> None:
+    assert publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=epsilon).guarantee == PureDP(1)
+
+
+def test_ten_releases_of_a_tenth_fit_into_a_cap_of_one_and_an_eleventh_does_not() -> None:
+    for _ in range(10):
+        publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=0.1, cap=PureDP(1), method="histogram")
+    with pytest.raises(BudgetError, match="nothing is left of the cap"):
+        publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=0.1, method="histogram")
+    assert sum(entry.cost.epsilon for entry in spends()) == 1
+
+
+class Unreadable:
+    """Stands for a table; whoever opens it before everything else is checked fails the test."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the table was asked for {name}")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epsilon": 0},
+        {"delta": 2},
+        {"method": "magic"},
+        {"workload": "9-way"},
+        {"options": {"rounds": "3"}},
+        {"rows": 0},
+        {"neighbors": "both"},
+        {"person": "age"},
+        {"max_rows": 0, "person": "age"},
+        {"evaluate": True},
+        {"out": "."},
+        {"workload": all_marginals(Schema(columns=(Boolean(name="x"),)), degree=1)},
+    ],
+    ids=str,
+)
+def test_what_can_be_checked_without_the_table_is_checked_before_it_is_opened(wrong: Any) -> None:
+    with pytest.raises(InputError):
+        publish_table(Unreadable(), **{"schema": SCHEMA, "epsilon": 1, **wrong})
+    assert spends() == []
+
+
+def test_a_cap_is_checked_before_the_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = jobs.open_table(pa.table(ROWS), SCHEMA)
+
+    def fail() -> None:
+        raise AssertionError("the rows were read")
+
+    monkeypatch.setattr(opened, "validate", fail)
+    monkeypatch.setattr(jobs, "open_table", lambda *arguments, **options: opened)
+    with pytest.raises(BudgetError):
+        publish_table("table.csv", schema=SCHEMA, epsilon=2, cap=PureDP(1))
+
+
+def test_a_table_that_does_not_fit_is_refused_before_the_charge() -> None:
+    with pytest.raises(TableError, match="row 2"):
+        publish_table(pa.table({"age": ["1", "x"], "member": ["0", "1"]}), schema=SCHEMA, epsilon=1)
+    assert spends() == []
+
+
+def test_the_dataset_may_be_named_in_the_call() -> None:
+    bare = Schema(columns=SCHEMA.columns)
+    with pytest.raises(InputError, match="--dataset NAME"):
+        publish_table(pa.table(ROWS), schema=bare, epsilon=1)
+    assert publish_table(pa.table(ROWS), schema=bare, epsilon=1, dataset="here").dataset == "here"
+
+
+def test_progress_is_told_in_phases(tmp_path: Path) -> None:
+    told: list[str] = []
+    publish_table(
+        pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out", evaluate=True,
+        tell=lambda what, done, of: told.append(what),
+    )  # fmt: skip
+    assert list(dict.fromkeys(told)) == [
+        "checking the table", "measuring and fitting", "writing", "comparing with the real table",
+    ]  # fmt: skip
+
+
+def test_a_simulation_in_memory_is_not_private_and_repeats() -> None:
+    first, second = (
+        publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, seed=5).data for _ in range(2)
+    )
+    assert first.equals(second)
+    assert spends() == []
+
+
+def test_an_approximate_budget_is_taken_where_gaussian_noise_is_smaller() -> None:
+    workload = ranges(
+        SCHEMA, [{"age": [low, high]} for low in range(10) for high in range(low, 10)]
+    )
+    many = publish_table(
+        pa.table(ROWS), schema=SCHEMA, epsilon=1, delta="1e-9", method="mwem", workload=workload,
+        options={"rounds": "30"}, seed=1,
+    )  # fmt: skip
+    few = publish_table(
+        pa.table(ROWS), schema=SCHEMA, epsilon=1, delta="1e-9", method="mwem", workload=workload,
+        options={"rounds": "2"}, seed=1,
+    )  # fmt: skip
+    assert many.guarantee == ApproxDP(1, "1e-9")
+    assert few.guarantee == PureDP(1)
+
+
+def test_evaluation_finds_the_schema_and_data_set_in_the_release(tmp_path: Path) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out")
+    found = evaluate_release(tmp_path / "out", against=pa.table(ROWS))
+    assert set(found.tv) == {1, 2}
+    assert found.queries is not None
+    assert (tmp_path / "out-internal" / "internal.html").exists()
+    assert Ledger.open(dataset="jobs").entries()[-1].event == "look"
+
+
+def test_evaluation_against_another_table_is_refused(tmp_path: Path) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out")
+    with pytest.raises(TableError, match="these columns are missing: 'member'"):
+        evaluate_release(tmp_path / "out", against=pa.table({"age": [1]}))
+    assert not (tmp_path / "out-internal").exists()
+
+
+def test_the_internal_folder_lies_beside_the_published_one() -> None:
+    assert internal_folder(Path("a/out.v1")) == Path("a/out.v1-internal")
+
+
+def test_a_schema_that_is_not_confirmed_never_opens_the_table() -> None:
+    entry = {"name": "age", "kind": "integer", "low": 0, "high": 9, "unconfirmed": {"high": 9}}
+    with pytest.raises(SchemaError, match="nobody confirmed"):
+        Schema.from_dict({"sfumato": 1, "columns": [entry]})

@@ -1,0 +1,174 @@
+"""The automatic choice looks at public facts only; options reach their algorithm."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.engine import open_table
+from sfumato.errors import InputError
+from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.publishing import Auto, algorithm_named, choose, publish
+from sfumato.randomness import simulation_rng
+from sfumato.schema import Boolean, Integer, Schema, all_marginals
+from sfumato.synthesis import Histogram, Independent, Mwem
+
+
+def integers(*sizes: int) -> Schema:
+    columns = (Integer(name=f"c{n}", low=0, high=size - 1) for n, size in enumerate(sizes))
+    return Schema(dataset="made", columns=tuple(columns))
+
+
+def laplace_sigma(target: Any, cost: Any) -> float:
+    return float(2**0.5 / cost.epsilon)
+
+
+SETTINGS = {
+    "a small domain and many rows": (integers(4, 4), 10_000, 1, Histogram),
+    "a large domain and many rows": (integers(10, 10, 10, 10, 10), 50_000, 1, Mwem),
+    "few rows for the budget": (integers(10, 10, 10), 50, "0.1", Independent),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_public_facts_choose_the_method(name: str) -> None:
+    schema, rows, epsilon, expected = SETTINGS[name]
+    workload = all_marginals(schema, degree=2)
+    choice = choose(workload, rows=rows, budget=PureDP(epsilon), sigma=laplace_sigma)
+    assert isinstance(choice.algorithm, expected)
+    assert min(choice.predicted, key=choice.predicted.__getitem__) == choice.algorithm.name
+    assert choice.reason
+
+
+def test_more_rows_never_make_a_prediction_worse() -> None:
+    workload = all_marginals(integers(6, 6, 6), degree=2)
+    few, many = (
+        choose(workload, rows=rows, budget=PureDP(1), sigma=laplace_sigma).predicted
+        for rows in (1_000, 10_000)
+    )
+    assert all(many[name] <= few[name] for name in few)
+    assert many["histogram"] == pytest.approx(few["histogram"] / 10)
+
+
+def test_mwem_is_chosen_with_rounds_that_fit_its_workload() -> None:
+    workload = all_marginals(integers(10, 10, 10, 10, 10), degree=2)
+    choice = choose(workload, rows=10**6, budget=PureDP(1), sigma=laplace_sigma)
+    assert isinstance(choice.algorithm, Mwem)
+    assert choice.algorithm.rounds == len(workload) == 10
+
+
+class Spy:
+    """A table that remembers whether anybody read it after it was checked."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema, self.reads = table, table.schema, 0
+
+    def validate(self) -> None:
+        self.table.validate()
+
+    def fold(self, kernel: Any) -> Any:
+        self.reads += 1
+        return self.table.fold(kernel)
+
+
+def curator_of(rows: int = 100, *, neighbors: Any = "add-remove") -> tuple[Curator, Spy]:
+    schema = Schema(dataset="made", columns=(Boolean(name="a"), Boolean(name="b")))
+    values = {"a": [True] * rows, "b": [False, True] * (rows // 2)}
+    spy = Spy(open_table(pa.table(values), schema))
+    made: Any = spy
+    ledger = Ledger.in_memory(dataset="made")
+    protect = OneRow(neighbors=neighbors)
+    rng = simulation_rng(1)
+    curator = Curator(made, protect=protect, budget=PureDP(1), ledger=ledger, rng=rng)
+    return curator, spy
+
+
+def test_with_a_declared_number_of_rows_the_choice_reads_and_pays_nothing() -> None:
+    curator, spy = curator_of()
+    before = curator.left
+    Auto(workload=all_marginals(curator.schema, degree=2), rows=100).choose(curator)
+    assert spy.reads == 0
+    assert curator.left == before
+
+
+def test_without_one_the_choice_pays_a_twentieth_for_a_noisy_count() -> None:
+    curator, _ = curator_of()
+    Auto(workload=all_marginals(curator.schema, degree=2)).choose(curator)
+    assert curator.left == PureDP("0.95")
+
+
+def test_the_choice_does_not_depend_on_what_the_rows_say() -> None:
+    """The same public facts, two tables that differ in every row: the same choice."""
+    workload = all_marginals(integers(3, 3), degree=2)
+    chosen = []
+    for value in (0, 2):
+        table = open_table(pa.table({"c0": [value] * 50, "c1": [value] * 50}), workload.schema)
+        curator = Curator(
+            table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
+            ledger=Ledger.in_memory(dataset="made"),
+        )  # fmt: skip
+        choice = Auto(workload=workload, rows=50).choose(curator)
+        chosen.append((choice.algorithm, choice.predicted))
+    assert chosen[0] == chosen[1]
+
+
+def test_one_column_is_counted_and_a_huge_domain_is_split_into_columns() -> None:
+    one = integers(5)
+    wide = integers(*[10] * 30)
+    for schema, expected in ((one, Histogram), (wide, Independent)):
+        table = open_table(pa.table({name: [1, 2] for name in schema.names}), schema)
+        curator = Curator(
+            table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
+            ledger=Ledger.in_memory(dataset="made"),
+        )  # fmt: skip
+        workload = all_marginals(schema, degree=min(2, len(schema)))
+        choice = Auto(workload=workload).choose(curator)
+        assert isinstance(choice.algorithm, expected)
+        assert curator.left == PureDP(1)
+
+
+def test_a_release_records_how_its_method_was_chosen() -> None:
+    curator, _ = curator_of()
+    made = publish(Auto(workload=all_marginals(curator.schema, degree=2), rows=100), curator)
+    assert made.method.keys() >= {"name", "chosen_by", "reason", "predicted"}
+    assert made.guarantee == PureDP(1)
+    assert made.private is False
+
+
+def test_what_can_not_run_is_refused_before_anything_is_read() -> None:
+    schema = integers(*[10] * 30)
+    spy: Any = Spy(open_table(pa.table({name: [1, 2] for name in schema.names}), schema))
+    curator = Curator(
+        spy, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
+        ledger=Ledger.in_memory(dataset="made"),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="Nothing was spent"):
+        publish(Histogram(), curator)
+    assert spy.reads == 0
+    assert curator.left == PureDP(1)
+
+
+def test_options_come_as_text_and_reach_the_algorithm() -> None:
+    workload = all_marginals(integers(3, 3, 3), degree=2)
+    options = {"rounds": "2", "average": "TRUE", "repetitions": "5"}
+    made = algorithm_named("mwem", workload=workload, rows=70, options=options)
+    assert made == Mwem(workload=workload, rounds=2, average=True, repetitions=5, rows=70)
+    assert algorithm_named("histogram", workload=workload, rows=7, options={}) == Histogram(rows=7)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("magic", {}, "method must be one of auto, histogram, independent, mwem, got 'magic'"),
+        ("mwem", {"rows": "5"}, "no option 'rows'; its options: average, repetitions, rounds"),
+        ("mwem", {"workload": "5"}, "no option 'workload'"),
+        ("mwem", {"rounds": "2.5"}, "rounds must be a whole number, got '2.5'"),
+        ("mwem", {"average": "1"}, "average must be true or false, got '1'"),
+        ("auto", {"rounds": "2"}, "auto has no option 'rounds'; its options: none"),
+    ],
+)
+def test_an_option_that_is_not_there_is_refused(name: str, options: Any, says: str) -> None:
+    workload = all_marginals(integers(3, 3), degree=1)
+    with pytest.raises(InputError, match=says):
+        algorithm_named(name, workload=workload, rows=None, options=options)

@@ -1,0 +1,204 @@
+"""Releases: what they save and load, where they may be written, what they promise in numbers."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.errors import InputError, StorageError
+from sfumato.models.dense import DenseModel
+from sfumato.models.product import ProductModel
+from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
+from sfumato.randomness import simulation_rng
+from sfumato.release import (
+    TableRelease,
+    check_free,
+    describe_guarantee,
+    draw_table,
+    new_folder,
+)
+from sfumato.schema import Category, Integer, Schema
+
+SCHEMA = Schema(
+    dataset="towns",
+    columns=(Integer(name="age", low=0, high=2), Category(name="town", values=("A", "=B"))),
+)
+DENSE = DenseModel(schema=SCHEMA, counts=np.array([[4.0, 0.0], [1.0, 2.0], [0.0, 3.0]]))
+PRODUCT = ProductModel(
+    schema=SCHEMA,
+    total=10.0,
+    shares={"age": np.array([0.5, 0.25, 0.25]), "town": np.array([0.5, 0.5])},
+)
+
+
+def release(model: Any = DENSE, **changes: Any) -> TableRelease:
+    parts: dict[str, Any] = {
+        "dataset": "towns",
+        "guarantee": PureDP("0.1"),
+        "protect": OneRow(),
+        "private": True,
+        "method": {"name": "histogram"},
+        "schema": SCHEMA,
+        "model": model,
+        "measurements": ({"target": ["age", "town"], "sigma_counts": 1.5},),
+        "data": draw_table(model, n_rows=10, rng=simulation_rng(1)),
+        "ledger": {"id": "x", "head": {"seq": 3, "hash": "ab"}, "entries": []},
+    }
+    return TableRelease(**{**parts, **changes})
+
+
+@pytest.mark.parametrize("model", [DENSE, PRODUCT], ids=["dense", "product"])
+@pytest.mark.parametrize("protect", [OneRow(neighbors="replace"), OnePerson(max_rows=3)])
+@pytest.mark.parametrize("guarantee", [PureDP(Fraction(1, 3)), ApproxDP(1, "1e-9")])
+def test_what_is_saved_is_loaded(model: Any, protect: Any, guarantee: Any, tmp_path: Path) -> None:
+    made = release(model, protect=protect, guarantee=guarantee)
+    made.save(tmp_path / "out", csv=True)
+    found = TableRelease.load(tmp_path / "out")
+    assert found.to_dict() == made.to_dict()
+    assert (found.guarantee, found.protect) == (guarantee, protect)
+    assert found.data.equals(made.data)
+    assert np.array_equal(found.model.marginal(("age", "town")), model.marginal(("age", "town")))
+
+
+def test_new_rows_of_a_loaded_release_follow_its_model(tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+    found = TableRelease.load(tmp_path / "out")
+    rows = found.table(n_rows=1000, rng=simulation_rng(2))
+    assert rows.num_rows == 1000
+    ages = dict(rows["age"].value_counts().to_pylist()[place].values() for place in range(3))
+    assert ages == {0: 400, 1: 300, 2: 300}
+    assert found.table(n_rows=1000, rng=simulation_rng(2)).equals(rows)
+    assert found.table(n_rows=0, rng=simulation_rng(2)).num_rows == 0
+
+
+def test_rows_default_to_what_the_model_stands_for_and_never_to_the_secret_number() -> None:
+    model = DenseModel(schema=SCHEMA, counts=np.full((3, 2), 7.4))
+    assert release(model).table(rng=simulation_rng(0)).num_rows == 44
+
+
+def test_a_negative_number_of_rows_is_refused() -> None:
+    with pytest.raises(InputError, match="n_rows must be a whole number >= 0, got -1"):
+        release().table(n_rows=-1, rng=simulation_rng(0))
+
+
+def test_numbers_of_a_guarantee_are_rounded_up_and_exact_ones_stand_beside() -> None:
+    third = describe_guarantee(PureDP(Fraction(1, 3)), OneRow())
+    assert Fraction(third["epsilon"]) > Fraction(1, 3)
+    assert third["epsilon"] == pytest.approx(1 / 3, rel=1e-15)
+    assert third["exact"] == {"kind": "pure", "epsilon": "1/3"}
+    assert third["delta"] == 0.0
+    both = describe_guarantee(ApproxDP("0.1", "1e-9"), OnePerson(max_rows=2, column="secret"))
+    assert (both["unit"], both["max_rows"]) == ("person", 2)
+    assert Fraction(both["delta"]) >= Fraction(1, 10**9)
+    assert "secret" not in json.dumps(both)
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    def fail() -> None:
+        with new_folder(tmp_path / "out", force=False) as inside:
+            (inside / "data.parquet").write_bytes(b"half")
+            assert not (tmp_path / "out").exists()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_while_replacing_leaves_the_older_release(tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+    before = (tmp_path / "out" / "data.parquet").read_bytes()
+
+    def fail() -> None:
+        with new_folder(tmp_path / "out", force=True) as inside:
+            (inside / "release.json").write_text("{}")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(StorageError, match="No space left on device"):
+        fail()
+    assert (tmp_path / "out" / "data.parquet").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_save_needs_another_folder(tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+    with pytest.raises(InputError, match="exists"):
+        release().save(tmp_path / "out")
+
+
+def test_a_folder_below_folders_that_are_not_there_is_made(tmp_path: Path) -> None:
+    release().save(tmp_path / "a" / "b" / "out")
+    assert TableRelease.load(tmp_path / "a" / "b" / "out").dataset == "towns"
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "study.ledger", ".hidden", "sub"])
+def test_force_never_removes_what_is_not_ours(name: str, tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+    check_free(tmp_path / "out", force=True)
+    (tmp_path / "out" / name).mkdir()
+    with pytest.raises(InputError, match=f"like {name}: --force replaces releases only"):
+        check_free(tmp_path / "out", force=True)
+
+
+def test_a_link_is_never_replaced(tmp_path: Path) -> None:
+    release().save(tmp_path / "real")
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    with pytest.raises(InputError, match="is not a folder"):
+        check_free(tmp_path / "out", force=True)
+
+
+DAMAGE = {
+    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "No such file"),
+    "no data": (lambda folder: (folder / "data.parquet").unlink(), "release"),
+    "bad data": (lambda folder: (folder / "data.parquet").write_bytes(b"x"), "not a complete"),
+    "bad model": (lambda folder: (folder / "model.npz").write_bytes(b"PK\3\4"), "not a complete"),
+    "bad JSON": (lambda folder: (folder / "release.json").write_bytes(b"{"), "not a complete"),
+    "no text": (lambda folder: (folder / "release.json").write_bytes(b"\xff"), "not a complete"),
+    "a part": (lambda folder: _drop(folder, "guarantee"), "not a complete"),
+}
+OTHERS = {
+    "another format": ("sfumato", 2),
+    "another kind": ("kind", "recommender"),
+}
+
+
+def _drop(folder: Path, entry: str) -> None:
+    value = json.loads((folder / "release.json").read_text())
+    del value[entry]
+    (folder / "release.json").write_text(json.dumps(value))
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_release_is_refused(name: str, tmp_path: Path) -> None:
+    damage, says = DAMAGE[name]
+    release().save(tmp_path / "out")
+    damage(tmp_path / "out")
+    with pytest.raises(StorageError, match=f"can't read the release .*{says}"):
+        TableRelease.load(tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_another_version_wrote_is_refused(name: str, tmp_path: Path) -> None:
+    entry, value = OTHERS[name]
+    release().save(tmp_path / "out")
+    path = tmp_path / "out" / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), entry: value}))
+    with pytest.raises(InputError, match="no table release of format 1"):
+        TableRelease.load(tmp_path / "out")
+
+
+def test_release_json_says_who_is_protected_but_not_which_column_names_them() -> None:
+    text = json.dumps(release(protect=OnePerson(max_rows=2, column="passport")).to_dict())
+    assert "passport" not in text
+
+
+def test_drawn_rows_have_the_types_of_their_schema() -> None:
+    rows = draw_table(DENSE, n_rows=10, rng=simulation_rng(0))
+    assert rows.schema == pa.schema([("age", pa.int64()), ("town", pa.string())])
+    assert sorted(zip(rows["age"].to_pylist(), rows["town"].to_pylist(), strict=True)) == [
+        *[(0, "A")] * 4, (1, "=B"), (1, "=B"), (1, "A"), *[(2, "=B")] * 3,
+    ]  # fmt: skip
