@@ -5,7 +5,7 @@ counts stay in this object; algorithms hand in public arrays and get public numb
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
-from sfumato.schema.workload import Range, Target, layout, sum_ranges
+from sfumato.schema.workload import Range, Target, check_targets, layout, sum_ranges
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
@@ -58,13 +58,14 @@ class Curator:
         """The run's generator; algorithms may use it for post-processing, such as shuffles."""
         self._ledger = _ledger_for(table.schema, ledger, private=rng.secure)
         self._working = zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget
-        self._spent = Fraction(0)
-        self._reserved = Fraction(0)
+        self._paid = Fraction(0)  # what the ledger charged this run
+        self._used = Fraction(0)  # what its steps took of that; the rest is reserved
         self._progress = progress
         self._run = rng.token()
         self._steps = 0
         self._counts: dict[Marginal, NDArray[np.int64]] = {}
-        self._asked = _Asked(targets=(), offsets=np.zeros(1, np.int64), moved=0)
+        self._asked = _Asked(targets=(), offsets=np.zeros(1, np.int64), moved=0, ranges={})
+        self._asked_answers: NDArray[np.int64] | None = None
         self._ledger.precheck(self._working, label="this run", protect=protect)
         self._table = _bounded(table, protect)
         self._table.validate()
@@ -85,7 +86,7 @@ class Curator:
 
         Pure epsilon for a PureDP budget, otherwise rho.
         """
-        rest = _amount(self._working) - self._spent
+        rest = _amount(self._working) - self._used
         if rest <= 0:
             raise BudgetError(f"the budget {self.budget} of this run is spent")
         return _same_kind(self._working, rest)
@@ -106,9 +107,8 @@ class Curator:
 
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        self._charge(cost, label, ())
-        self._reserved += _amount(cost)
-        self._spent -= _amount(cost)
+        if self._used + self._amount(cost) > self._paid:
+            self._pay(cost, label)
 
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """The number of rows; exact and free where it is public, else with noise for ``cost``."""
@@ -128,6 +128,7 @@ class Curator:
         """Counts of marginals and ranges with noise, each for its own cost, in one look."""
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
+        check_targets(self.schema, targets)
         self._charge(_sum(costs), "measure", targets)
         self._count([_marginal(target) for target in targets])
         return [
@@ -142,9 +143,9 @@ class Curator:
 
     def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
+        asked = self._prepare(targets, score)
         self._charge(cost, "score", targets)
-        asked = self._ask(targets, score)
-        scores = score.of(asked.answers, asked.offsets)
+        scores = score.of(self._answers(asked), asked.offsets)
         noise = noise_for(cost, asked.moved * len(targets), asked.moved**2 * len(targets))
         return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
@@ -157,25 +158,31 @@ class Curator:
         allowed: NDArray[np.bool_] | None = None,
     ) -> int:
         """The place of one target with a high score; its score is not told."""
+        asked = self._prepare(targets, score)
+        _check_allowed(allowed, len(targets))
         self._charge(cost, "select", targets)
-        asked = self._ask(targets, score)
-        scores = score.of(asked.answers, asked.offsets)
+        scores = score.of(self._answers(asked), asked.offsets)
         selection = _selection(cost, asked.moved)
         return selection.select(scores, rng=self.rng, allowed=allowed)
 
     def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
+        used = self._used + self._amount(cost)
+        if used > self._paid:
+            self._pay(cost, _label(verb, targets))
+        self._used = used
+
+    def _amount(self, cost: Cost) -> Fraction:
+        """The amount of a cost of this run's kind; another kind is refused."""
         if type(cost) is not type(self._working):
             kind = type(self._working).__name__
             raise InputError(f"steps of this run cost {kind}, got {cost!r}. Nothing was looked at.")
-        amount = _amount(cost)
-        if amount <= self._reserved:
-            self._reserved -= amount
-            self._spent += amount
-            return
-        label = _label(verb, targets)
-        rest = _amount(self._working) - self._spent - self._reserved
-        if amount > rest:
+        return _amount(cost)
+
+    def _pay(self, cost: Cost, label: str) -> None:
+        """Charge the ledger, within the budget of this run."""
+        rest = _amount(self._working) - self._paid
+        if _amount(cost) > rest:
             left = f"only {_same_kind(self._working, rest)}" if rest > 0 else "nothing"
             raise BudgetError(
                 f"{label!r} asks for {cost} but {left} is left of this run's budget "
@@ -184,24 +191,38 @@ class Curator:
         self._steps += 1
         request = f"{self._run}/{self._steps}"
         self._ledger.spend(cost, label=label, protect=self.protect, request=request)
-        self._spent += amount
+        self._paid += _amount(cost)
 
-    def _ask(self, targets: Sequence[Target], score: Score) -> "_Asked":
-        """Exact answers to a list of targets; the last list is remembered with its layout."""
-        if self._asked.targets is not targets:
-            self._count([_marginal(target) for target in targets])
+    def _prepare(self, targets: Sequence[Target], score: Score) -> "_Asked":
+        """What is public about a list of targets, checked before anything is charged.
+
+        The last tuple is remembered; a list could have changed since.
+        """
+        if not isinstance(targets, tuple) or self._asked.targets is not targets:
+            if not targets:
+                raise InputError("there is nothing to choose from. Nothing was looked at.")
+            check_targets(self.schema, targets)
             self._asked = _Asked(
                 targets=targets,
                 offsets=layout(self.schema, targets),
                 moved=score.sensitivity(targets, self.protect),
-                answers=self._exact_all(targets),
                 ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
             )
+            self._asked_answers = None
+        score.check(self._asked.offsets)
         return self._asked
 
-    def _exact_all(self, targets: Sequence[Target]) -> NDArray[np.int64]:
+    def _answers(self, asked: "_Asked") -> NDArray[np.int64]:
+        """The exact answers to the targets last asked for, in one flat vector: sensitive."""
+        if self._asked_answers is None:
+            self._count([_marginal(target) for target in asked.targets])
+            self._asked_answers = self._exact_all(asked.targets, asked.offsets)
+        return self._asked_answers
+
+    def _exact_all(
+        self, targets: Sequence[Target], offsets: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         """One flat vector; the ranges of a marginal are summed together."""
-        offsets = layout(self.schema, targets)
         out = np.empty(offsets[-1], dtype=np.int64)
         places = [place for place, target in enumerate(targets) if isinstance(target, Range)]
         ranges = [target for target in targets if isinstance(target, Range)]
@@ -217,8 +238,8 @@ class Curator:
         if isinstance(target, tuple):
             return self._counts[target]
         place = self._asked.ranges.get(target)
-        if place is not None:
-            return np.asarray(self._asked.answers[self._asked.offsets[place]])
+        if place is not None and self._asked_answers is not None:
+            return np.asarray(self._asked_answers[self._asked.offsets[place]])
         return np.asarray(sum_ranges(self.schema, [target], self._counts.__getitem__)[0])
 
     def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
@@ -231,15 +252,21 @@ class Curator:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Asked:
-    """The targets that a selection was last made from, and the exact answers: sensitive."""
+    """What is public about the targets that a selection was last made from."""
 
     targets: Sequence[Target]
     offsets: NDArray[np.int64]
     moved: int
     """The sensitivity of every score."""
-    answers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
-    ranges: dict[Range, int] = field(default_factory=dict)
+    ranges: dict[Range, int]
     """The place of each range among the targets."""
+
+
+def _check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
+    if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
+        raise InputError(
+            f"allowed must name at least one of the {targets} targets. Nothing was looked at."
+        )
 
 
 def _marginal(target: Target) -> Marginal:

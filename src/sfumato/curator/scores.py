@@ -10,9 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import InputError
 from sfumato.privacy import sensitivity
 from sfumato.privacy.protection import Protection
 from sfumato.schema.workload import Target
+
+_LARGEST = 2.0**53
+"""Whole numbers up to here are exact as floats, and a sum of them fits into 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -28,6 +32,18 @@ class L1Error:
     """The model's answers to all targets in one flat vector (``schema.workload.layout``)."""
     penalties: NDArray[np.float64] | None = None
     """Public numbers taken off each score, for example the noise a measurement would bring."""
+
+    def check(self, offsets: NDArray[np.int64]) -> None:
+        """Raise unless the public numbers fit the targets; before anything is charged."""
+        expected = {"answers": (self.answers, offsets[-1])}
+        if self.penalties is not None:
+            expected["penalties"] = (self.penalties, offsets.size - 1)
+        for name, (numbers, size) in expected.items():
+            if numbers.shape != (size,) or not (np.abs(numbers) < _LARGEST).all():
+                raise InputError(
+                    f"{name} must be {size} finite numbers, one for each value asked for. "
+                    "Nothing was looked at."
+                )
 
     def of(self, exact: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sfumato.engine.coded import CodedTable, slices
 from sfumato.engine.folding import Decode
-from sfumato.engine.table import CodeBatch
+from sfumato.engine.table import CodeBatch, batch_rows
 from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import Codes, code_type
@@ -43,6 +43,10 @@ class ArrayTable(CodedTable):
     def describe(self) -> str:
         """What kind of thing it is."""
         return "arrays of codes"
+
+    def validate(self) -> None:
+        """The codes were checked at birth; there must be some."""
+        self._refuse_no_rows(batch_rows(self._codes))
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
         """All rows at once."""

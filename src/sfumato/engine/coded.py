@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sfumato.engine.duckdb import RowStore
 
 CACHE_BYTES = 64 * 2**20
+_SLICE_CODES = 2**20
+"""Codes in a batch that is cut from memory: one of few columns has the more rows."""
 
 
 class CodedTable(ABC):
@@ -60,7 +62,10 @@ class CodedTable(ABC):
 
     def validate(self) -> None:
         """Read every column once; raise the first thing that does not fit."""
-        if not self.fold(RowCount(self.schema.names))[0]:
+        self._refuse_no_rows(self.fold(RowCount(self.schema.names))[0])
+
+    def _refuse_no_rows(self, rows: int) -> None:
+        if not rows:
             raise TableError(f"{self.describe()}: there are no rows; there is nothing to publish.")
 
     @abstractmethod
@@ -117,12 +122,13 @@ class BoundedTable(CodedTable):
 
 def slices(columns: Mapping[str, NDArray[Any]], names: Marginal) -> Iterator[Decode]:
     """Whole columns in memory as batches."""
-    for start in range(0, columns[names[0]].size, BATCH_ROWS):
-        yield partial(_slice, columns, names, start)
+    rows = max(BATCH_ROWS, _SLICE_CODES // len(names))
+    for start in range(0, columns[names[0]].size, rows):
+        yield partial(_slice, columns, names, slice(start, start + rows))
 
 
-def _slice(columns: Mapping[str, NDArray[Any]], names: Marginal, start: int) -> CodeBatch:
-    return {name: columns[name][start : start + BATCH_ROWS] for name in names}
+def _slice(columns: Mapping[str, NDArray[Any]], names: Marginal, rows: slice) -> CodeBatch:
+    return {name: columns[name][rows] for name in names}
 
 
 def _from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:

@@ -62,9 +62,12 @@ class MarginalCounts:
 
     def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
         """Count one batch."""
+        plan = self._plan
+        if not plan.members.size:  # the total alone
+            state += batch_rows(codes)
+            return
         from sfumato.engine.kernels import add_counts  # numba loads when something is counted
 
-        plan = self._plan
         block = as_block([codes[name] for name in self.columns], plan.sizes)
         add_counts(block, plan.members, plan.starts, plan.sizes, plan.offsets, state)
 
@@ -144,9 +147,12 @@ def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArr
 
     The compiled kernel does not check again: a code out of range would write past its counters.
     """
-    block = np.empty((len(columns), columns[0].size), dtype=np.result_type(*columns))
-    for row, column in zip(block, columns, strict=True):
-        row[:] = column
+    if len(columns) == 1 and columns[0].flags.writeable:  # read-only would be compiled anew
+        block = columns[0].reshape(1, -1)
+    else:
+        block = np.empty((len(columns), columns[0].size), dtype=np.result_type(*columns))
+        for row, column in zip(block, columns, strict=True):
+            row[:] = column
     if block.size and (block.max(axis=1) >= sizes).any():
         raise InternalError("a batch holds a code that its column does not have; nothing counted")
     return block

@@ -1,9 +1,9 @@
 """The compiled counting kernel: the same on one machine and on a cluster.
 
 A batch is a block of codes, a row of the block for each column, of one unsigned type: three
-types, three compilations. Each marginal turns its columns into cell numbers first (this part is
-vectorized), then counts them: small tables in four interleaved banks, because a counter that was
-written a moment ago stalls the next addition to it, large ones in place.
+types, three compilations. A marginal of several columns turns them into cell numbers first (this
+part is vectorized). Small tables are counted in four interleaved banks, because a counter that
+was written a moment ago stalls the next addition to it, large ones in place.
 """
 
 from typing import Any
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 BANKED_CELLS = 2_048
 """Four banks of 32-bit counters up to this size stay in the first-level cache."""
+
+CHUNK_ROWS = 65_536
+"""Rows that all marginals are counted on before the next: they stay in the second-level cache."""
 
 
 @njit(cache=True, nogil=True)
@@ -35,50 +38,55 @@ def add_counts(
         offsets: where each marginal begins in ``state``, and the end of the last.
         state: the counts of all marginals, each in row-major order.
     """
-    rows = block.shape[1]
-    cell = np.empty(rows, np.uint32)
+    cell = np.empty(min(block.shape[1], CHUNK_ROWS), np.uint32)
     banks = np.empty((4, BANKED_CELLS), np.uint32)
-    for marginal in range(starts.size - 1):
-        first, last = starts[marginal], starts[marginal + 1]
-        cells = offsets[marginal + 1] - offsets[marginal]
-        counts = state[offsets[marginal] : offsets[marginal + 1]]
-        if first == last:
-            counts[0] += rows
-            continue
-        _number_cells(block, members[first:last], sizes, cell)
-        if cells <= BANKED_CELLS:
-            _count_in_banks(cell, banks, counts)
-        else:
-            for row in range(rows):
-                counts[cell[row]] += 1
+    for start in range(0, block.shape[1], CHUNK_ROWS):
+        end = min(start + CHUNK_ROWS, block.shape[1])
+        for marginal in range(starts.size - 1):
+            columns = members[starts[marginal] : starts[marginal + 1]]
+            counts = state[offsets[marginal] : offsets[marginal + 1]]
+            if columns.size == 0:
+                counts[0] += end - start
+            elif columns.size == 1:
+                _count(block[columns[0], start:end], banks, counts)
+            else:
+                _number_cells(block, columns, sizes, start, cell[: end - start])
+                _count(cell[: end - start], banks, counts)
 
 
 @njit(cache=True, nogil=True)
 def _number_cells(
     block: NDArray[Any],
-    members: NDArray[np.int64],
+    columns: NDArray[np.int64],
     sizes: NDArray[np.int64],
+    start: int,
     cell: NDArray[np.uint32],
 ) -> None:
     """The row-major cell number of each row: ((a * size_b) + b) * size_c + c ..."""
-    rows = cell.size
-    first = block[members[0]]
-    if members.size == 1:
-        for row in range(rows):
-            cell[row] = np.uint32(first[row])
-        return
-    second, size = block[members[1]], np.uint32(sizes[members[1]])
-    for row in range(rows):  # the first two together: nearly all marginals are pairs
+    end = start + cell.size
+    first, second = block[columns[0], start:end], block[columns[1], start:end]
+    size = np.uint32(sizes[columns[1]])
+    for row in range(cell.size):  # the first two together: nearly all marginals are pairs
         cell[row] = np.uint32(first[row]) * size + np.uint32(second[row])
-    for place in range(2, members.size):
-        following, size = block[members[place]], np.uint32(sizes[members[place]])
-        for row in range(rows):
+    for place in range(2, columns.size):
+        following, size = block[columns[place], start:end], np.uint32(sizes[columns[place]])
+        for row in range(cell.size):
             cell[row] = cell[row] * size + np.uint32(following[row])
 
 
 @njit(cache=True, nogil=True)
+def _count(cell: NDArray[Any], banks: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
+    """Add one to the counter of each row's cell."""
+    if counts.size <= BANKED_CELLS:
+        _count_in_banks(cell, banks, counts)
+    else:
+        for row in range(cell.size):
+            counts[cell[row]] += 1
+
+
+@njit(cache=True, nogil=True)
 def _count_in_banks(
-    cell: NDArray[np.uint32], banks: NDArray[np.uint32], counts: NDArray[np.int64]
+    cell: NDArray[Any], banks: NDArray[np.uint32], counts: NDArray[np.int64]
 ) -> None:
     """Count cells in four banks that take turns, then add the banks to ``counts``."""
     for bank in range(4):

@@ -192,6 +192,7 @@ def fill_laplace(words: Words, out: Integers, done: int, t: Any, s: Any) -> tupl
 
     Returns how many draws are done and where the first unfinished one began.
     """
+    t, s = np.uint64(t), np.uint64(s)
     start = at = 0
     while done < out.size:
         size, at = _exponential(words, at, t)
@@ -255,23 +256,51 @@ def fill_gaussian(
 
 
 @_compiled_and_cached
+def shortlist(scores: Integers, allowed: Any, candidates: Integers) -> tuple[int, np.int64]:
+    """Write the allowed indices to ``candidates``; returns how many, and their best score."""
+    found, best = 0, np.int64(-(2**63))
+    for i in range(scores.size):
+        if allowed[i]:
+            candidates[found] = i
+            found += 1
+            best = max(best, scores[i])
+    return found, best
+
+
+@_compiled
+def _accepts(
+    words: Words, at: int, score: np.int64, best: np.int64, a: Any, b: Any
+) -> tuple[bool, int]:
+    """Bernoulli(exp(-(best - score) a/b)); modulo 2^64 the difference of any two int64 is right."""
+    distance = np.uint64(best) - np.uint64(score)
+    return bernoulli_exp(words, at, distance, np.uint64(a), np.uint64(b))
+
+
+@_compiled_and_cached
 def permute_and_flip(
-    words: Words, distances: Words, order: Integers, state: Integers, a: Any, b: Any
+    words: Words,
+    scores: Integers,
+    best: np.int64,
+    candidates: Integers,
+    state: Integers,
+    a: Any,
+    b: Any,
 ) -> tuple[int, int]:
     """Candidates in random order until one is accepted with probability exp(-distance a/b).
 
-    ``order`` is shuffled as far as needed; ``state`` keeps (how many were refused, the accepted
-    one). Returns (1, _) when one is accepted, otherwise (0, where the unfinished one began).
+    ``candidates`` is shuffled as far as needed; ``state`` keeps (how many were refused, the
+    accepted one). Returns (1, _) when one is accepted, otherwise (0, where the unfinished one
+    began).
     """
     start = 0
-    for i in range(state[0], order.size):
-        offset, at = below(words, start, np.uint64(order.size - i))
+    for i in range(state[0], candidates.size):
+        offset, at = below(words, start, np.uint64(candidates.size - i))
         j = i + np.int64(offset)
-        yes, at = bernoulli_exp(words, at, distances[order[j]], a, b)
+        yes, at = _accepts(words, at, scores[candidates[j]], best, a, b)
         if at == OUT:
             break
-        order[i], order[j] = order[j], order[i]
-        state[0], state[1] = i + 1, order[i]
+        candidates[i], candidates[j] = candidates[j], candidates[i]
+        state[0], state[1] = i + 1, candidates[i]
         start = at
         if yes:
             return 1, start
@@ -280,16 +309,23 @@ def permute_and_flip(
 
 @_compiled_and_cached
 def propose_until_accepted(
-    words: Words, distances: Words, state: Integers, a: Any, b: Any
+    words: Words,
+    scores: Integers,
+    best: np.int64,
+    candidates: Integers,
+    state: Integers,
+    a: Any,
+    b: Any,
 ) -> tuple[int, int]:
     """Uniform candidates with replacement until one is accepted, as in ``permute_and_flip``."""
     start = 0
     while start < words.size:
-        i, at = below(words, start, np.uint64(distances.size))
-        yes, at = bernoulli_exp(words, at, distances[np.int64(i)], a, b)
+        i, at = below(words, start, np.uint64(candidates.size))
+        candidate = candidates[np.int64(i)]
+        yes, at = _accepts(words, at, scores[candidate], best, a, b)
         if at == OUT:
             break
-        state[0], state[1] = state[0] + 1, np.int64(i)
+        state[0], state[1] = state[0] + 1, candidate
         start = at
         if yes:
             return 1, start

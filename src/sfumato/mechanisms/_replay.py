@@ -5,6 +5,8 @@ words instead would make long draws rarer than they should be: the noise would b
 """
 
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Final
 
 import numpy as np
@@ -38,6 +40,14 @@ def replay(kernel: Kernel, n: int, *, rng: Rng, words_each: int) -> None:
         if done < n:
             words, fresh = _make_room(words, used)
     words.fill(0)  # used words do not linger in memory
+
+
+@cache
+def kernels() -> ModuleType:
+    """The compiled code; it loads numba, and so only when something is drawn."""
+    from sfumato.mechanisms import _kernels
+
+    return _kernels
 
 
 def _make_room(words: Words, used: int) -> tuple[Words, Words]:

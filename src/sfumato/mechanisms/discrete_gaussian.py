@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import check
 from sfumato.errors import InputError, InternalError
 from sfumato.mechanisms._ratio import ceil_sqrt, floor_sqrt
-from sfumato.mechanisms._replay import replay
+from sfumato.mechanisms._replay import kernels, replay
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.randomness import Rng
 
@@ -79,18 +79,12 @@ class DiscreteGaussian:
 
     def sample(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
         """``n`` independent draws, exact: integers only, from uniform words."""
-        from sfumato.mechanisms._kernels import fill_gaussian  # loads numba: only when drawing
-
         out = np.empty(check.whole(at_least=0, n=n), dtype=np.int64)
         u, v, t = self.spread.numerator, self.spread.denominator, self._proposal_scale
         step = 2 * t * v * v
         integers = [np.uint64(i) for i in (t, _MAX_PRODUCT // step, step, u * u, 2 * t * u * v)]
-        replay(
-            lambda words, done: fill_gaussian(words, out, done, *integers),
-            n,
-            rng=rng,
-            words_each=16,
-        )
+        fill = kernels().fill_gaussian
+        replay(lambda words, done: fill(words, out, done, *integers), n, rng=rng, words_each=16)
         return out
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:

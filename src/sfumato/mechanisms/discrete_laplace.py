@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sfumato import check
 from sfumato.errors import InputError, InternalError
 from sfumato.mechanisms._ratio import MAX_RATIO, fits, round_up
-from sfumato.mechanisms._replay import replay
+from sfumato.mechanisms._replay import kernels, replay
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import Rng
 
@@ -56,25 +56,27 @@ class DiscreteLaplace:
 
     def sample(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
         """``n`` independent draws, exact: integers only, from uniform words."""
-        from sfumato.mechanisms._kernels import fill_laplace  # loads numba: only when drawing
-
         out = np.empty(check.whole(at_least=0, n=n), dtype=np.int64)
-        t, s = np.uint64(self.scale.numerator), np.uint64(self.scale.denominator)
-        replay(lambda words, done: fill_laplace(words, out, done, t, s), n, rng=rng, words_each=9)
+        fill, (t, s) = kernels().fill_laplace, self.scale.as_integer_ratio()
+        replay(lambda words, done: fill(words, out, done, t, s), n, rng=rng, words_each=9)
         return out
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """The probability of each whole number in ``k``."""
-        rate = float(1 / self.scale)
+        rate = self._rate
         return np.asarray(math.tanh(rate / 2) * np.exp(-rate * np.abs(k)), dtype=np.float64)
 
     @property
     def variance(self) -> float:
         """2 q / (1 - q)^2 in squared counts; kept above 0, so that it can be divided by."""
-        rate = float(1 / self.scale)
+        rate = self._rate
         return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, sys.float_info.min)
 
     @property
     def sigma_counts(self) -> float:
         """The standard deviation in counts."""
         return math.sqrt(self.variance)
+
+    @property
+    def _rate(self) -> float:
+        return self.scale.denominator / self.scale.numerator

@@ -5,9 +5,9 @@ permute-and-flip never has a larger expected error at the same epsilon, but it i
 and costs up to epsilon^2 / 2 in zCDP, where the exponential mechanism costs epsilon^2 / 8.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError, InternalError
 from sfumato.mechanisms._ratio import floor_sqrt, round_down
-from sfumato.mechanisms._replay import Kernel, replay
+from sfumato.mechanisms._replay import kernels, replay
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.randomness import Rng, Words
+from sfumato.randomness import Rng
 
 Scores = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_SCORE: Final = np.dtype(np.int64)
+_FLAG: Final = np.dtype(np.bool_)
 _BATCH_WORDS: Final = 500
 _EPSILON_BITS: Final = 24
 _MOST_FOR_PROBABILITIES: Final = 1_000
@@ -39,19 +41,16 @@ class PermuteAndFlip:
 
     epsilon: Fraction
     sensitivity: int = 1
+    rate: Fraction = field(init=False, repr=False, compare=False)
+    """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        object.__setattr__(self, "rate", _rate(self.epsilon, self.sensitivity))
 
     @property
     def guarantee(self) -> PureDP:
         """The epsilon-DP that holds for every neighbor."""
         return PureDP(self.epsilon)
-
-    @property
-    def rate(self) -> Fraction:
-        """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
-        return _rate(self)
 
     def select(self, scores: Scores, *, rng: Rng, allowed: Mask | None = None) -> int:
         """The index of one candidate.
@@ -61,13 +60,7 @@ class PermuteAndFlip:
             rng: Where the randomness comes from.
             allowed: Which candidates may be chosen; public knowledge, it is not protected.
         """
-        from sfumato.mechanisms._kernels import permute_and_flip  # loads numba: only when drawing
-
-        candidates, distances = _candidates(scores, allowed)
-        order, state = np.arange(distances.size), np.zeros(2, dtype=np.int64)
-        a, b = _integers(self.rate)
-        _run(lambda words, _: permute_and_flip(words, distances, order, state, a, b), rng=rng)
-        return int(candidates[state[1]])
+        return _draw(kernels().permute_and_flip, self.rate, scores, allowed, rng)
 
     def probabilities(self, scores: Scores, allowed: Mask | None = None) -> NDArray[np.float64]:
         """P(i) = p_i * integral over x in [0, 1] of prod_{j != i} (1 - p_j x).
@@ -75,10 +68,10 @@ class PermuteAndFlip:
         Give each candidate a uniform time x: i is chosen when it accepts and all earlier ones
         refuse. The integrand is a polynomial, for which Gauss-Legendre quadrature is exact.
         """
-        candidates, distances = _candidates(scores, allowed)
-        _check_few(distances.size)
-        accept = np.exp(-float(self.rate) * distances.astype(np.float64))
-        nodes, weights = np.polynomial.legendre.leggauss(distances.size // 2 + 1)
+        candidates, best = _candidates(scores, allowed)
+        _check_few(candidates.size)
+        accept = np.exp(-float(self.rate) * _distances(scores[candidates], best))
+        nodes, weights = np.polynomial.legendre.leggauss(candidates.size // 2 + 1)
         refuse = 1 - np.outer((nodes + 1) / 2, accept)
         others = refuse.prod(axis=1, keepdims=True) / refuse  # nodes are below 1: never 0 / 0
         out = np.zeros(scores.size)
@@ -99,9 +92,11 @@ class ExponentialMechanism:
 
     epsilon: Fraction
     sensitivity: int = 1
+    rate: Fraction = field(init=False, repr=False, compare=False)
+    """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        object.__setattr__(self, "rate", _rate(self.epsilon, self.sensitivity))
 
     @property
     def guarantee(self) -> PureDP:
@@ -113,11 +108,6 @@ class ExponentialMechanism:
         """The zCDP of the same draw: rho = epsilon^2 / 8, exactly."""
         return ZCDP(self.epsilon**2 / 8)
 
-    @property
-    def rate(self) -> Fraction:
-        """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
-        return _rate(self)
-
     def select(self, scores: Scores, *, rng: Rng, allowed: Mask | None = None) -> int:
         """The index of one candidate; the arguments are those of ``PermuteAndFlip.select``.
 
@@ -125,18 +115,12 @@ class ExponentialMechanism:
         sampling of exactly the stated probabilities, in at most as many proposals as there are
         candidates, on average.
         """
-        from sfumato.mechanisms._kernels import propose_until_accepted  # loads numba
-
-        candidates, distances = _candidates(scores, allowed)
-        state = np.zeros(2, dtype=np.int64)
-        a, b = _integers(self.rate)
-        _run(lambda words, _: propose_until_accepted(words, distances, state, a, b), rng=rng)
-        return int(candidates[state[1]])
+        return _draw(kernels().propose_until_accepted, self.rate, scores, allowed, rng)
 
     def probabilities(self, scores: Scores, allowed: Mask | None = None) -> NDArray[np.float64]:
         """P(i) = exp(rate * score_i) over its sum."""
-        candidates, distances = _candidates(scores, allowed)
-        weights = np.exp(-float(self.rate) * distances.astype(np.float64))
+        candidates, best = _candidates(scores, allowed)
+        weights = np.exp(-float(self.rate) * _distances(scores[candidates], best))
         out = np.zeros(scores.size)
         out[candidates] = weights / weights.sum()
         return out
@@ -164,44 +148,54 @@ def selection_for(cost: Cost, sensitivity: int) -> Selection:
     return selection
 
 
-def _check(selection: Selection) -> None:
-    if not isinstance(selection.epsilon, Fraction):
-        raise InputError(f"epsilon must be a Fraction, got {selection.epsilon!r}")
-    PureDP(selection.epsilon)
-    check.whole(at_least=1, sensitivity=selection.sensitivity)
-    _rate(selection)
+def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:
+    if not isinstance(epsilon, Fraction):
+        raise InputError(f"epsilon must be a Fraction, got {epsilon!r}")
+    PureDP(epsilon)
+    check.whole(at_least=1, sensitivity=sensitivity)
+    return round_down(epsilon / (2 * sensitivity), name="rate")
 
 
-@lru_cache(maxsize=1024)
-def _rate(selection: Selection) -> Fraction:
-    return round_down(selection.epsilon / (2 * selection.sensitivity), name="rate")
+def _draw(
+    accept_one: Callable[..., tuple[int, int]],
+    rate: Fraction,
+    scores: Scores,
+    allowed: Mask | None,
+    rng: Rng,
+) -> int:
+    candidates, best = _candidates(scores, allowed)
+    state = np.zeros(2, dtype=np.int64)  # how many were refused, who was accepted
+    a, b = rate.as_integer_ratio()
+    replay(
+        lambda words, _: accept_one(words, scores, best, candidates, state, a, b),
+        1,
+        rng=rng,
+        words_each=_BATCH_WORDS,
+    )
+    return state.item(1)
 
 
-def _integers(rate: Fraction) -> tuple[np.uint64, np.uint64]:
-    return np.uint64(rate.numerator), np.uint64(rate.denominator)
-
-
-def _run(kernel: Kernel, *, rng: Rng) -> None:
-    replay(kernel, 1, rng=rng, words_each=_BATCH_WORDS)
-
-
-def _candidates(scores: Scores, allowed: Mask | None) -> tuple[NDArray[np.intp], Words]:
-    """The allowed indices and how far each of them is below the best of them."""
-    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1:
+def _candidates(scores: Scores, allowed: Mask | None) -> tuple[NDArray[np.int64], int]:
+    """The allowed indices and the best score among them."""
+    if not isinstance(scores, np.ndarray) or scores.dtype != _SCORE or scores.ndim != 1:
         raise TypeError("scores must be a one-dimensional array of int64; floats are not exact")
     if allowed is None:
         allowed = np.ones(scores.shape, dtype=np.bool_)
-    if allowed.dtype != np.bool_ or allowed.shape != scores.shape:
+    if allowed.dtype != _FLAG or allowed.shape != scores.shape:
         raise TypeError("allowed must be an array of bool with one entry for each score")
-    indices = np.flatnonzero(allowed)
-    if indices.size == 0:
+    candidates = np.empty(scores.size, dtype=np.int64)
+    found, best = kernels().shortlist(scores, allowed, candidates)
+    if found == 0:
         raise InputError(
             f"none of {scores.size} candidates may be chosen. Nothing was selected. "
             "Allow at least one."
         )
-    # Modulo 2^64 the difference of any two int64 is right as uint64.
-    bits = scores[indices].view(np.uint64)
-    return indices, np.uint64(int(scores[indices].max()) % 2**64) - bits
+    return candidates[:found], best
+
+
+def _distances(scores: Scores, best: int) -> NDArray[np.float64]:
+    """How far each score is below the best: modulo 2^64 the difference of any two is right."""
+    return (np.uint64(best % 2**64) - scores.view(np.uint64)).astype(np.float64)
 
 
 def _check_few(n: int) -> None:

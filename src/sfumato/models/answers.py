@@ -79,13 +79,15 @@ def _tree(
         )
     if schema.cells(schema.names) <= levels[0]:
         return _tree(schema, targets, levels[1:])
-    return tuple(
-        _Node(
-            grouping=group(schema, cover),
-            children=_tree(schema.pick(cover), {part: targets[part] for part in parts}, levels[1:]),
-        )
-        for cover, parts in cover_marginals(schema, list(targets), most_cells=levels[0])
-    )
+    nodes: list[_Node] = []
+    for cover, parts in cover_marginals(schema, list(targets), most_cells=levels[0]):
+        served = {part: targets[part] for part in parts}
+        if len(parts) == 1:  # alone, it needs nothing in between
+            nodes += _tree(schema, served, ())
+        else:
+            children = _tree(schema.pick(cover), served, levels[1:])
+            nodes.append(_Node(grouping=group(schema, cover), children=children))
+    return tuple(nodes)
 
 
 def cover_marginals(

@@ -7,29 +7,17 @@ marginal fit exactly (raking), which the small steps only approach.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.models import simplex
-from sfumato.models.grouping import add_groups, group, scale_groups
+from sfumato.models._kernels import sweep
+from sfumato.models.grouping import Blocks
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Schema
-
-_LEAST_COUNT = 1e-9
-"""Raking leaves every group at least this much: a zero would stay for ever."""
-
-_SMALLEST_FACTOR, _LARGEST_FACTOR = 1e-3, 1e12
-"""Raking never moves a group by more than these factors at once."""
-
-_CLOSE = 0.05
-"""Stop when every measurement fits to this part of its own noise: more would fit the noise."""
-
-_STALLED = 1.0
-"""Stop raking when a sweep leaves more than this part of the worst misfit: the rest is noise
-that contradicts itself. Not for ranges, whose steps are too small to tell."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -43,102 +31,62 @@ class WeightedHistogram:
     cells: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
-        size = self.schema.cells(self.schema.names)
+        self._blocks = Blocks(self.schema)
+        size = self._blocks.count * self._blocks.width
         self.cells = np.full(size, self.total / size)
-        whole = group(self.schema, ())
         self._count = 0
-        self._width = whole.width
-        self._base = np.empty((self.capacity, whole.base.size), dtype=np.int32)
-        self._runs = np.empty((3, 0), dtype=np.int32)
-        self._wanted = np.empty(0)
+        self._base = np.empty((self.capacity, self._blocks.count), dtype=np.int32)
+        self._runs = np.empty((0, 3), dtype=np.int32)
         self._run_ends = np.zeros(self.capacity + 1, dtype=np.int64)
+        self._wanted = np.empty(0)
         self._wanted_ends = np.zeros(self.capacity + 1, dtype=np.int64)
         self._sigma = np.ones(self.capacity)
         self._rake = np.zeros(self.capacity, dtype=np.bool_)
 
     def add(self, measurement: Measurement) -> None:
         """Take one more measurement into the fit."""
-        grouping = group(self.schema, measurement.target)
-        place, self._count = self._count, self._count + 1
-        self._base[place] = grouping.base
+        target, place, width = measurement.target, self._count, self._blocks.width
+        self._count += 1
         self._sigma[place] = max(measurement.sigma_counts, 1e-9)
-        self._rake[place] = isinstance(measurement.target, tuple)
-        wanted = measurement.values.reshape(-1)
-        if self._rake[place]:
-            wanted = simplex.project(wanted, self.total)
-        else:
-            wanted = np.clip(wanted, 0, self.total)  # the nearest count that could exist
-        self._wanted = np.concatenate([self._wanted, wanted])
-        self._runs = np.concatenate([self._runs, grouping.runs], axis=1)
-        self._wanted_ends[self._count] = self._wanted.size
-        self._run_ends[self._count] = self._runs.shape[1]
+        self._rake[place] = isinstance(target, tuple)
+        first, end = self._run_ends.item(place), self._wanted_ends.item(place)
+        self._runs = _with_room(self._runs, first, width)
+        found = self._blocks.write(target, self._base[place], self._runs[first : first + width])
+        self._run_ends[place + 1] = first + found
+        size = measurement.values.size
+        self._wanted = _with_room(self._wanted, end, size)
+        self._wanted[end : end + size] = self._possible(measurement)
+        self._wanted_ends[place + 1] = end + size
 
     def fit(self, *, repetitions: int, rng: Rng) -> None:
         """Pass over all measurements, in a new random order each time, until they fit."""
         if not self.total > 0 or not self._count:
             return
-        words = rng.words(repetitions * self._count).reshape(repetitions, self._count)
-        _sweep(
+        sweep(
             self.cells,
             self.total,
-            np.argsort(words, axis=1),
+            rng.words(repetitions * self._count).reshape(repetitions, self._count),
             self._base,
             self._runs,
             self._run_ends,
-            self._width,
+            self._blocks.width,
             self._wanted,
             self._wanted_ends,
             self._rake,
             self._sigma,
         )
 
-
-@numba.njit(cache=True, nogil=True)
-def _sweep(
-    cells: NDArray[np.float64],
-    total: float,
-    orders: NDArray[np.int64],
-    base: NDArray[np.int32],
-    runs: NDArray[np.int32],
-    run_ends: NDArray[np.int64],
-    width: int,
-    wanted: NDArray[np.float64],
-    wanted_ends: NDArray[np.int64],
-    rake: NDArray[np.bool_],
-    sigma: NDArray[np.float64],
-) -> None:
-    found, factors = np.empty(wanted.size), np.empty(wanted.size)  # room for the largest
-    mass, before = total, np.inf
-    only_marginals = rake[orders[0]].all()
-    for repetition in range(orders.shape[0]):
-        worst = 0.0
-        for i in orders[repetition]:
-            its_runs = runs[:, run_ends[i] : run_ends[i + 1]]
-            first, groups = wanted_ends[i], wanted_ends[i + 1] - wanted_ends[i]
-            found[:groups] = 0
-            add_groups(cells, base[i], its_runs, width, found)
-            for g in range(groups):
-                has, goal = found[g] * total / mass, wanted[first + g]
-                worst = max(worst, abs(goal - has) / sigma[i])
-                if rake[i]:
-                    factors[g] = _raking_factor(goal, has)
-                else:
-                    factors[g] = np.exp((goal - has) / (2 * total))
-            for g in range(groups):
-                mass += found[g] * (factors[g] - 1)
-            scale_groups(cells, base[i], its_runs, width, factors)
-            if not 0.01 < mass / total < 100:  # so far away, the running mass loses its digits
-                cells *= total / cells.sum()
-                mass = total
-        cells *= total / cells.sum()  # the running mass drifts by rounding: take the true one
-        mass = total
-        if worst < _CLOSE or (only_marginals and worst > _STALLED * before):
-            break
-        before = worst
+    def _possible(self, measurement: Measurement) -> NDArray[np.float64] | float:
+        """The nearest counts that could exist."""
+        if isinstance(measurement.target, tuple):
+            return simplex.project(measurement.values.reshape(-1), self.total)
+        return min(max(measurement.values.item(), 0.0), self.total)
 
 
-@numba.njit(cache=True, nogil=True)
-def _raking_factor(goal: float, has: float) -> float:
-    if has <= 0:
-        return 1.0
-    return min(max(max(goal, _LEAST_COUNT) / has, _SMALLEST_FACTOR), _LARGEST_FACTOR)
+def _with_room(buffer: NDArray[Any], used: int, wanted: int) -> NDArray[Any]:
+    """The buffer itself, or its used part in a larger one."""
+    if used + wanted <= len(buffer):
+        return buffer
+    larger = np.empty((2 * (used + wanted), *buffer.shape[1:]), dtype=buffer.dtype)
+    larger[:used] = buffer[:used]
+    return larger

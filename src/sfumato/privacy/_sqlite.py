@@ -113,23 +113,15 @@ class SqliteTransaction:
 
 
 class SqliteStorage:
-    """A ledger file; path None is the one in memory."""
+    """A ledger file."""
 
     _connection: sqlite3.Connection | None
     _finalizer: "weakref.finalize[[], SqliteStorage] | None"
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._begin_anew()
         _storages.add(self)
-
-    @classmethod
-    def in_memory(cls, first: Row) -> "SqliteStorage":
-        """A store that is gone with the process."""
-        storage = cls(None)
-        with storage.writing() as transaction:
-            transaction.append(first)
-        return storage
 
     @contextmanager
     def reading(self) -> Iterator[SqliteTransaction]:
@@ -157,19 +149,16 @@ class SqliteStorage:
     def close(self) -> None:
         """Let go of the file; it opens itself again when used."""
         with self._lock:
-            if self._path is not None and self._finalizer:
+            if self._finalizer:
                 self._finalizer()
                 self._connection, self._finalizer = None, None
 
     def begin_anew_in_child(self) -> None:
         """After a fork: never use, nor close, what belongs to the parent."""
-        if self._path is not None:
-            if self._finalizer:
-                self._finalizer.detach()
-            _inherited.append(self._connection)
-            self._begin_anew()
-        else:
-            self._lock = threading.RLock()
+        if self._finalizer:
+            self._finalizer.detach()
+        _inherited.append(self._connection)
+        self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._lock = threading.RLock()
@@ -178,7 +167,7 @@ class SqliteStorage:
 
     def _connected(self) -> sqlite3.Connection:
         """The connection; a spend must not go astray into a file that lost its name."""
-        inode = _inode(self._path) if self._path else self._inode
+        inode = _inode(self._path)
         if self._connection is None:
             self._connection, self._inode = _connect(self._path), inode
             self._finalizer = weakref.finalize(self, self._connection.close)
@@ -207,11 +196,7 @@ def create(path: Path, first: Row, token: str) -> None:
         aside.unlink(missing_ok=True)
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
-    if path is None:
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        connection.executescript(_SCHEMA)
-        return connection
+def _connect(path: Path) -> sqlite3.Connection:
     with path.open("rb") as file:
         if file.read(len(_HEADER)) != _HEADER:
             raise corrupt("file format", f"{path} is empty or not a SQLite file")
@@ -259,7 +244,7 @@ def _sync(directory: Path) -> None:
 
 
 @contextmanager
-def _plain_errors(path: Path | None) -> Iterator[None]:
+def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
@@ -271,9 +256,9 @@ def _plain_errors(path: Path | None) -> Iterator[None]:
         raise _unusable(path, error.strerror or str(error)) from error
 
 
-def _unusable(path: Path | None, problem: str) -> StorageError:
+def _unusable(path: Path, problem: str) -> StorageError:
     return StorageError(
-        f"the ledger {path or 'in memory'} can't be used: {problem}. Nothing was looked at. Make "
+        f"the ledger {path} can't be used: {problem}. Nothing was looked at. Make "
         "sure that its directory exists, can be written and has space, or name another ledger"
     )
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from sfumato.errors import InputError, StorageError
-from sfumato.privacy import _bodies, _places, _sqlite, composition, protection
+from sfumato.privacy import _bodies, _memory, _places, _sqlite, composition, protection
 from sfumato.privacy._chain import (
     Verified,
     check_hash,
@@ -104,7 +104,7 @@ class Ledger:
     @classmethod
     def in_memory(cls, *, dataset: str, cap: Cap | None = None) -> "Ledger":
         """A ledger that is gone with the process, for simulation and tests. Without anchor."""
-        storage = _sqlite.SqliteStorage.in_memory(genesis(secure_rng().token(), _bodies.now()))
+        storage = _memory.MemoryStorage(genesis(secure_rng().token(), _bodies.now()))
         ledger = cls(storage, dataset=dataset, anchors=None)
         if cap is not None:
             ledger._set_first_cap(cap)
@@ -128,8 +128,7 @@ class Ledger:
                 return _same_request(paid, cost, label, protect)
             state, bodies = self._plan(view, cost, label, protect, request)
             for body in bodies:
-                row = self._append(view, state, body)
-                state = entry_of(row).after
+                row, state = self._append(view, state, body)
             return entry_of(row)
 
     def precheck(self, cost: Cost, *, label: str, protect: Protection) -> None:
@@ -340,15 +339,16 @@ class Ledger:
         first = [] if state.protect else [_bodies.opening(self._dataset, protect)]
         return state, [*first, spend]
 
-    def _append(self, view: Transaction, before: State, body: Body) -> Row:
+    def _append(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
         after = replay(before, body)
         row = linked({**body, "after": state_to_json(after)}, _last(view).head)
         view.append(row)
-        return row
+        return row, after
 
     def _note(self, body: Body) -> Entry:
         with self._writing() as view:
-            return entry_of(self._append(view, self._state(view), body))
+            row, _ = self._append(view, self._state(view), body)
+            return entry_of(row)
 
     def _set_first_cap(self, cap: Cap) -> None:
         body = _bodies.capping(self._dataset, cap, "first cap")

@@ -122,6 +122,16 @@ def load_workload(schema: Schema, path: str | Path) -> Workload:
         raise InputError(f"{path}: {error}") from None
 
 
+def check_targets(schema: Schema, targets: Sequence[Target]) -> None:
+    """Raise unless every target is a marginal or a box of this schema: each column once, in it."""
+    for target in targets:
+        names = target.marginal if isinstance(target, Range) else target
+        schema.marginal(names)
+        for name, low, high in target.bounds if isinstance(target, Range) else ():
+            if not 0 <= low <= high < schema[name].size:
+                raise InputError(f"{name} {low}..{high} is no range of codes of {name!r}")
+
+
 def layout(schema: Schema, targets: Sequence[Target]) -> NDArray[np.int64]:
     """Where each target's answers begin in one flat vector; the last entry is its length."""
     sizes = [schema.cells(target) if isinstance(target, tuple) else 1 for target in targets]

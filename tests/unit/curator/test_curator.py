@@ -281,3 +281,54 @@ def test_what_a_measurement_costs_is_the_sum_of_its_parts():
     gatekeeper = curator()
     gatekeeper.measure([("age",), TEENS], costs=[PureDP("0.1"), PureDP("0.2")])
     assert gatekeeper.ledger.spent.pure_epsilon == Fraction(3, 10)
+
+
+BAD = {
+    "unknown column": lambda c: c.measure([("ag",)], costs=[PureDP(1)]),
+    "a column twice": lambda c: c.measure([("age", "age")], costs=[PureDP(1)]),
+    "codes beyond the column": lambda c: c.measure([Range((("age", 0, 9),))], costs=[PureDP(1)]),
+    "codes below zero": lambda c: c.measure([Range((("age", -2, 1),))], costs=[PureDP(1)]),
+    "ends swapped": lambda c: c.measure([Range((("age", 3, 1),))], costs=[PureDP(1)]),
+    "too few answers": lambda c: c.select(
+        [("age",)], score=L1Error(answers=np.zeros(1)), cost=PureDP(1)
+    ),
+    "answers not finite": lambda c: c.score(
+        [TEENS], score=L1Error(answers=np.array([np.nan])), cost=PureDP(1)
+    ),
+    "answers beyond exact": lambda c: c.score(
+        [TEENS], score=L1Error(answers=np.array([1e300])), cost=PureDP(1)
+    ),
+    "penalties of another length": lambda c: c.select(
+        [TEENS], score=L1Error(answers=np.zeros(1), penalties=np.zeros(2)), cost=PureDP(1)
+    ),
+    "nothing to choose from": lambda c: c.select(
+        [], score=L1Error(answers=np.zeros(0)), cost=PureDP(1)
+    ),
+    "everything masked": lambda c: c.select(
+        [TEENS],
+        score=L1Error(answers=np.zeros(1)),
+        cost=PureDP(1),
+        allowed=np.zeros(1, dtype=np.bool_),
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", BAD.values(), ids=BAD)
+def test_a_bad_question_is_refused_before_it_is_charged(ask):
+    table = SpyTable()
+    gatekeeper = curator(table=table)
+    before = len(table.looks)
+    with pytest.raises(InputError):
+        ask(gatekeeper)
+    assert len(table.looks) == before
+    assert gatekeeper.ledger.spent.rho == 0
+
+
+def test_a_list_that_changed_between_two_selections_is_read_anew():
+    """Otherwise a marginal could be chosen with the smaller sensitivity of a range."""
+    gatekeeper = curator(protect=OneRow(neighbors="replace"), budget=PureDP(1000))
+    targets = [TEENS]
+    gatekeeper.select(targets, score=L1Error(answers=np.zeros(1)), cost=PureDP(1))
+    targets[0] = ("age",)
+    gatekeeper.select(targets, score=L1Error(answers=np.zeros(5)), cost=PureDP(1))
+    assert gatekeeper._asked.moved == 2

@@ -37,10 +37,10 @@ BOXES = random_ranges(SMALL, n=20, rng=simulation_rng(0)).ranges
 
 
 @pytest.mark.parametrize("matrix_entries", [0, 4_000_000], ids=["box by box", "matrix"])
-@pytest.mark.parametrize("cover_cells", [1, 10, 16_384])
-def test_answers_are_those_of_adding_cell_by_cell(monkeypatch, matrix_entries, cover_cells):
+@pytest.mark.parametrize("levels", [(), (1,), (40, 10), (131_072, 2_048)])
+def test_answers_are_those_of_adding_cell_by_cell(monkeypatch, matrix_entries, levels):
     monkeypatch.setattr(answers, "_MATRIX_ENTRIES", matrix_entries)
-    monkeypatch.setattr(answers, "_COVER_CELLS", cover_cells)
+    monkeypatch.setattr(answers, "_LEVELS", levels)
     every = (*BOXES[:10], *MARGINALS[:3], *PARTIAL, *BOXES[10:], *MARGINALS[3:])
     cells = simulation_rng(1).uniform(72)
     for targets in (every, MARGINALS, (*BOXES, *PARTIAL)):
@@ -62,7 +62,7 @@ def test_the_matrix_is_made_only_where_it_is_small(monkeypatch):
 def test_a_few_covers_serve_all_pairs_of_twenty_binary_columns():
     schema = Schema(columns=tuple(Boolean(name=f"c{i}") for i in range(20)))
     pairs = list(combinations(schema.names, 2))
-    covers = cover_marginals(schema, pairs)
+    covers = cover_marginals(schema, pairs, most_cells=2**14)
     assert sorted(pair for _, served in covers for pair in served) == sorted(pairs)
     assert len(covers) <= 5
 
@@ -75,9 +75,7 @@ def test_a_few_covers_serve_all_pairs_of_twenty_binary_columns():
 def test_covers_hold_every_marginal_once_and_stay_small(sizes, degree, limit):
     schema = _schema(*sizes)
     wanted = list(combinations(schema.names, min(degree, len(sizes))))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(answers, "_COVER_CELLS", limit)
-        covers = cover_marginals(schema, wanted)
+    covers = cover_marginals(schema, wanted, most_cells=limit)
     assert sorted(part for _, served in covers for part in served) == sorted(wanted)
     for cover, served in covers:
         assert all(set(part) <= set(cover) for part in served)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.models.grouping import group, scale_groups, sums
+from sfumato.models.grouping import group, sums
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Range, Schema
 
@@ -50,7 +50,6 @@ def test_sums_by_marginal_are_those_of_numpy(sizes):
         expected = np.transpose(kept, np.argsort(np.argsort(axes)))
         np.testing.assert_allclose(sums(cells, grouping), expected.reshape(-1), rtol=1e-10)
         assert grouping.groups == schema.cells(names)
-        assert grouping.base.size * grouping.width == cells.size
 
 
 @given(sizes=st.sampled_from(list(DOMAINS.values())), data=st.data())
@@ -67,23 +66,3 @@ def test_the_one_group_of_a_range_is_the_sum_inside_it(sizes, data):
     grouping = group(schema, Range(tuple(bounds)))
     expected = cells.reshape(sizes)[tuple(inside)].sum()
     assert sums(cells, grouping).tolist() == [pytest.approx(expected)]
-    scaled = cells.copy()
-    scale_groups(scaled, grouping.base, grouping.runs, grouping.width, np.array([3.0]))
-    tripled = cells.reshape(sizes).copy()
-    tripled[tuple(inside)] *= 3
-    np.testing.assert_allclose(scaled.reshape(sizes), tripled)
-
-
-@pytest.mark.parametrize("sizes", [(3, 4, 5), (3, 5, 7, 4, 11, 2)])
-def test_scaling_groups_multiplies_each_cell_by_the_factor_of_its_group(sizes):
-    schema = _schema(sizes)
-    cells = _cells(schema)
-    grouping = group(schema, ("c2", "c0"))
-    factors = simulation_rng(2).uniform(grouping.groups)
-    expected = cells.reshape(sizes).copy()
-    table = factors.reshape(sizes[2], sizes[0])
-    for cell in np.ndindex(*sizes):
-        expected[cell] *= table[cell[2], cell[0]]
-    scaled = cells.copy()
-    scale_groups(scaled, grouping.base, grouping.runs, grouping.width, factors)
-    np.testing.assert_allclose(scaled.reshape(sizes), expected)
