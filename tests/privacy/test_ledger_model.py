@@ -1,6 +1,8 @@
 """A ledger against a model of it: never more spent than the cap, nothing forgotten."""
 
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -44,12 +46,18 @@ def fits(totals: Totals, cap: Cap | None) -> bool:
 class LedgerMachine(RuleBasedStateMachine):
     @initialize(cap=st.one_of(st.none(), caps))
     def begin(self, cap: Cap | None) -> None:
-        self.ledger = Ledger.in_memory(dataset="adult", cap=cap)
+        self.folder = TemporaryDirectory()
+        self.ledger = Ledger.open(Path(self.folder.name) / "file", dataset="adult", cap=cap)
         self.cap = cap
         self.totals = Totals()
         self.relation: OneRow | None = None
         self.paid: dict[str, tuple[Cost, OneRow]] = {}
         self.kept: dict[str, bytes] = {}
+
+    def teardown(self) -> None:
+        if hasattr(self, "ledger"):
+            self.ledger.close()
+            self.folder.cleanup()
 
     @rule(cost=costs, protect=relations, request=st.one_of(st.none(), st.sampled_from("abcdef")))
     def spend(self, cost: Cost, protect: OneRow, request: str | None) -> None:

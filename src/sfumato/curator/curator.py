@@ -128,7 +128,7 @@ class Curator:
         """Counts of marginals and ranges with noise, each for its own cost, in one look."""
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
-        check_targets(self.schema, targets)
+        check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
         self._charge(_sum(costs), "measure", targets)
         self._count([_marginal(target) for target in targets])
         return [
