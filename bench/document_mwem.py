@@ -1,4 +1,4 @@
-"""Seed document 004's method, for comparison only: it is not private as written.
+"""A course report's MWEM, for comparison only: it is not private as written.
 
 ``loops_*`` are the document's nested loops over Python lists, in our words: the baseline of the
 speed benchmark. ``as_written`` is the same procedure compiled, so that 100 runs of it fit into a

@@ -1,4 +1,4 @@
-"""The lab of seed document 004 again: course, document, our MWEM and the automatic choice.
+"""The MWEM lab of a university course again: course, report, our MWEM, the automatic choice.
 
 python bench/mwem_lab.py [--runs 100] [--out DIR]     (needs SFUMATO_DATA)
 
