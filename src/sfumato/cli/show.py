@@ -68,6 +68,8 @@ def _bars() -> Iterator["Tell"]:
 
         def tell(what: str, done: int, of: int) -> None:
             if what not in tasks:
+                for earlier in tasks.values():
+                    bars.update(earlier, completed=1, total=1)
                 tasks[what] = bars.add_task(what, total=of or None)
             bars.update(tasks[what], completed=done, total=of or None)
 
