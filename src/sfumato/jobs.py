@@ -116,12 +116,28 @@ def publish_table(
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
-    plan = _plan(
-        schema=schema, epsilon=epsilon, delta=delta, method=method, workload=workload,
-        options=options or {}, rows=rows, neighbors=neighbors, person=person, max_rows=max_rows,
-        out=out, dataset=dataset, ledger=ledger, cap=cap, seed=seed, evaluate=evaluate,
-        force=force, csv=csv,
-    )  # fmt: skip
+    known = schema if isinstance(schema, Schema) else Schema.load(schema)
+    wanted = _workload(known, workload)
+    _check_ranges(wanted)
+    if rows is not None:
+        check.whole(at_least=1, rows=rows)
+    algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options or {})
+    algorithm.check(known)
+    plan = Publication(
+        schema=known,
+        budget=_budget(known, algorithm, epsilon, delta),
+        protect=_protection(neighbors, person, max_rows),
+        algorithm=algorithm,
+        workload=wanted,
+        dataset=_dataset(known, dataset),
+        out=None if out is None else _named(Path(out)),
+        ledger=None if ledger is None else Path(ledger),
+        cap=cap,
+        seed=seed,
+        evaluate=evaluate,
+        force=force,
+        csv=csv,
+    )
     _check_outputs(plan, table)
     return _run(plan, table, encoding=encoding, tell=tell or _silent)
 
@@ -154,51 +170,6 @@ def evaluate_release(
 def internal_folder(folder: Path) -> Path:
     """Beside a folder that may be published, the one that may not."""
     return folder.with_name(folder.name + "-internal")
-
-
-def _plan(
-    *,
-    schema: Schema | str | Path,
-    epsilon: check.Number,
-    delta: check.Number | None,
-    method: str,
-    workload: Workload | str | Path | None,
-    options: Mapping[str, str],
-    rows: int | None,
-    neighbors: Neighbors,
-    person: str | None,
-    max_rows: int | None,
-    out: str | Path | None,
-    dataset: str | None,
-    ledger: str | Path | None,
-    cap: Cap | None,
-    seed: int | None,
-    evaluate: bool,
-    force: bool,
-    csv: bool,
-) -> Publication:
-    known = schema if isinstance(schema, Schema) else Schema.load(schema)
-    wanted = _workload(known, workload)
-    _check_ranges(wanted)
-    if rows is not None:
-        check.whole(at_least=1, rows=rows)
-    algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options)
-    algorithm.check(known)
-    return Publication(
-        schema=known,
-        budget=_budget(known, algorithm, epsilon, delta),
-        protect=_protection(neighbors, person, max_rows),
-        algorithm=algorithm,
-        workload=wanted,
-        dataset=_dataset(known, dataset),
-        out=None if out is None else _named(Path(out)),
-        ledger=None if ledger is None else Path(ledger),
-        cap=cap,
-        seed=seed,
-        evaluate=evaluate,
-        force=force,
-        csv=csv,
-    )
 
 
 def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableRelease:
