@@ -41,6 +41,21 @@ def test_every_block_of_a_page_runs(page, tmp_path):
         assert outcome.returncode == 0, f"{text}\n{outcome.stdout}\n{outcome.stderr}"
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda e: e.name)
+def test_every_example_runs(example, tmp_path):
+    environment = os.environ | {"SFUMATO_HOME": str(tmp_path / "home")}
+    outcome = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout
+
+
 def test_the_reference_is_what_the_code_says(reference):
     written = (ROOT / "docs" / "reference.md").read_text()
     assert written == reference.page(), "run `make docs`"
