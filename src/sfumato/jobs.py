@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ from sfumato.release import TableRelease, check_free, check_usable, new_folder
 from sfumato.reporting.contents import internal_view, report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
 from sfumato.synthesis import Algorithm, Independent, Mwem
+
+_INTERNAL = "-internal"
+_COMPARISON = ("internal.html", "internal.json")
 
 Tell = Callable[[str, int, int], None]
 """Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
@@ -69,7 +73,7 @@ class Publication:
 def publish_table(
     table: Any,
     *,
-    schema: Schema | str | Path,
+    schema: Schema | Mapping[str, Any] | str | Path,
     epsilon: check.Number,
     delta: check.Number | None = None,
     method: str = "auto",
@@ -94,14 +98,15 @@ def publish_table(
 
     Args:
         table: A path (csv, parquet, json, sqlite), or a data frame.
-        schema: The public description of its columns, or a file that holds it.
+        schema: The public description of its columns, as a schema, as the content of its file,
+            or as the file.
         epsilon: The budget of this release.
         delta: Allows noise that may be smaller for many measurements; without it the guarantee
             is pure.
         method: ``auto``, ``histogram``, ``independent`` or ``mwem``.
         workload: ``"1-way"``, ``"2-way"``, ``"3-way"``, a workload file, or a workload.
         options: A method's own options as text, for example ``{"rounds": "30"}``.
-        rows: The number of rows, if that is public knowledge.
+        rows: The table's true number of rows, if that is public knowledge; saves budget.
         neighbors: ``add-remove``, or ``replace``, which makes the number of rows public.
         person: The column that names the person, where one person has several rows.
         max_rows: The most rows of one person that count.
@@ -116,11 +121,10 @@ def publish_table(
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
-    known = schema if isinstance(schema, Schema) else Schema.load(schema)
+    known = _schema(schema)
     wanted = _workload(known, workload)
     _check_ranges(wanted)
-    if rows is not None:
-        check.whole(at_least=1, rows=rows)
+    _check_rows(rows, neighbors)
     algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options or {})
     algorithm.check(known)
     plan = Publication(
@@ -130,7 +134,7 @@ def publish_table(
         algorithm=algorithm,
         workload=wanted,
         dataset=_dataset(known, dataset),
-        out=None if out is None else _named(Path(out)),
+        out=None if out is None else publishable(Path(out)),
         ledger=None if ledger is None else Path(ledger),
         cap=cap,
         seed=seed,
@@ -161,7 +165,8 @@ def evaluate_release(
         _check_ranges(chosen)
     table = open_table(against, release.schema, encoding=encoding)
     table.validate()
-    book = Ledger.open(ledger, dataset=release.dataset)
+    _check_internal(internal_folder(folder))
+    book = Ledger.open(ledger, dataset=release.dataset, create=False)
     found = _evaluate(release, table, chosen, book, rng=simulation_rng(0))
     _write_internal(internal_folder(folder), release, found)
     return found
@@ -169,7 +174,19 @@ def evaluate_release(
 
 def internal_folder(folder: Path) -> Path:
     """Beside a folder that may be published, the one that may not."""
-    return folder.with_name(folder.name + "-internal")
+    return folder.with_name(folder.name + _INTERNAL)
+
+
+def publishable(out: Path) -> Path:
+    """Refuse a name that is none, or that would mark the folder as not to be published."""
+    if out.name in ("", ".."):
+        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
+    if out.name.casefold().endswith(_INTERNAL):
+        raise InputError(
+            f"the output {out} ends in {_INTERNAL}, the name of folders that may not be "
+            "published. Nothing was spent. Choose another --out."
+        )
+    return out
 
 
 def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableRelease:
@@ -185,6 +202,8 @@ def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableR
     if plan.folder is not None:
         tell("writing", 0, 0)
         _write(plan, plan.folder, release)
+        if plan.force:
+            _remove_comparison(internal_folder(plan.folder))
     if plan.evaluate and plan.out is not None:
         tell("comparing with the real table", 0, 0)
         found = _evaluate(release, table, plan.workload, ledger, rng=rng)
@@ -193,7 +212,7 @@ def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableR
 
 
 def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
-    with new_folder(folder, force=plan.force) as inside:
+    with new_folder(folder, force=plan.force, internal=not release.private) as inside:
         release.write_into(inside, csv=plan.csv)
         reporting.write(report_view(release, workload=plan.workload), inside / "report.html")
 
@@ -211,13 +230,48 @@ def _evaluate(
 
 
 def _write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
+    _check_internal(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(found.to_dict(), indent=1)
-        (folder / "internal.json").write_text(text + "\n", encoding="utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror}") from None
+    text = json.dumps(found.to_dict(), indent=1)
+    reporting.write_text(text + "\n", folder / "internal.json")
     reporting.write(internal_view(release, found), folder / "internal.html")
+
+
+def _remove_comparison(folder: Path) -> None:
+    """An evaluation of the release that was replaced says nothing of the new one."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    try:
+        for name in _COMPARISON:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the release is written, but the old evaluation in {folder} can't be removed: "
+            f"{error.strerror}. Remove it; it is not of this release."
+        ) from None
+
+
+def _check_internal(folder: Path) -> None:
+    """Refuse a folder for real counts that may be published, or that leads somewhere else."""
+    for path in (folder, *(folder / name for name in _COMPARISON)):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link: real counts are written to no other place.")
+    kept = folder / "release.json"
+    if not kept.exists():
+        return
+    try:
+        private = json.loads(kept.read_text(encoding="utf-8"))["private"]
+    except (OSError, ValueError, KeyError, TypeError):
+        private = None
+    if private is not False:
+        raise InputError(
+            f"{folder} holds a release that may be published: real counts do not belong there. "
+            "Move it, or choose another --out."
+        )
 
 
 def _check_outputs(plan: Publication, table: Any) -> None:
@@ -234,7 +288,25 @@ def _check_outputs(plan: Publication, table: Any) -> None:
             raise InputError(f"the output {plan.folder} holds the input. Nothing was spent.")
     check_free(plan.folder, force=plan.force)
     if plan.evaluate and plan.out is not None:
+        _check_internal(internal_folder(plan.out))
         check_usable(internal_folder(plan.out))
+
+
+def _schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
+
+
+def _check_rows(rows: int | None, neighbors: Neighbors) -> None:
+    if rows is None:
+        return
+    check.whole(at_least=1, rows=rows)
+    if neighbors == "replace":
+        raise InputError(
+            "with replace the number of rows is public and counted: leave --rows out. "
+            "Nothing was spent."
+        )
 
 
 def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
@@ -261,15 +333,10 @@ def _check_ranges(workload: Workload) -> None:
         cells = workload.schema.cells(box.marginal)
         if cells > CELL_LIMIT:
             raise InputError(
-                f"the workload has a range over {len(box.bounds)} columns with {cells:.3g} cells; "
+                f"the workload has a range over {len(box.bounds)} columns with "
+                f"{Decimal(cells):.2e} cells; "
                 f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
             )
-
-
-def _named(out: Path) -> Path:
-    if out.name in ("", ".."):
-        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
-    return out
 
 
 def _budget(

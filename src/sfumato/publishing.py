@@ -56,7 +56,10 @@ def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
         algorithm = choice.algorithm
         method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
     fit = algorithm.run(curator)
-    return _release(curator, fit, {"name": algorithm.name, **algorithm.describe(), **method})
+    described = {"name": algorithm.name, **algorithm.describe(), **method}
+    if unseen := _never_measured(curator.schema, fit):
+        described["never_measured"] = unseen
+    return _release(curator, fit, described)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +92,7 @@ class Auto:
             return Choice(algorithm=Independent(rows=self.rows), reason=reason, predicted={})
         if len(curator.schema) == 1:
             reason = "one column: every cell is counted once"
-            return Choice(algorithm=Histogram(), reason=reason, predicted={})
+            return Choice(algorithm=Histogram(rows=self.rows), reason=reason, predicted={})
         rows, budget = total_and_rest(curator, rows=self.rows)
         return choose(self.workload, rows=rows, budget=budget, sigma=curator.sigma_of)
 
@@ -160,6 +163,15 @@ def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease
     )
 
 
+def _never_measured(schema: Schema, fit: Fit) -> list[str]:
+    """Columns that no measurement speaks of: the model spreads them evenly, by assumption."""
+    seen: set[str] = set()
+    for measurement in fit.measurements:
+        target = measurement.target
+        seen |= set(target if isinstance(target, tuple) else target.marginal)
+    return [name for name in schema.names if name not in seen]
+
+
 def _ledger_part(curator: Curator) -> dict[str, Any]:
     """The head of the ledger and the entries of this run: what a reader can check."""
     paid = [
@@ -190,7 +202,7 @@ def _mean_share(workload: Workload, rows: float, sigma: Callable[[Target], float
         for target in workload.targets
     ]
     noise = np.array([sigma(target) for target in workload.targets]) * np.array(sizes)
-    return float(noise.mean() * math.sqrt(2 / math.pi) / max(1.0, rows))
+    return min(1.0, float(noise.mean() * math.sqrt(2 / math.pi) / max(1.0, rows)))
 
 
 def _merged(schema: Schema, target: Target) -> float:

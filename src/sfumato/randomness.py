@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -79,6 +79,18 @@ class Rng:
     def token(self) -> str:
         """32 hexadecimal digits nobody can guess: run and ledger names."""
         return self.words(2).tobytes().hex()
+
+    def __copy__(self) -> NoReturn:
+        """Refused: two generators with one stream would draw the same noise."""
+        raise TypeError("a generator can't be copied; make another one")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        """Refused, as ``__copy__``."""
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused: a key must not leave the process."""
+        raise TypeError("a generator can't be pickled; make another one where it is needed")
 
     def _start(self) -> None:
         key = self._new_key()

@@ -6,11 +6,12 @@ whole; it appears under its name only when it is complete.
 
 import json
 import math
+import os
 import platform
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
@@ -92,6 +93,7 @@ class TableRelease:
 
     def save(self, folder: str | Path, *, csv: bool = False) -> None:
         """Write ``data.parquet``, ``release.json`` and the model into a new folder."""
+        check_free(Path(folder), force=False)
         with new_folder(Path(folder), force=False) as inside:
             self.write_into(inside, csv=csv)
 
@@ -156,14 +158,17 @@ def versions() -> dict[str, str]:
 
 
 @contextmanager
-def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
+def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator[Path]:
     """A folder to write into that takes its name only when the block ends well.
 
+    What goes in is paid for, so a name that was taken meanwhile is no reason to lose it: the
+    complete folder is then kept under a free name beside, and the error says where.
+
     Args:
-        folder: The name; it must be free unless ``force``.
-        force: Replace a folder of that name.
+        folder: The name; ``check_free`` says, before anything is paid, whether it is free.
+        force: Replace a release of that name.
+        internal: Not to be read by other users.
     """
-    check_free(folder, force=force)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         inside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -171,16 +176,66 @@ def new_folder(folder: Path, *, force: bool) -> Iterator[Path]:
         raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
     try:
         yield inside
-        inside.chmod(0o755)
-        old = inside.with_name(f"{inside.name}.old")
-        if folder.exists():
-            folder.rename(old)  # aside first: what is paid for is never removed half
-        inside.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
-    finally:
+        if not internal:
+            inside.chmod(_usual_mode())
+    except BaseException as error:
         shutil.rmtree(inside, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
+        raise
+    _place(inside, folder, force=force)
+
+
+def _place(inside: Path, folder: Path, *, force: bool) -> None:
+    """Give a complete folder its name, or a free one beside it and say so."""
+    try:
+        problem = _take(inside, folder, force=force)
+    except BaseException:  # Ctrl-C between two renames
+        if inside.exists():
+            _keep_beside(inside, folder)
+        raise
+    if problem is not None:
+        kept = _keep_beside(inside, folder)
+        raise StorageError(
+            f"{folder} {problem}; the release is in {kept}. It is complete and was paid for: "
+            "keep it there, or move it."
+        )
+
+
+def _take(inside: Path, folder: Path, *, force: bool) -> str | None:
+    """Rename a folder, after moving a release that is to be replaced aside; else say why not."""
+    there = folder.exists() or folder.is_symlink()
+    if there and not (force and _not_ours(folder) is None):
+        return "was taken meanwhile"
+    old = inside.with_name(f"{inside.name}.old")
+    try:
+        if there:
+            folder.rename(old)
+        inside.rename(folder)
+    except BaseException as error:
+        with suppress(OSError):
+            old.rename(folder)
+        if isinstance(error, OSError):
+            return f"can't be {'replaced' if there else 'made'} ({error.strerror or error})"
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    return None
+
+
+def _keep_beside(inside: Path, folder: Path) -> Path:
+    """The first free name among OUT-2, OUT-3, ...; if no rename works, where it is already."""
+    for number in range(2, 100):
+        beside = folder.with_name(f"{folder.name}-{number}")
+        if _take(inside, beside, force=False) is None:
+            return beside
+    return inside
+
+
+def _usual_mode() -> int:
+    """What a new folder may be used for by others, which the user decides (umask)."""
+    hidden = os.umask(0o077)
+    os.umask(hidden)
+    return 0o777 & ~hidden
 
 
 def check_free(folder: Path, *, force: bool) -> None:

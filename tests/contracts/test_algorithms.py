@@ -5,12 +5,14 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.engine import ArrayTable
-from sfumato.errors import InputError
+from sfumato.errors import BudgetError, InputError
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
 from sfumato.publishing import Auto, publish
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.reporting.contents import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
 from sfumato.synthesis import Histogram, Independent, Mwem
+from sfumato.synthesis.independent import shares_by_cells
 
 SCHEMA = Schema(
     columns=(
@@ -193,6 +195,39 @@ def test_larger_columns_get_more_of_the_budget():
     assert ratio == pytest.approx((6 / 2) ** (2 / 3), rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("cost", "sizes", "ratio"), [(ZCDP(1), [8, 1], 4), (PureDP(1), [4, 1], 2)], ids=str
+)
+def test_a_budget_is_split_by_cells_so_that_the_summed_error_is_least(cost, sizes, ratio):
+    large, small = (
+        float(getattr(c, "rho", None) or c.epsilon) for c in shares_by_cells(cost, sizes)
+    )
+    assert large / small == pytest.approx(ratio)
+    assert large + small == pytest.approx(1)
+
+
+def test_mwem_takes_as_many_rounds_as_there_are_targets_up_to_ten():
+    assert Mwem(workload=PAIRS).rounds == 3
+    assert Mwem(workload=all_marginals(WIDE, degree=1)).rounds == 10
+
+
+def test_a_second_publication_from_a_spent_curator_is_a_budget_error():
+    for algorithm in (Histogram(), Independent(), Mwem(workload=PAIRS)):
+        gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1))
+        publish(algorithm, gatekeeper)
+        with pytest.raises(BudgetError):
+            publish(algorithm, gatekeeper)
+
+
+def test_a_release_lists_only_the_entries_of_its_own_run():
+    book = Ledger.in_memory(dataset="study")
+    for _ in range(2):
+        gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=secure_rng(), ledger=book)
+        release = publish(Independent(rows=N), gatekeeper)
+    assert [entry["label"] for entry in release.ledger["entries"]] == ["measure 3 targets"]
+    assert release.ledger["entries"][0]["seq"] == release.ledger["head"]["seq"]
+
+
 def test_one_huge_column_does_not_drown_the_number_of_rows():
     """2,000 rows and a column of a million values: the size is paid for, not summed from noise."""
     wide = Schema(
@@ -216,3 +251,13 @@ def test_a_declared_number_of_rows_is_used_and_not_paid_for():
         labels = [entry.label for entry in gatekeeper.ledger.entries() if entry.cost]
         assert len(labels) == 1
         assert labels[0].startswith("measure")
+
+
+def test_columns_that_nothing_was_measured_of_are_named():
+    gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1))
+    ages = ranges(SCHEMA, [{"age": [0, 2]}, {"age": [1, 4]}])
+    release = publish(Mwem(workload=ages), gatekeeper)
+    assert release.method["never_measured"] == ["place", "smoker"]
+    assert any("place, smoker" in note for note in report_view(release).notes)
+    whole = publish(Histogram(), curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1)))
+    assert "never_measured" not in whole.method

@@ -1,5 +1,6 @@
 """Many processes at one ledger: exactly what the cap allows is granted."""
 
+import json
 import subprocess
 import sys
 from fractions import Fraction
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.privacy import Ledger, PureDP
+from sfumato.privacy import Head, Ledger, PureDP
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 
@@ -40,6 +41,9 @@ def test_four_processes_create_one_ledger_and_get_exactly_its_200_units(tmp_path
     ledger = Ledger.open(tmp_path / "ledger", dataset="adult", create=False)
     assert ledger.spent.pure_epsilon == 2
     assert ledger.verify().rollback_excluded
+    (anchor,) = (tmp_path / "home" / "anchors").glob("*.json")
+    kept = json.loads(anchor.read_text())
+    assert Head(kept["seq"], kept["hash"]) == ledger.head
     assert [path.name for path in tmp_path.glob(".ledger*")] == []
 
 

@@ -58,7 +58,11 @@ def test_an_l1_error_moves_at_most_by_its_sensitivity(targets, data, others, pro
     before, after = unit_rows(protect, data.draw)
     offsets = layout(SCHEMA, targets)
     answers = data.draw(
-        st.lists(st.floats(-5, 9), min_size=int(offsets[-1]), max_size=int(offsets[-1]))
+        st.lists(
+            st.one_of(st.floats(-5, 9), st.integers(-10, 18).map(lambda half: half / 2)),
+            min_size=int(offsets[-1]),
+            max_size=int(offsets[-1]),
+        )
     )
     score = L1Error(answers=np.array(answers))
     gap = np.abs(

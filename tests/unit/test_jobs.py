@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato import jobs
-from sfumato.errors import BudgetError, InputError, SchemaError, TableError
+from sfumato.errors import BudgetError, InputError, SchemaError, StorageError, TableError
 from sfumato.jobs import evaluate_release, internal_folder, publish_table
 from sfumato.privacy import ApproxDP, Ledger, PureDP
 from sfumato.release import TableRelease
@@ -83,6 +83,7 @@ class Unreadable:
         {"workload": "9-way"},
         {"options": {"rounds": "3"}},
         {"rows": 0},
+        {"rows": 5, "neighbors": "replace"},
         {"neighbors": "both"},
         {"person": "age"},
         {"max_rows": 0, "person": "age"},
@@ -182,3 +183,103 @@ def test_a_schema_that_is_not_confirmed_never_opens_the_table() -> None:
     entry = {"name": "age", "kind": "integer", "low": 0, "high": 9, "unconfirmed": {"high": 9}}
     with pytest.raises(SchemaError, match="nobody confirmed"):
         Schema.from_dict({"sfumato": 1, "columns": [entry]})
+
+
+def test_a_schema_may_be_given_as_the_content_of_its_file() -> None:
+    made = publish_table(pa.table(ROWS), schema=SCHEMA.to_dict(), epsilon=1)
+    assert made.schema == SCHEMA
+
+
+def test_a_folder_taken_while_the_table_was_measured_does_not_cost_the_release(
+    tmp_path: Path,
+) -> None:
+    def take(what: str, done: int, of: int) -> None:
+        if what == "writing":
+            (tmp_path / "out").mkdir()
+
+    with pytest.raises(StorageError, match="was paid for") as told:
+        publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out", tell=take)
+    assert "Nothing was spent" not in str(told.value)
+    assert TableRelease.load(tmp_path / "out-2").private
+    assert spends()
+
+
+def a_release_to_publish(folder: Path) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=folder.with_name("other"))
+    folder.with_name("other").rename(folder)
+
+
+def a_damaged_release(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "release.json").write_text("{")
+
+
+def a_link_to_a_folder(folder: Path) -> None:
+    folder.with_name("other").mkdir()
+    folder.symlink_to(folder.with_name("other"))
+
+
+def a_linked_file(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "internal.json").symlink_to(folder.with_name("victim"))
+
+
+@pytest.mark.parametrize(
+    "prepare", [a_release_to_publish, a_damaged_release, a_link_to_a_folder, a_linked_file]
+)
+def test_real_counts_go_to_no_folder_that_may_be_published_or_leads_elsewhere(
+    prepare: Any, tmp_path: Path
+) -> None:
+    prepare(tmp_path / "out-internal")
+    before, paid = sorted(tmp_path.rglob("*")), spends()
+    options: Any = {"schema": SCHEMA, "epsilon": 1, "out": tmp_path / "out"}
+    with pytest.raises(InputError, match="real counts"):
+        publish_table(pa.table(ROWS), evaluate=True, **options)
+    assert (sorted(tmp_path.rglob("*")), spends()) == (before, paid)
+    publish_table(pa.table(ROWS), **options)
+    with pytest.raises(InputError, match="real counts"):
+        evaluate_release(tmp_path / "out", against=pa.table(ROWS))
+    assert not list(tmp_path.rglob("internal.html"))
+    assert not (tmp_path / "victim").exists()
+
+
+def test_an_internal_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    options: Any = {"schema": SCHEMA, "epsilon": 1, "out": tmp_path / "deep" / "out"}
+    publish_table(pa.table(ROWS), evaluate=True, **options)
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "made", seed=1)
+    for folder in (tmp_path / "deep" / "out-internal", tmp_path / "made-internal"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_replaced_release_takes_its_evaluation_with_it_and_nothing_else(tmp_path: Path) -> None:
+    options: Any = {"schema": SCHEMA, "epsilon": 1, "out": tmp_path / "out"}
+    publish_table(pa.table(ROWS), evaluate=True, **options)
+    (tmp_path / "out-internal" / "notes.txt").write_text("kept")
+    publish_table(pa.table(ROWS), force=True, **options)
+    assert [path.name for path in (tmp_path / "out-internal").iterdir()] == ["notes.txt"]
+    publish_table(pa.table(ROWS), force=True, evaluate=True, **options)
+    assert (tmp_path / "out-internal" / "internal.html").exists()
+
+
+def test_evaluation_makes_no_ledger_for_a_mistyped_name(tmp_path: Path) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out")
+    with pytest.raises(StorageError, match="there is no ledger at"):
+        evaluate_release(tmp_path / "out", against=pa.table(ROWS), ledger=tmp_path / "typo")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_range_over_a_domain_beyond_floating_point_is_refused_in_words() -> None:
+    wide = Schema(
+        dataset="jobs",
+        columns=tuple(Integer(name=f"c{place}", low=0, high=9) for place in range(400)),
+    )
+    box = ranges(wide, [{name: [0, 1] for name in wide.names}])
+    with pytest.raises(InputError, match=r"400 columns with 1.00e\+400 cells"):
+        publish_table(Unreadable(), schema=wide, epsilon=1, workload=box)
+
+
+@pytest.mark.parametrize("name", ["x-internal", "x-Internal"])
+def test_a_name_that_says_internal_is_not_published_to(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ends in -internal"):
+        publish_table(Unreadable(), schema=SCHEMA, epsilon=1, out=tmp_path / name)
+    assert spends() == []

@@ -1,7 +1,9 @@
 """The generators: repeatable or not as promised, and the only source of randomness in src."""
 
 import ast
+import copy
 import os
+import pickle
 import signal
 import threading
 from pathlib import Path
@@ -216,3 +218,10 @@ def test_our_own_generators_are_not_called_stray():
     assert not stray_randomness(
         "from sfumato.randomness import Rng\nfrom sfumato import randomness"
     )
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_generator_is_never_duplicated(duplicate):
+    for rng in (secure_rng(), simulation_rng(0)):
+        with pytest.raises(TypeError, match="make another one"):
+            duplicate(rng)

@@ -1,6 +1,7 @@
 """Releases: what they save and load, where they may be written, what they promise in numbers."""
 
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,96 @@ def test_what_fails_while_replacing_leaves_the_older_release(tmp_path: Path) -> 
         fail()
     assert (tmp_path / "out" / "data.parquet").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_appears_meanwhile_is_kept_and_so_is_the_release(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (tmp_path / "out-2").mkdir()
+
+    def race() -> None:
+        with new_folder(out, force=False) as inside:
+            (inside / "release.json").write_text("mine")
+            out.mkdir()
+            (out / "release.json").write_text("another run's")
+
+    with pytest.raises(StorageError, match=r"out was taken meanwhile; the release is in .*out-3"):
+        race()
+    assert (out / "release.json").read_text() == "another run's"
+    assert (tmp_path / "out-3" / "release.json").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out-2", "out-3"]
+
+
+def test_force_keeps_what_is_not_ours_even_if_it_comes_late(tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+
+    def race() -> None:
+        with new_folder(tmp_path / "out", force=True) as inside:
+            (inside / "release.json").write_text("new")
+            (tmp_path / "out" / "thesis.txt").write_text("precious")
+
+    with pytest.raises(StorageError, match="was paid for") as told:
+        race()
+    assert "Nothing was spent" not in str(told.value)
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "precious"
+    assert (tmp_path / "out-2" / "release.json").read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [OSError(39, "Directory not empty"), KeyboardInterrupt()])
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_rename_that_fails_loses_neither_the_old_release_nor_the_new(
+    error: BaseException, failing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "release.json").write_text("old")
+    rename, calls = Path.rename, iter(range(1, 100))
+
+    def flaky(self: Path, target: Path) -> Path:
+        if next(calls) == failing:
+            raise error
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", flaky)
+
+    def replace() -> None:
+        with new_folder(out, force=True) as inside:
+            (inside / "release.json").write_text("new")
+
+    with pytest.raises((StorageError, KeyboardInterrupt)):
+        replace()
+    assert (out / "release.json").read_text() == "old"
+    assert (tmp_path / "out-2" / "release.json").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out-2"]
+
+
+def test_a_release_that_can_be_renamed_nowhere_stays_where_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(self: Path, target: Path) -> Path:
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", never)
+    with pytest.raises(StorageError, match=r"can't be made \(Permission denied\)") as told:
+        release().save(tmp_path / "out")
+    (kept,) = tmp_path.iterdir()
+    assert str(kept) in str(told.value)
+    assert (kept / "release.json").exists()
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o755), (0o077, 0o700), (0o002, 0o775)])
+def test_a_release_is_as_open_as_the_user_makes_new_folders(
+    umask: int, mode: int, tmp_path: Path
+) -> None:
+    before = os.umask(umask)
+    try:
+        release().save(tmp_path / "out")
+        with new_folder(tmp_path / "inside", force=False, internal=True):
+            pass
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == mode
+    assert (tmp_path / "inside").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_second_save_needs_another_folder(tmp_path: Path) -> None:

@@ -3,6 +3,11 @@
 Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
 """
 
-from sfumato.cli.main import main
+from sfumato.cli import interrupted
+
+try:
+    from sfumato.cli.main import main
+except KeyboardInterrupt:
+    interrupted.stop()
 
 __all__ = ["main"]

@@ -19,10 +19,12 @@ def demo(
     from sfumato.privacy import Ledger
     from sfumato.release import check_free
 
-    check_free(out, force=force)
+    check_free(jobs.publishable(out), force=force)
     inside = jobs.internal_folder(out)
+    inside.parent.mkdir(parents=True, exist_ok=True)
+    inside.mkdir(mode=0o700, exist_ok=True)
     table, schema = survey.make(inside)
-    book = inside / "demo.ledger"
+    book = _ledger_in(inside)
     typer.echo(f"a survey of {survey.PEOPLE:,} people who do not exist: {table}")
     with show.progress(quiet=False) as tell:
         made = jobs.publish_table(
@@ -30,6 +32,14 @@ def demo(
             force=force, csv=True, tell=tell,
         )  # fmt: skip
     show.release(made, folder=str(out))
-    show.running_total(Ledger.open(book, dataset=made.dataset))
+    show.running_total(Ledger.open(book, dataset=made.dataset), path=book)
     typer.echo(f"report      {out / 'report.html'}  (may be published)")
     typer.echo(f"internal    {inside / 'internal.html'}  (real against published: keep it)")
+
+
+def _ledger_in(folder: Path) -> Path:
+    """The demo's ledger, or a new name: one that was deleted is not replaced under its name."""
+    from sfumato.randomness import secure_rng
+
+    kept = sorted(folder.glob("demo-*.ledger"))
+    return kept[0] if kept else folder / f"demo-{secure_rng().token()[:8]}.ledger"

@@ -7,6 +7,8 @@ import typer
 
 from sfumato.cli import show
 
+MOST_APART = 0.2
+
 
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="A folder that `publish` wrote.")],
@@ -26,6 +28,13 @@ def evaluate(
         show.as_json(found.to_dict())
         return
     typer.echo("Internal: these figures come from the real data. Do not publish them.")
+    real, published = found.rows
+    typer.echo(f"rows                    {real:,} real, {published:,} published")
+    if abs(real - published) > MOST_APART * real:
+        typer.echo(
+            "warning: the numbers of rows differ by more than 20%; the noise is that large, or "
+            "this is another table."
+        )
     for degree, value in found.tv.items():
         typer.echo(f"{degree}-way total variation   {value:.4f}")
     if found.queries is not None:

@@ -1,15 +1,17 @@
-"""``sfumato ledger``: what was spent, whether the record holds, and the record itself."""
+"""``sfumato ledger``: what was spent, the cap, whether the record holds, and the record itself."""
 
 import json as json_text
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli import show
+from sfumato.cli import caps, show
+from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import Ledger
+    from sfumato.privacy import Head, Ledger
 
 app = typer.Typer()
 
@@ -22,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback(invoke_without_command=True)
 def _help(context: typer.Context) -> None:
-    """Show, verify or export the budget ledger."""
+    """Show, cap, verify or export the budget ledger."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -32,13 +34,35 @@ def show_(ledger: LedgerFile = None, dataset: Dataset = None, json: Json = False
     """What each data set has spent, its cap, and every entry."""
     found = [_summary(_open(ledger, name)) for name in _datasets(ledger, dataset)]
     if json:
-        show.as_json(found[0] if len(found) == 1 else {"datasets": found})
+        alone = found[0] if len(found) == 1 else {}
+        show.as_json({"datasets": found, **alone})
         return
+    typer.echo(f"ledger {_place(ledger)}" if found else f"no entries in {_place(ledger)}")
     for part in found:
         typer.echo(f"{part['dataset']}: spent {part['spent_text']}, cap {part['cap_text']}")
         for entry in part["entries"]:
             cost = entry["cost_text"] or entry["event"]
             typer.echo(f"  {entry['seq']:>5}  {cost:<24} {entry['label']}")
+
+
+@app.command("cap")
+def cap_(
+    dataset: Annotated[str, typer.Argument(help="The data set's name.")],
+    limit: Annotated[str, typer.Argument(metavar="EPSILON[,DELTA]", help="The new cap.")],
+    ledger: LedgerFile = None,
+    json: Json = False,
+) -> None:
+    """Set, raise or lower the cap of a data set, as an entry that everyone can see."""
+    from sfumato.privacy import Ledger
+
+    cap = caps.cap(limit, name="a cap")
+    book = Ledger.open(ledger, dataset=dataset)
+    book.set_cap(cap)
+    if json:
+        show.as_json(_summary(book))
+        return
+    typer.echo(f"ledger {_place(ledger)}")
+    typer.echo(f"{book.dataset}: spent {book.composed() or 'nothing'}, cap {cap}")
 
 
 @app.command()
@@ -50,13 +74,9 @@ def verify(
     json: Json = False,
 ) -> None:
     """Recompute the whole chain and compare it with every known anchor."""
-    from sfumato.privacy import Head
-
-    heads = []
-    for folder in release or []:
-        head = _release_head(folder)
-        heads.append(Head(head["seq"], head["hash"]))
-    verified = _open(ledger, "verify").verify(anchors=heads)
+    book = _open(ledger, "verify")
+    heads = {folder: _release_head(folder, book.ledger_id) for folder in release or []}
+    verified = book.verify(anchors=heads.values())
     if json:
         show.as_json(
             {
@@ -64,10 +84,14 @@ def verify(
                 "head": str(verified.head),
                 "anchor": None if verified.anchor is None else str(verified.anchor),
                 "rollback_excluded": verified.rollback_excluded,
+                "releases": {str(folder): str(head) for folder, head in heads.items()},
             }
         )
         return
-    typer.echo(str(verified))
+    found = [
+        f"; the head of {folder}, entry {head.seq}, was found" for folder, head in heads.items()
+    ]
+    typer.echo(f"{verified}{''.join(found)}")
 
 
 @app.command()
@@ -80,7 +104,13 @@ def export(
     if out is None:
         show.as_json(exported)
         return
-    out.write_text(json_text.dumps(exported, indent=1) + "\n", encoding="utf-8")
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(json_text.dumps(exported, indent=1) + "\n")
+    except FileExistsError:
+        raise InputError(
+            f"{out} exists. Nothing was written. Name another file, or remove that one"
+        ) from None
     typer.echo(f"{len(exported['entries']):,} entries: {out}")
 
 
@@ -90,9 +120,23 @@ def _open(path: Path | None, dataset: str) -> "Ledger":
     return Ledger.open(path, dataset=dataset, create=False)
 
 
+def _place(path: Path | None) -> Path:
+    from sfumato.privacy import default_path
+
+    return path or default_path()
+
+
 def _datasets(path: Path | None, dataset: str | None) -> list[str]:
-    known = _open(path, dataset or "show").datasets()
-    return [dataset] if dataset is not None else list(known)
+    book = _open(path, dataset or "show")
+    known = list(book.datasets())
+    if dataset is None:
+        return known
+    if book.dataset in known:
+        return [book.dataset]
+    close = get_close_matches(book.dataset, known, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    names = ", ".join(map(repr, known)) or "no entries at all"
+    raise InputError(f"no data set {dataset!r}{hint} in {_place(path)}. It has {names}")
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:
@@ -120,7 +164,18 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
     }
 
 
-def _release_head(folder: Path) -> dict[str, Any]:
+def _release_head(folder: Path, ledger_id: str) -> "Head":
+    from sfumato.privacy import Head
     from sfumato.release import TableRelease
 
-    return dict(TableRelease.load(folder).ledger["head"])
+    release = TableRelease.load(folder)
+    if not release.private:
+        raise InputError(f"{folder}: a simulation has no entry in a ledger")
+    made_with = release.ledger.get("id", ledger_id)
+    if made_with != ledger_id:
+        raise InputError(
+            f"{folder}: this release was made with another ledger (id {made_with}, this one is "
+            f"{ledger_id}). Name its ledger with --ledger"
+        )
+    head = release.ledger["head"]
+    return Head(head["seq"], head["hash"])

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from sfumato import _version
-from sfumato.cli import demo, evaluate, ledger, publish
+from sfumato.cli import demo, evaluate, interrupted, ledger, publish
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 app = typer.Typer(
@@ -23,20 +23,18 @@ app.command("publish")(publish.publish)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(ledger.app, name="ledger")
 
-INTERRUPTED = 130
-
 
 def main() -> NoReturn:
     """Run the command line; every way out has its exit code and, on errors, one message."""
     try:
         outcome = app(standalone_mode=False)
-        if outcome == INTERRUPTED:  # typer caught the signal, and said nothing
-            _interrupted()
+        if outcome == interrupted.EXIT_CODE:  # typer caught the signal, and said nothing
+            interrupted.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        _interrupted()
+        interrupted.stop()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -85,11 +83,3 @@ def _wrong_usage(error: Exception) -> str | None:
 def _fail(message: str, code: int) -> NoReturn:
     sys.stderr.write(f"sfumato: {message}\n")
     sys.exit(code)
-
-
-def _interrupted() -> NoReturn:
-    _fail(
-        "interrupted. What was charged stays in the ledger (`sfumato ledger show`), and no half "
-        "release was left behind.",
-        INTERRUPTED,
-    )

@@ -1,16 +1,13 @@
 """``sfumato publish``: a table in, a private table with its guarantee and report out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sfumato import check
-from sfumato.cli import show
+from sfumato.cli import caps, show
 from sfumato.errors import InputError
-
-if TYPE_CHECKING:
-    from sfumato.privacy.composition import Cap
 
 
 def publish(
@@ -19,7 +16,11 @@ def publish(
     epsilon: Annotated[str, typer.Option(help="The budget of this release, for example 1.")],
     out: Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")],
     delta: Annotated[
-        str | None, typer.Option(help="Allow Gaussian noise, for example 1e-9.")
+        str | None,
+        typer.Option(
+            help="Allow Gaussian noise where it is smaller, for example 1e-9; a method that does "
+            "not need it stays pure."
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="auto, histogram, independent or mwem.")] = "auto",
     workload: Annotated[
@@ -28,7 +29,13 @@ def publish(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A method's option, like rounds=30.")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="The number of rows, if it is public.")] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            help="The table's true number of rows, if it is public knowledge; saves budget. Not "
+            "how many rows to write."
+        ),
+    ] = None,
     neighbors: Annotated[
         str, typer.Option(help="add-remove, or replace: then the number of rows is public.")
     ] = "add-remove",
@@ -39,7 +46,11 @@ def publish(
         str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
     ] = None,
     cap: Annotated[
-        str | None, typer.Option(help="EPSILON[,DELTA]: the most all releases may cost together.")
+        str | None,
+        typer.Option(
+            help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first "
+            "run that gives it."
+        ),
     ] = None,
     evaluate: Annotated[
         bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
@@ -61,7 +72,7 @@ def publish(
 
     options = _settings(settings or [])
     chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
-    limit = _cap(cap)
+    limit = None if cap is None else caps.cap(cap, name="--cap")
     with show.progress(quiet=json) as tell:
         made = jobs.publish_table(
             table,
@@ -91,7 +102,7 @@ def publish(
         return
     folder = out if made.private else jobs.internal_folder(out)
     show.release(made, folder=f"{folder}")
-    show.running_total(Ledger.open(ledger, dataset=made.dataset))
+    show.running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
     typer.echo(f"report      {folder / 'report.html'}")
     if evaluate:
         typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
@@ -106,16 +117,3 @@ def _settings(given: list[str]) -> dict[str, str]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--set names {', '.join(twice)} twice")
     return {name: value for name, _, value in pairs}
-
-
-def _cap(text: str | None) -> "Cap | None":
-    """``1`` is a pure cap, ``1,1e-9`` an approximate one."""
-    from sfumato.privacy import ApproxDP, PureDP
-
-    if text is None:
-        return None
-    epsilon, comma, delta = text.partition(",")
-    try:
-        return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
-    except InputError as error:
-        raise InputError(f"--cap is EPSILON or EPSILON,DELTA: {error}") from None

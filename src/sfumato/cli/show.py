@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from sfumato.jobs import Tell
     from sfumato.privacy import Ledger
     from sfumato.release import TableRelease
+
+FEW_ROWS = 10
 
 
 @contextmanager
@@ -40,16 +43,32 @@ def release(made: "TableRelease", *, folder: str) -> None:
     typer.echo(f"method      {method}{reason}")
     promise = f"{made.guarantee}, {made.guarantee.kind}, for {made.protect}"
     typer.echo(f"guarantee   {promise if made.private else 'none'}")
-    typer.echo(
-        f"published   {made.data.num_rows:,} rows, {made.data.num_columns} columns: {folder}"
-    )
+    size = f"{counted(made.data.num_rows, 'row')}, {counted(made.data.num_columns, 'column')}"
+    typer.echo(f"published   {size}: {folder}")
+    if unseen := made.method.get("never_measured"):
+        typer.echo(f"            never measured, spread evenly by assumption: {', '.join(unseen)}")
+    if made.data.num_rows < FEW_ROWS:
+        typer.echo("            the noise is larger than this table")
 
 
-def running_total(ledger: "Ledger") -> None:
-    """What the data set has paid so far, in every run."""
+def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
+    """What the data set has paid so far, in every run, in the units of its cap.
+
+    Args:
+        ledger: The one that was charged.
+        path: Its file, where the user named it.
+    """
     cap = ledger.cap
+    total = ledger.composed() if cap is not None else None
     limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
-    typer.echo(f"spent       {ledger.spent} on {ledger.dataset!r} in all{limit}")
+    where = f" ({path})" if path is not None else ""
+    paid = total if total is not None else ledger.spent
+    typer.echo(f"spent       {paid} on {ledger.dataset!r} in all{limit}{where}")
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: ``1 row``, ``1,000 rows``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _say_line(what: str, done: int, of: int) -> None:

@@ -7,7 +7,9 @@ counts stay in this object; algorithms hand in public arrays and get public numb
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, wraps
+from threading import RLock
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +29,22 @@ from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
 from sfumato.schema.workload import Range, Target, check_targets, layout, sum_ranges
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
+
+
+def _alone(verb: Callable[P, T]) -> Callable[P, T]:
+    """One verb at a time: two threads must not both take the last of the budget."""
+
+    @wraps(verb)
+    def locked(*args: P.args, **named: P.kwargs) -> T:
+        with args[0]._lock:  # type: ignore[attr-defined]  # noqa: SLF001 - the curator itself
+            return verb(*args, **named)
+
+    return locked
 
 
 class Curator:
@@ -37,7 +53,7 @@ class Curator:
     Formal guarantees: everything that the verbs return, together, satisfies ``budget`` for the
     neighbors that ``protect`` names, also when each call depends on the answers to the earlier
     ones (``privacy.composition``). The guarantee needs ``rng`` to be secure; with a simulation
-    generator ``private`` is False and nothing is charged.
+    generator ``private`` is False and nothing is charged. Verbs take turns between threads.
     """
 
     def __init__(
@@ -61,6 +77,7 @@ class Curator:
         self._paid = Fraction(0)  # what the ledger charged this run
         self._used = Fraction(0)  # what its steps took of that; the rest is reserved
         self._progress = progress
+        self._lock = RLock()
         self._run = rng.token()
         self._steps = 0
         self._counts: dict[Marginal, NDArray[np.int64]] = {}
@@ -105,11 +122,13 @@ class Curator:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
         return _noise(cost, isinstance(target, Range), self.protect).sigma_counts
 
+    @_alone
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
         if self._used + self._amount(cost) > self._paid:
             self._pay(cost, label)
 
+    @_alone
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """The number of rows; exact and free where it is public, else with noise for ``cost``."""
         if self.knows_rows:
@@ -124,6 +143,7 @@ class Curator:
         exact = self._count([()])[()]
         return _noisy((), exact, noise, self.rng)
 
+    @_alone
     def measure(self, targets: Sequence[Target], *, costs: Sequence[Cost]) -> list[Measurement]:
         """Counts of marginals and ranges with noise, each for its own cost, in one look."""
         if len(targets) != len(costs) or not targets:
@@ -141,6 +161,7 @@ class Curator:
             for target, cost in zip(targets, costs, strict=True)
         ]
 
+    @_alone
     def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
         asked = self._prepare(targets, score)
@@ -149,6 +170,7 @@ class Curator:
         noise = noise_for(cost, asked.moved * len(targets), asked.moved**2 * len(targets))
         return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
+    @_alone
     def select(
         self,
         targets: Sequence[Target],

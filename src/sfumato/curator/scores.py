@@ -16,7 +16,10 @@ from sfumato.privacy.protection import Protection
 from sfumato.schema.workload import Target
 
 _LARGEST = 2.0**53
-"""Whole numbers up to here are exact as floats, and a sum of them fits into 64 bits."""
+"""Whole numbers up to here are exact as floats."""
+_LARGEST_SUM = 2.0**61
+"""A score below this can't leave 64 bits, whatever the counts: a sum that wraps around would move
+by far more than its sensitivity."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -35,15 +38,11 @@ class L1Error:
 
     def check(self, offsets: NDArray[np.int64]) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
-        expected = {"answers": (self.answers, offsets[-1])}
+        _check_numbers("answers", self.answers, int(offsets[-1]))
         if self.penalties is not None:
-            expected["penalties"] = (self.penalties, offsets.size - 1)
-        for name, (numbers, size) in expected.items():
-            if numbers.shape != (size,) or not (np.abs(numbers) < _LARGEST).all():
-                raise InputError(
-                    f"{name} must be {size} finite numbers, one for each value asked for. "
-                    "Nothing was looked at."
-                )
+            _check_numbers("penalties", self.penalties, offsets.size - 1)
+        if np.add.reduceat(np.abs(self.answers), offsets[:-1]).max() >= _LARGEST_SUM:
+            raise InputError("answers to one target sum to too much. Nothing was looked at.")
 
     def of(self, exact: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
@@ -63,3 +62,11 @@ class L1Error:
 
 Score = L1Error
 """All scores there are."""
+
+
+def _check_numbers(name: str, numbers: NDArray[np.float64], size: int) -> None:
+    if numbers.shape != (size,) or not (np.abs(numbers) < _LARGEST).all():
+        raise InputError(
+            f"{name} must be {size} finite numbers, one for each value asked for. "
+            "Nothing was looked at."
+        )

@@ -6,7 +6,7 @@ by which a page's style sheet colors it anew, for dark mode. No script, no style
 """
 
 from sfumato.drawing.heat import MAX_HEAT_CELLS, heat_map
-from sfumato.drawing.histogram import MAX_BARS, histogram_chart
+from sfumato.drawing.histogram import MAX_BARS, cells_per_bar, histogram_chart
 from sfumato.drawing.lines import MAX_LINES, MAX_POINTS, Line, line_chart
 from sfumato.drawing.numbers import compact, readable
 from sfumato.drawing.text import printable
@@ -17,6 +17,7 @@ __all__ = [
     "MAX_LINES",
     "MAX_POINTS",
     "Line",
+    "cells_per_bar",
     "compact",
     "heat_map",
     "histogram_chart",

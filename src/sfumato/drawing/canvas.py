@@ -21,6 +21,7 @@ REAL: Final = "#b4573c"
 _SLOPE_DEGREES: Final = 40
 _LABEL_ROOM_PX: Final = 112
 _NARROWEST_PX: Final = 17  # between two sloped labels: 11 px apart across the slope
+_MOST_THINNED: Final = 12  # where labels are left out anyway, a few are enough to find the way
 _THINNING: Final = (1, 2, 5, 10, 20, 25, 50, 100, 200, 400)
 
 
@@ -125,6 +126,8 @@ def label_axis(labels: Sequence[str], *, left: float, right: float) -> LabelAxis
         return LabelAxis(texts=texts, every=1, sloped=False, height=26, left=left)
     sloped = pitch >= _NARROWEST_PX or widest > 44
     room = _NARROWEST_PX if sloped else widest + 8
+    if pitch < room:
+        room = max(room, pitch * len(labels) / _MOST_THINNED)
     every = next((step for step in _THINNING if step * pitch >= room), _THINNING[-1])
     if not sloped:
         return LabelAxis(texts=texts, every=every, sloped=False, height=26, left=left)

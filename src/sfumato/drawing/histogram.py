@@ -37,6 +37,11 @@ _MARKS: Final = {
 }
 
 
+def cells_per_bar(cells: int) -> int:
+    """How many neighboring cells a bar adds up, so that there are at most MAX_BARS bars."""
+    return max(1, -(-cells // MAX_BARS))
+
+
 def histogram_chart(
     labels: Sequence[str],
     published: Sequence[float],
@@ -124,8 +129,8 @@ def _checked(
 def _merged(bars: _Bars) -> _Bars:
     """At most MAX_BARS bars: counts of neighbors add, errors of independent noise in squares."""
     n = len(bars.labels)
-    size = -(-n // MAX_BARS)
-    if size <= 1:
+    size = cells_per_bar(n)
+    if size == 1:
         return bars
     starts = np.arange(0, n, size)
     ends = [*(starts[1:] - 1), n - 1]

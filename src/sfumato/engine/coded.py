@@ -7,6 +7,7 @@ larger one is read again by each fold, in bounded memory.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,6 +143,7 @@ class _Keeper:
     def __init__(self) -> None:
         self._batches: dict[int, CodeBatch] = {}
         self._bytes = 0
+        self._lock = Lock()
 
     def watch(self, batches: Iterable[Decode]) -> Iterator[Decode]:
         """The same batches; each is remembered when a thread decodes it."""
@@ -157,9 +159,10 @@ class _Keeper:
 
     def _remember(self, number: int, decode: Decode) -> CodeBatch:
         codes = decode()
-        self._bytes += sum(column.nbytes for column in codes.values())
-        if self._bytes <= CACHE_BYTES:
-            self._batches[number] = codes
-        else:
-            self._batches.clear()
+        with self._lock:  # a lost addition could keep the last batches and pass them for all
+            self._bytes += sum(column.nbytes for column in codes.values())
+            if self._bytes <= CACHE_BYTES:
+                self._batches[number] = codes
+            else:
+                self._batches.clear()
         return codes

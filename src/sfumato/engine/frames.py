@@ -6,6 +6,7 @@ are converted, and batches are views of the frame where it is in Arrow's form al
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal
 
+_SIMPLE = (str, bool, int, float, date, datetime)
 _NOTHING_DONE = "Nothing was published and nothing was spent."
 
 
@@ -38,6 +40,8 @@ class Frame:
         """The named columns as Arrow has them."""
         wanted = list(columns)
         chosen = self.frame.select(wanted) if _is_arrow(self.frame) else self.frame[wanted]
+        for name in wanted:
+            self._require_one_kind(name)
         try:
             yield from pa.RecordBatchReader.from_stream(chosen)
         except (pa.ArrowException, TypeError, OverflowError):  # their messages quote values
@@ -45,6 +49,23 @@ class Frame:
                 f"{self.describe()}: a column holds values of several types that Arrow can't "
                 f"hold together. Convert it to text first. {_NOTHING_DONE}"
             ) from None
+
+    def _require_one_kind(self, name: str) -> None:
+        """Refuse a column of Python objects of several kinds, or of a kind with a hidden scale.
+
+        Arrow would choose one type for all of them, so that one row could change how every other
+        row reads, and no sensitivity would hold.
+        """
+        column: Any = None if _is_arrow(self.frame) else self.frame[name]
+        if str(getattr(column, "dtype", "")) != "object":
+            return
+        kinds = {type(value) for value in column if not _is_absent(value)}
+        if len(kinds) > 1 or not kinds <= set(_SIMPLE) or _has_zones(column, kinds):
+            raise TableError(
+                f"{self.describe()}: column {name!r} holds Python objects of several kinds, or of "
+                f"a kind that is not plain text, number, truth value or date. Convert it to one "
+                f"kind, for example with .astype(str). {_NOTHING_DONE}"
+            )
 
     def describe(self) -> str:
         """Which kind of frame it is."""
@@ -69,6 +90,21 @@ def as_frame(value: Any) -> Frame:
     if not _is_arrow(value) and not (hasattr(value, "columns") and hasattr(value, "__getitem__")):
         value = pa.table(value)
     return Frame(value)
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value) or _is_not_a_time(value)
+
+
+def _is_not_a_time(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _has_zones(column: Any, kinds: set[type]) -> bool:
+    """Whether some of a column's times carry a time zone."""
+    return datetime in kinds and any(
+        value.tzinfo is not None for value in column if isinstance(value, datetime)
+    )
 
 
 def _is_arrow(value: Any) -> bool:

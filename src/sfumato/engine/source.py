@@ -73,14 +73,12 @@ class SourceTable(CodedTable):
         """The people of a batch as text; who has no name can't be bounded."""
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pa.types.is_floating(values.type):
-            values = pc.if_else(pc.is_nan(values), None, values)
         try:
-            texts = values.cast(pa.string())
+            texts = person_texts(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise TableError(
-                f"{self.describe()}: column {column!r} can't be read as text, so it can't name "
-                f"people. {_NOTHING_DONE}"
+                f"{self.describe()}: column {column!r} can't be read as text or whole numbers up "
+                f"to 2^53, so it can't name people. {_NOTHING_DONE}"
             ) from None
         if texts.null_count:
             row = first_row + pc.index(texts.is_null(), True).as_py()
@@ -89,6 +87,19 @@ class SourceTable(CodedTable):
                 f"their rows can't be bounded. {_NOTHING_DONE}"
             )
         return texts
+
+
+def person_texts(values: pa.Array) -> pa.Array:
+    """Names of people as text, each by itself: 7 and 7.0 are the same person.
+
+    A fraction or a number too large to be exact is refused as no name (``pa.ArrowInvalid``).
+    """
+    if not pa.types.is_floating(values.type):
+        return values.cast(pa.string())
+    values = pc.if_else(pc.is_nan(values), None, values)
+    if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
+        raise pa.ArrowInvalid("a person's number is too large to be exact")
+    return values.cast(pa.int64()).cast(pa.string())
 
 
 def _with_hint(name: str, found: tuple[str, ...]) -> str:

@@ -87,10 +87,17 @@ class Evaluation:
     """Real and published counts of the pairs that differ most, the worst first."""
     internal: bool = True
 
+    @property
+    def rows(self) -> tuple[int, int]:
+        """How many rows were compared, real and published."""
+        real, published = next(iter(self.columns.values()), ([], []))
+        return sum(real), sum(published)
+
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``; carries the word internal."""
         return {
             "internal": True,
+            "rows": dict(zip(("real", "published"), self.rows, strict=True)),
             "tv": {str(degree): value for degree, value in self.tv.items()},
             "worst": {str(d): {"marginal": list(m), "tv": v} for d, (m, v) in self.worst.items()},
             "mse": {str(degree): value for degree, value in self.mse.items()},
@@ -115,6 +122,11 @@ def evaluate(
         rng: For random ranges and for the choice among very many marginals.
         ledger: Where the look is noted; by default the ledger of the release's data set.
     """
+    if not isinstance(getattr(against, "schema", None), Schema):
+        raise InputError(
+            f"against must be an open table, got {type(against).__name__}. Nothing was compared. "
+            "Pass sf.open_table(df, schema)."
+        )
     if against.schema.columns != release.schema.columns:
         raise InputError("the table to compare with has another schema than the release")
     degrees = {m.degree for m in measures if not isinstance(m, RangeQueries)}

@@ -22,7 +22,7 @@ def note(event: Event, dataset: str, text: str) -> Body:
 
 def opening(dataset: str, protect: Protection) -> Body:
     """The entry that fixes whom a dataset protects."""
-    return {**note("open", dataset, "first spend"), "protect": protection.to_json(protect)}
+    return {**note("open", dataset, "first spend"), "protect": protection.to_ledger(protect)}
 
 
 def capping(dataset: str, cap: Cap, text: str) -> Body:
@@ -41,7 +41,7 @@ def spending(
     body = {
         **note("spend", dataset, text),
         "cost": guarantees.to_json(cost),
-        "protect": protection.to_json(asked),
+        "protect": protection.to_ledger(asked),
         "charged": guarantees.to_json(count_as(cost, asked=asked, kept=kept)),
     }
     return body if request is None else {**body, "request": request}

@@ -136,7 +136,7 @@ def state_to_json(state: State) -> dict[str, Any]:
     return {
         "spent": composition.to_json(state.spent),
         "cap": guarantees.to_json(state.cap) if state.cap else None,
-        "protect": protection.to_json(state.protect) if state.protect else None,
+        "protect": protection.to_ledger(state.protect) if state.protect else None,
     }
 
 

@@ -3,6 +3,7 @@
 An anchor is the head of a ledger, kept outside its file, so that a truncated file or an older
 backup is noticed. It only moves forward. It is replaced in one step but not forced to the disk:
 after a power cut it may be one entry late, which weakens the check and never raises a false alarm.
+It also keeps where the ledger was, so that a lost file is not silently replaced by a new budget.
 """
 
 import json
@@ -10,6 +11,7 @@ import logging
 import os
 from pathlib import Path
 
+from sfumato.errors import StorageError
 from sfumato.privacy._entries import Head, corrupt
 
 _log = logging.getLogger(__name__)
@@ -51,19 +53,57 @@ def read_anchor(directory: Path, ledger_id: str) -> Head | None:
         raise corrupt("anchor", f"{_file(directory, ledger_id)} can't be read") from None
 
 
-def write_anchor(directory: Path, ledger_id: str, head: Head) -> None:
-    """Move the anchor forward to a head. Callers hold the ledger's write lock."""
+def write_anchor(directory: Path, ledger_id: str, head: Head, ledger: Path | None = None) -> None:
+    """Move the anchor of a ledger file forward to a head. Callers hold its write lock."""
     kept = read_anchor(directory, ledger_id)
     if kept and kept.seq >= head.seq:
         return
     target = _file(directory, ledger_id)
     fresh = target.with_suffix(f".{os.getpid()}.tmp")
+    content: dict[str, str | int] = {"ledger": ledger_id, "seq": head.seq, "hash": head.hash}
+    if ledger is not None:
+        content["path"] = str(ledger.resolve())
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh.write_text(json.dumps({"ledger": ledger_id, "seq": head.seq, "hash": head.hash}))
+        fresh.write_text(json.dumps(content))
         fresh.replace(target)
     except OSError as error:  # the spend is durable; failing it now would only hide that
         _log.warning("The ledger's anchor can't be written (%s): no check for rollback.", error)
+
+
+def make_directory(directory: Path) -> None:
+    """Make the state directory, for this user alone."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(
+            f"the directory {directory} can't be made: {error.strerror}. Nothing was looked at. "
+            "Name a ledger file, or set SFUMATO_HOME"
+        ) from error
+
+
+def refuse_lost(directory: Path, ledger: Path) -> None:
+    """Refuse to begin a ledger where an anchor says that there was one."""
+    anchor = _anchor_naming(directory, ledger)
+    if anchor is None or ledger.exists():  # somebody else may just have made it
+        return
+    raise StorageError(
+        f"there was a ledger at {ledger}, and what it spent still counts. Nothing was looked at. "
+        "Put the file back; or, to start anew with all earlier releases uncounted, remove its "
+        f"anchor {anchor}"
+    )
+
+
+def _anchor_naming(directory: Path, ledger: Path) -> Path | None:
+    wanted = str(ledger.resolve())
+    for anchor in sorted(directory.glob("*.json")):
+        try:
+            kept = json.loads(anchor.read_text())
+        except (OSError, ValueError):
+            continue  # read_anchor complains about it to the ledger it belongs to
+        if isinstance(kept, dict) and kept.get("path") == wanted:
+            return anchor
+    return None
 
 
 def _file(directory: Path, ledger_id: str) -> Path:

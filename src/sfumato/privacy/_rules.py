@@ -4,6 +4,7 @@
 one, so what is enforced and what is verified can't drift apart.
 """
 
+import shlex
 from dataclasses import replace
 
 from sfumato.errors import BudgetError, InputError
@@ -11,7 +12,7 @@ from sfumato.privacy import composition, guarantees, protection
 from sfumato.privacy._entries import Body, State, cap_from_json
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.protection import OnePerson, Protection
 
 
 def replay(before: State, body: Body) -> State:
@@ -49,14 +50,30 @@ def count_as(cost: Cost, *, asked: Protection, kept: Protection) -> Cost:
     if same_unit(asked, kept) and kept.neighbors == "replace":
         return composition.scaled(cost, 2)
     raise BudgetError(
-        f"the ledger protects {kept}, and a cost for {asked} can't be counted in it. Nothing was "
-        "looked at. Use the ledger's protection, or another dataset name for other data"
+        f"the ledger protects {_named(kept)}, and a cost for {_named(asked)} can't be counted in "
+        "it. Nothing was looked at. Use the ledger's protection, or another dataset name for "
+        "other data"
     )
 
 
 def same_unit(one: Protection, other: Protection) -> bool:
     """Whether two protections differ at most in their relation."""
-    return type(one) is type(other) and one.rows == other.rows
+    return replace(one, neighbors=other.neighbors) == other
+
+
+def check_first_cap(state: State, cap: Cap, dataset: str) -> None:
+    """Refuse a first cap that is already passed: it would only refuse all that follows."""
+    if not composition.within(state.spent, cap):
+        raise BudgetError(
+            f"dataset {dataset!r} has already spent {state.spent}, more than the cap {cap} "
+            f"admits. Nothing was looked at, and no cap was set. Give a higher one, or set this "
+            f"one to refuse everything: {how_to_cap(dataset)}"
+        )
+
+
+def how_to_cap(dataset: str) -> str:
+    """The command, and the method, that change a cap."""
+    return f"`sfumato ledger cap {shlex.quote(dataset)} EPSILON[,DELTA]` or Ledger.set_cap"
 
 
 def _after_spend(before: State, body: Body) -> State:
@@ -78,8 +95,10 @@ def _refusal(before: State, cap: Cap, cost: Cost, charged: Cost, body: Body) -> 
     if charged != cost:
         asks += f", which counts as {charged} where rows are replaced,"
     left = composition.left(before.spent, cap, type(charged))
+    advice = "Lower the request, or raise the cap"
     if left is None and isinstance(cap, PureDP) and isinstance(charged, ZCDP):
         problem = "but only pure costs fit the"
+        advice = "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6"
     elif left is None:
         problem = "but nothing is left of the"
     elif str(left) == str(charged):
@@ -88,8 +107,13 @@ def _refusal(before: State, cap: Cap, cost: Cost, charged: Cost, body: Body) -> 
         problem = f"but only {left} is left of the"
     return (
         f"{asks} {problem} cap {cap} of dataset {body['dataset']!r}. Nothing was looked at. "
-        "Lower the request or raise the cap with Ledger.set_cap"
+        f"{advice}: {how_to_cap(body['dataset'])}"
     )
+
+
+def _named(protect: Protection) -> str:
+    column = protect.column if isinstance(protect, OnePerson) else None
+    return str(protect) if column is None else f"{protect} (named by the column {column!r})"
 
 
 def exactly(cost: Cost) -> str:

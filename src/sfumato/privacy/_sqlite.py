@@ -1,8 +1,9 @@
-"""The ledger in one SQLite file: append-only by triggers, durable by one fsync per commit.
+"""The ledger in one SQLite file: append-only by triggers, on the disk when a commit returns.
 
 The file is born complete (written aside, then linked to its name), so two processes may create
-it at once and an empty file is never taken for a new ledger. One connection per process, guarded
-by a lock; a forked child makes its own.
+it at once. Nothing here opens it but SQLite: closing any descriptor of a file drops all locks
+that the process has on it. A rollback journal, unlike a write-ahead log, keeps every finished
+spend in the file itself and needs no lock between transactions.
 """
 
 import hashlib
@@ -21,8 +22,7 @@ from sfumato.privacy._entries import Row, corrupt
 _APPLICATION_ID = 0x5366756D  # "Sfum"
 _SCHEMA_VERSION = 1
 _BUSY_S = 60.0
-_HEADER = b"SQLite format 3\x00"
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
 
 # The indexes read dataset and request from the body itself: there is no second copy to disagree.
 _DATASET = "json_extract(body, '$.dataset')"
@@ -153,11 +153,21 @@ class SqliteStorage:
                 self._finalizer()
                 self._connection, self._finalizer = None, None
 
+    def pause(self) -> None:
+        """Before a fork: parent and child each open the file again; locks are not inherited."""
+        self._lock.acquire()
+        if self._connection is not None and not self._connection.in_transaction:
+            self.close()
+
+    def resume(self) -> None:
+        """After a fork, in the parent."""
+        self._lock.release()
+
     def begin_anew_in_child(self) -> None:
-        """After a fork: never use, nor close, what belongs to the parent."""
+        """After a fork, in the child: never use, nor close, what belongs to the parent."""
         if self._finalizer:
             self._finalizer.detach()
-        _inherited.append(self._connection)
+            _inherited.append(self._connection)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -181,9 +191,9 @@ def create(path: Path, first: Row, token: str) -> None:
     aside = path.with_name(f".{path.name}.{token}.new")
     try:
         with _plain_errors(path):
+            os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             connection = sqlite3.connect(aside)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
                 connection.executescript(_SCHEMA)
                 SqliteTransaction(connection).append(first)
                 connection.commit()
@@ -197,9 +207,8 @@ def create(path: Path, first: Row, token: str) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    with path.open("rb") as file:
-        if file.read(len(_HEADER)) != _HEADER:
-            raise corrupt("file format", f"{path} is empty or not a SQLite file")
+    if not path.stat().st_size:
+        raise corrupt("file format", f"{path} is empty")
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -208,7 +217,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal reaches the disk
         connection.execute("PRAGMA fullfsync = 1")  # macOS: a plain fsync stops at the drive
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -249,6 +258,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            raise corrupt("file format", f"{path} is not a SQLite file") from error
         if code in _DAMAGED or isinstance(error, sqlite3.IntegrityError):
             raise corrupt("database structure", str(error)) from error
         raise _unusable(path, str(error)) from error
@@ -267,9 +278,38 @@ _storages: "weakref.WeakSet[SqliteStorage]" = weakref.WeakSet()
 _inherited: list[sqlite3.Connection | None] = []
 
 
-def _after_fork() -> None:
-    for storage in list(_storages):
-        storage.begin_anew_in_child()
+class _Forks:
+    """Nobody is in the middle of a transaction, or has the file open, while a process forks."""
+
+    def __init__(self) -> None:
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._one_at_a_time = threading.RLock()
+        self._paused: list[SqliteStorage] = []
+
+    def before(self) -> None:
+        self._one_at_a_time.acquire()
+        self._paused = list(_storages)
+        for storage in self._paused:
+            storage.pause()
+
+    def after_in_parent(self) -> None:
+        for storage in self._paused:
+            storage.resume()
+        self._paused = []
+        self._one_at_a_time.release()
+
+    def after_in_child(self) -> None:
+        for storage in list(_storages):
+            storage.begin_anew_in_child()
+        self._begin_anew()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    _forks = _Forks()
+    os.register_at_fork(
+        before=_forks.before,
+        after_in_parent=_forks.after_in_parent,
+        after_in_child=_forks.after_in_child,
+    )

@@ -120,7 +120,7 @@ def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
     chosen in view of earlier results the promise is the cap that admitted them (see ``within``).
 
     >>> str(composed(Totals().plus(ZCDP("0.5")), Fraction(1, 10**6)))
-    'epsilon=5.22153, delta=1e-06'
+    'epsilon=5.22154, delta=1e-06'
     """
     epsilon = totals.epsilon(delta)
     if epsilon == 0:

@@ -98,7 +98,7 @@ def as_epsilon_delta(guarantee: Guarantee, delta: Fraction) -> ApproxDP:
     approximate guarantee can be stated at a larger delta, never at a smaller one.
 
     >>> str(as_epsilon_delta(ZCDP("0.5"), Fraction(1, 10**6)))
-    'epsilon=5.22153, delta=1e-06'
+    'epsilon=5.22154, delta=1e-06'
     >>> str(as_epsilon_delta(ApproxDP(1, "1e-9"), Fraction(1, 10**6)))
     'epsilon=1, delta=1e-06'
     """

@@ -6,6 +6,7 @@ a budget is the guarantee of everything together.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -109,15 +110,16 @@ def portion(cost: Cost, share: Fraction) -> Cost:
 
 
 def split(cost: Cost, weights: Sequence[float]) -> list[Cost]:
-    """A cost in parts proportional to positive weights; the parts never sum to more than it.
+    """A cost in parts proportional to positive weights; the parts sum to it exactly.
 
-    Shares are rounded down to multiples of 2^-40 and so stay short exact fractions.
+    Shares are rounded down to multiples of 2^-40 and so stay short; the largest takes the rest.
 
     >>> [str(part) for part in split(PureDP(1), [1, 3])]
     ['epsilon=0.25', 'epsilon=0.75']
     """
     unit, whole = 2**40, sum(Fraction(weight) for weight in weights)
     shares = [Fraction(Fraction(weight) / whole * unit // 1, unit) for weight in weights]
+    shares[max(range(len(shares)), key=shares.__getitem__)] += 1 - sum(shares)
     return [portion(cost, share) for share in shares]
 
 
@@ -134,12 +136,14 @@ def from_json(value: Mapping[str, Any]) -> Guarantee:
 
 
 def short(number: Fraction) -> str:
-    """A fraction as people write it: 6 significant digits, rounded to nearest.
+    """A fraction as people write it: 6 significant digits, rounded up.
 
     >>> short(Fraction(1, 10)), short(Fraction(1, 10**9))
     ('0.1', '1e-09')
     """
-    return f"{float(number):.6g}"
+    context = Context(prec=6, rounding=ROUND_CEILING)
+    exact = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return f"{float(exact):.6g}"
 
 
 def _parameter(**named: check.Number) -> Fraction:

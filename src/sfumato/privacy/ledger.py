@@ -36,7 +36,7 @@ from sfumato.privacy._entries import (
     state_from_json,
     state_to_json,
 )
-from sfumato.privacy._rules import replay
+from sfumato.privacy._rules import check_first_cap, how_to_cap, replay
 from sfumato.privacy._storage import Storage, Transaction
 from sfumato.privacy.composition import Cap, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
@@ -50,8 +50,11 @@ class Ledger:
     Safe to share between threads and processes, and across a fork.
     """
 
-    def __init__(self, storage: Storage, *, dataset: str, anchors: Path | None) -> None:
+    def __init__(
+        self, storage: Storage, *, dataset: str, anchors: Path | None, path: Path | None = None
+    ) -> None:
         self._storage = storage
+        self._path = path
         self._dataset = _bodies.name(dataset=dataset)
         self._anchors = anchors
         with storage.reading() as view:
@@ -83,20 +86,22 @@ class Ledger:
                 changing a cap is an act of its own (``set_cap``).
 
         Raises:
-            StorageError: If the file can't be used.
+            BudgetError: If more than the first cap was already spent; then no cap was set.
+            StorageError: If the file can't be used, or was lost: an anchor remembers it.
             LedgerCorruptError: If it can't be trusted; the message names the check.
         """
         where = Path(path) if path is not None else _places.default_path()
         _bodies.name(dataset=dataset)
         if path is None and create:
-            _make_directory(where.parent)
+            _places.make_directory(where.parent)
+        anchors = _places.anchors_directory()
         if not where.exists():
             if not create:
                 raise StorageError(f"there is no ledger at {where}. Nothing was looked at")
+            _places.refuse_lost(anchors, where)
             token = secure_rng().token()
             _sqlite.create(where, genesis(token, _bodies.now()), token)
-        anchors = _places.anchors_directory()
-        ledger = cls(_sqlite.SqliteStorage(where), dataset=dataset, anchors=anchors)
+        ledger = cls(_sqlite.SqliteStorage(where), dataset=dataset, anchors=anchors, path=where)
         if cap is not None:
             ledger._set_first_cap(cap)
         return ledger
@@ -302,7 +307,7 @@ class Ledger:
             moved = _last(view).head != anchor
         if self._anchors and moved:
             with self._storage.writing() as view:  # the lock keeps anchors from overtaking
-                _places.write_anchor(self._anchors, self._id, _last(view).head)
+                _places.write_anchor(self._anchors, self._id, _last(view).head, self._path)
 
     def _anchor(self) -> Head | None:
         return _places.read_anchor(self._anchors, self._id) if self._anchors else None
@@ -354,19 +359,20 @@ class Ledger:
         body = _bodies.capping(self._dataset, cap, "first cap")
         with self._writing() as view:
             state = self._state(view)
-            if state.cap is None:
-                self._append(view, state, body)
-            elif state.cap != cap:
+            if state.cap is not None and state.cap != cap:
                 raise InputError(
                     f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Nothing was "
-                    "changed. Leave the cap out, or change it with Ledger.set_cap"
+                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}"
                 )
+            if state.cap is None:
+                check_first_cap(state, cap, self._dataset)
+                self._append(view, state, body)
 
 
 def _same_request(paid: Row, cost: Cost, label: str, protect: Protection) -> Entry:
     check_hash(paid)
     entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
-    if (entry.cost, entry.label, asked) != (cost, label, protection.to_json(protect)):
+    if (entry.cost, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
         raise InputError(
             f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
             f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
@@ -379,13 +385,3 @@ def _last(view: Transaction) -> Row:
     if row is None:
         raise corrupt("first entry", "there is none")
     return row
-
-
-def _make_directory(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StorageError(
-            f"the directory {directory} can't be made: {error.strerror}. Nothing was looked at. "
-            "Name a ledger file, or set SFUMATO_HOME"
-        ) from error

@@ -60,14 +60,22 @@ Protection = OneRow | OnePerson
 
 
 def to_json(protect: Protection) -> dict[str, Any]:
-    """Unit and relation as they stand in ``release.json`` and in the ledger."""
+    """Unit and relation as they stand in ``release.json``: not which column names the person."""
     unit = {"unit": "row"} if isinstance(protect, OneRow) else {"unit": "person"}
     rows = {} if isinstance(protect, OneRow) else {"max_rows": protect.max_rows}
     return {**unit, **rows, "neighbors": protect.neighbors}
 
 
+def to_ledger(protect: Protection) -> dict[str, Any]:
+    """As it stands in the ledger, where persons of two columns are two different units."""
+    column = protect.column if isinstance(protect, OnePerson) else None
+    return to_json(protect) if column is None else {**to_json(protect), "column": column}
+
+
 def from_json(value: Mapping[str, Any]) -> Protection:
-    """The value that ``to_json`` wrote (without the person's column, which is not published)."""
+    """The value that ``to_json`` or ``to_ledger`` wrote."""
     if value["unit"] == "row":
         return OneRow(neighbors=value["neighbors"])
-    return OnePerson(max_rows=value["max_rows"], neighbors=value["neighbors"])
+    return OnePerson(
+        max_rows=value["max_rows"], column=value.get("column"), neighbors=value["neighbors"]
+    )

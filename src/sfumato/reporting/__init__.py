@@ -1,6 +1,6 @@
 """HTML reports from results, never from data: a view says what a page shows, a page renders it."""
 
-from sfumato.reporting.page import render, write
+from sfumato.reporting.page import render, write, write_text
 from sfumato.reporting.view import (
     ColumnView,
     Figure,
@@ -21,4 +21,5 @@ __all__ = [
     "odds_sentence",
     "render",
     "write",
+    "write_text",
 ]

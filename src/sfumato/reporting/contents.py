@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import combinations
 
 import numpy as np
@@ -43,7 +44,7 @@ NOT_PROTECTED = (
 def report_view(release: TableRelease, *, workload: Workload | None = None) -> ReportView:
     """The page that may be published: numbers of the model and of the ledger only."""
     return ReportView(
-        title=f"{release.dataset}: a {'private table' if release.private else 'simulation'}",
+        title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
         internal=False,
@@ -66,7 +67,7 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
     """The page that compares with the real data; it must not be published."""
     return replace(
         report_view(release),
-        title=f"{release.dataset}: real against published",
+        title="real against published",
         internal=True,
         columns=tuple(
             _compared_column(release.schema, name, *counts)
@@ -132,11 +133,16 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
         ("Protected", str(release.protect) if release.private else "nobody"),
         ("Rows published", f"{release.data.num_rows:,}"),
         ("Columns", str(len(release.schema))),
-        ("Combinations of values", f"{release.schema.cells(release.schema.names):,}"),
+        ("Combinations of values", _large(release.schema.cells(release.schema.names))),
         ("Measurements", f"{len(release.measurements):,}"),
         ("Made with", f"sfumato {release.versions['sfumato']}"),
     ]
     return tuple(facts)
+
+
+def _large(number: int) -> str:
+    """Up to a trillion every digit; above it three, also beyond the reach of a float."""
+    return f"{number:,}" if number <= 10**12 else f"{Decimal(number):.2e}"
 
 
 def _guarantee(release: TableRelease) -> str:
@@ -228,6 +234,8 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
     notes = ["Numbers inside a bin are drawn uniformly; values outside the limits count inside."]
     if not isinstance(release.model, DenseModel):
         notes.append("Columns are independent in this table: no pair was measured.")
+    if unseen := release.method.get("never_measured"):
+        notes.append(f"Never measured, spread evenly by assumption: {', '.join(unseen)}.")
     return tuple(notes)
 
 

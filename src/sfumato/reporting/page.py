@@ -5,6 +5,7 @@ The policy in the page's head allows exactly one style sheet, by its hash, and n
 
 import base64
 import hashlib
+import math
 import os
 from functools import cache
 from importlib.resources import files
@@ -43,6 +44,8 @@ def render(view: ReportView) -> str:
             style=Markup(style),
             style_hash=f"sha256-{digest}",
             column_chart=_column_chart,
+            bar_cells=drawing.cells_per_bar,
+            bar_reach=_bar_reach,
             pair_charts=_pair_charts,
             query_chart=_query_chart,
             wide_from=_WIDE_FROM,
@@ -57,13 +60,21 @@ def write(view: ReportView, path: str | os.PathLike[str]) -> None:
     Raises:
         StorageError: the file can't be written; an older one is left as it was.
     """
+    write_text(render(view), path)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a file of a report; it appears whole or not at all, and a link is not followed.
+
+    Raises:
+        StorageError: the file can't be written; an older one is left as it was.
+    """
     target = Path(path)
-    text = render(view).encode()
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         try:
-            with draft.open("wb") as file:
-                file.write(text)
+            with draft.open("xb") as file:
+                file.write(text.encode())
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(target)
@@ -116,6 +127,13 @@ def _column_chart(column: ColumnView) -> Markup:
         width=_width(column.labels),
     )
     return Markup(chart)  # drawing escapes every label
+
+
+def _bar_reach(column: ColumnView) -> float | None:
+    """Half the length of a whisker: noise of cells that a bar adds up, in squares."""
+    if column.sigma is None:
+        return None
+    return WHISKER_SIGMAS * column.sigma * math.sqrt(drawing.cells_per_bar(len(column.labels)))
 
 
 def _pair_charts(pair: PairView) -> list[Markup]:

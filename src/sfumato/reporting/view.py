@@ -99,6 +99,7 @@ class ReportView:
     """Everything on one page, in the order in which it appears."""
 
     title: str
+    """What the page is: a few words that follow the name of the data set."""
     dataset: str
     private: bool
     """False for a simulation, whose seeded noise anyone can remove: the page says so on top."""

@@ -138,7 +138,7 @@ def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
 @_regular_codes.register(Integer)
 def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if _is_text(values.type):
-        values = pc.utf8_trim_whitespace(values)
+        values = _whole_numbers(values)
     if not pa.types.is_integer(values.type) or pa.types.is_uint64(values.type):
         values = values.cast(pa.int64())
     if values.null_count:
@@ -243,6 +243,15 @@ def _is_plain(entries: pa.Array) -> bool:
     return not entries.null_count and not pa.types.is_floating(entries.type)
 
 
+def _whole_numbers(texts: pa.Array) -> pa.Array:
+    """Text as whole numbers; 41.0, which tools write when others are missing, is 41."""
+    texts = pc.utf8_trim_whitespace(texts)
+    try:
+        return texts.cast(pa.int64())
+    except pa.ArrowInvalid:  # text by text, so that no value's reading depends on another
+        return pc.replace_substring_regex(texts, pattern=r"\.0+$", replacement="").cast(pa.int64())
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -275,7 +284,7 @@ _EXPECTED = {
     "category": 'one of the declared values. Declare it, or add "other": true',
     "ordinal": 'one of the declared values. Declare it, or add "other": true',
     "boolean": "true or false (also yes/no, 1/0)",
-    "integer": "a whole number between -2^63 and 2^63",
+    "integer": "a whole number, written like 1400",
     "number": "a finite number",
     "date": "a date like 2020-01-31",
 }

@@ -28,8 +28,9 @@ class Mwem:
     """Multiplicative weights with a private choice of what to measure, on a dense domain."""
 
     workload: Workload
-    rounds: int = 10
-    """Selections and measurements; the budget is split evenly over them."""
+    rounds: int = -1
+    """Selections and measurements; the budget is split evenly over them. -1 stands for 10, or for
+    as many as there are targets."""
     repetitions: int = 20
     """Passes over all measurements after each new one."""
     average: bool = False
@@ -40,6 +41,8 @@ class Mwem:
     name: ClassVar[str] = "mwem"
 
     def __post_init__(self) -> None:
+        if self.rounds == -1:
+            object.__setattr__(self, "rounds", min(10, len(self.workload)))
         check.whole(at_least=1, rounds=self.rounds)
         check.whole(at_least=1, repetitions=self.repetitions)
         if self.rows is not None:

@@ -301,6 +301,10 @@ METHODS = {
     "neither true nor false": Case(
         options={"method": "mwem"}, more=("--set", "average=maybe"), says="must be true or false"
     ),
+    "rows that are counted anyway": Case(
+        options={"rows": "5", "neighbors": "replace"},
+        says="with replace the number of rows is public and counted: leave --rows out",
+    ),
     "no rows": Case(options={"rows": "0"}, says="rows must be a whole number >= 1"),
     "a negative seed": Case(options={"seed": "-1"}, says="seed must be a whole number >= 0"),
     "2^80 cells in a histogram": Case(
@@ -363,6 +367,10 @@ SCHEMAS = {
 }
 
 OUTPUTS = {
+    "a name for what may not be published": Case(
+        prepare=lambda world: {"out": world.folder / "x-internal"},
+        says="ends in -internal.*Choose another --out",
+    ),
     "a folder that is there": Case(prepare=existing_out, says="out exists.*--force"),
     "a folder of somebody else": Case(
         prepare=existing_out, more=("--force",), says="--force replaces releases only"

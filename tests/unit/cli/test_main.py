@@ -82,6 +82,24 @@ def test_ctrl_c_keeps_the_spend_and_leaves_no_release(world: Any) -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip().startswith("sfumato: interrupted. What was charged stays in the ledger")
+    assert err.strip().startswith("sfumato: interrupted. If anything was charged, it stays")
     assert sum(entry.cost.epsilon for entry in world.spends()) == 1
     assert world.files() == before
+
+
+@pytest.mark.parametrize("slow", ["typer", "sfumato.jobs"])
+def test_ctrl_c_while_the_program_is_being_loaded_shows_no_traceback(slow: str, world: Any) -> None:
+    script = (
+        "import importlib.abc, sys\n"
+        "class Stop(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {slow!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "from sfumato.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", script, *world.arguments()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.startswith("sfumato: interrupted. ")
+    assert "Traceback" not in done.stderr

@@ -89,7 +89,8 @@ def test_evaluate_refuses_a_table_that_does_not_fit_the_release(world: Any) -> N
 def test_ledger_show_tells_what_was_spent_and_every_entry(world: Any) -> None:
     world.publish(epsilon="0.25", cap="1", method="histogram")
     outcome = world.run("ledger", "show", "--ledger", world.ledger)
-    first, *entries = outcome.out.splitlines()
+    place, first, *entries = outcome.out.splitlines()
+    assert place == f"ledger {world.ledger}"
     assert first == "towns: spent epsilon=0.25, cap epsilon=1"
     assert [line.split()[1] for line in entries] == ["cap", "open", "epsilon=0.25"]
 
@@ -98,6 +99,7 @@ def test_ledger_show_answers_programs(world: Any) -> None:
     world.publish(epsilon="0.25", cap="1", method="histogram")
     for more in ((), ("--dataset", "towns")):
         found = world.run("ledger", "show", "--ledger", world.ledger, "--json", *more).json
+        assert [part["dataset"] for part in found["datasets"]] == ["towns"]
         assert found["spent"] == {"kind": "pure", "epsilon": "1/4"}
         assert found["cap"] == {"kind": "pure", "epsilon": "1"}
         assert found["entries"][-1].keys() >= {"seq", "event", "label", "cost", "time", "hash"}
@@ -110,19 +112,64 @@ def test_ledger_show_lists_several_data_sets(world: Any) -> None:
     found = world.run("ledger", "show", "--ledger", world.ledger, "--json").json
     spent = {part["dataset"]: part["spent"]["epsilon"] for part in found["datasets"]}
     assert spent == {"towns": "1/4", "others": "1/2"}
+    assert "spent" not in found
+
+
+def test_ledger_show_helps_with_a_name_it_does_not_know(world: Any) -> None:
+    world.publish(epsilon="0.25", method="histogram")
+    for more in ((), ("--json",)):
+        outcome = world.run("ledger", "show", "--ledger", world.ledger, "--dataset", "twons", *more)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "no data set 'twons' (did you mean 'towns'?)" in outcome.err
+        assert "It has 'towns'" in outcome.err
+
+
+def test_ledger_show_says_that_a_ledger_is_empty(world: Any) -> None:
+    Ledger.open(world.ledger, dataset="towns").close()
+    show = ("ledger", "show", "--ledger", world.ledger)
+    assert world.run(*show).out == f"no entries in {world.ledger}\n"
+    assert world.run(*show, "--json").json == {"datasets": []}
+
+
+def test_ledger_cap_raises_a_cap_and_says_what_is_spent(world: Any) -> None:
+    world.publish(epsilon="0.25", cap="0.25", method="histogram")
+    refused = world.publish("--force", epsilon="0.25", method="histogram")
+    assert refused.code == 3
+    assert "`sfumato ledger cap towns EPSILON[,DELTA]`" in refused.err
+    cap = ("ledger", "cap", "towns", "1,1e-6", "--ledger", world.ledger)
+    outcome = world.run(*cap)
+    assert outcome.out == (
+        f"ledger {world.ledger}\ntowns: spent epsilon=0.25, cap epsilon=1, delta=1e-06\n"
+    )
+    assert world.run(*cap, "--json").json["cap"]["delta"] == "1/1000000"
+    assert world.publish("--force", epsilon="0.25", method="histogram").code == 0
+
+
+def test_a_cap_may_be_set_before_anything_is_spent(world: Any) -> None:
+    outcome = world.run("ledger", "cap", "towns", "1", "--ledger", world.ledger)
+    assert outcome.out.endswith("towns: spent nothing, cap epsilon=1\n")
+
+
+@pytest.mark.parametrize("limit", ["", "much", "0", "1,", "1,2", "1,1e-6,3", "nan"])
+def test_a_cap_that_is_none_is_refused_with_one_message(world: Any, limit: str) -> None:
+    outcome = world.run("ledger", "cap", "towns", limit, "--ledger", world.ledger)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("sfumato: a cap is EPSILON or EPSILON,DELTA: ")
+    assert outcome.err.count("\n") == 1
+    assert not world.ledger.exists()
 
 
 def test_the_default_ledger_is_shared_by_all_commands(world: Any) -> None:
     world.publish(ledger=None)
     assert default_path().exists()
     outcome = world.run("ledger", "show")
-    assert outcome.out.startswith("towns: spent epsilon=1, cap none")
+    assert outcome.out.startswith(f"ledger {default_path()}\ntowns: spent epsilon=1, cap none")
 
 
 def test_the_head_in_a_release_is_found_in_its_ledger(world: Any) -> None:
     world.publish("--evaluate")
     verify = ("ledger", "verify", "--ledger", world.ledger, "--release", world.out)
-    assert world.run(*verify).code == 0
+    assert f"; the head of {world.out}, entry 3, was found" in world.run(*verify).out
     found = world.run(*verify, "--json").json
     assert found["ok"] is True
     assert found["rollback_excluded"] is True
@@ -142,7 +189,27 @@ def test_a_release_of_another_ledger_is_noticed(world: Any) -> None:
     other = world.folder / "other.ledger"
     world.publish(ledger=other, out=world.folder / "second", method="independent")
     outcome = world.run("ledger", "verify", "--ledger", other, "--release", world.out)
-    assert outcome.code == 4
+    assert (outcome.code, outcome.out) == (2, "")
+    made_with = Ledger.open(world.ledger, dataset="towns").ledger_id
+    assert f"this release was made with another ledger (id {made_with}" in outcome.err
+
+
+def test_a_simulation_is_not_looked_for_in_a_ledger(world: Any) -> None:
+    world.publish(seed="1")
+    outcome = world.run("ledger", "verify", "--ledger", world.ledger, "--release", world.internal)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "a simulation has no entry in a ledger" in outcome.err
+
+
+def test_an_export_replaces_nothing_least_of_all_the_ledger(world: Any) -> None:
+    world.publish()
+    for target in (world.ledger, world.table, world.out):
+        before = target.read_bytes() if target.is_file() else None
+        outcome = world.run("ledger", "export", "--ledger", world.ledger, "--out", target)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert f"{target} exists. Nothing was written" in outcome.err
+        assert before == (target.read_bytes() if target.is_file() else None)
+    assert world.run("ledger", "verify", "--ledger", world.ledger).code == 0
 
 
 def test_an_export_can_be_checked_without_the_ledger(world: Any) -> None:
@@ -187,10 +254,17 @@ def test_a_simulation_never_removes_what_the_demo_keeps(world: Any) -> None:
     world.run("demo", "--out", world.out)
     outcome = world.publish("--force", seed="1")
     assert outcome.code == 2
-    assert (world.internal / "demo.ledger").exists()
+    assert list(world.internal.glob("demo-*.ledger"))
 
 
 def test_version_is_printed(run: Any) -> None:
     outcome = run("--version")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("sfumato ")
+
+
+def test_the_demo_runs_again_after_everything_it_wrote_was_deleted(world: Any) -> None:
+    for _ in range(2):
+        assert world.run("demo", "--out", world.out).code == 0
+        shutil.rmtree(world.out)
+        shutil.rmtree(world.internal)

@@ -4,6 +4,7 @@ import csv
 import json
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -173,6 +174,48 @@ def test_every_run_prints_the_running_total(world: Any) -> None:
     second = world.publish(epsilon="0.2", out=world.folder / "second")
     assert "spent       epsilon=0.1 on 'towns' in all, no cap is set" in first.out
     assert "spent       epsilon=0.3 on 'towns' in all" in second.out
+
+
+def test_the_running_total_names_the_ledger_that_was_named(world: Any) -> None:
+    assert f"no cap is set ({world.ledger})" in world.publish().out
+    own = world.publish(ledger=None, out=world.folder / "second").out
+    assert own.splitlines()[-2].endswith("no cap is set")
+
+
+def test_the_running_total_is_in_the_units_of_the_cap(world: Any) -> None:
+    workload = world.write("workload.json", json.dumps({"ranges": RANGES}))
+    again = world.publish(
+        "--set", "rounds=30", method="mwem", workload=workload, delta="1e-9", cap="2,1e-9"
+    ).out
+    total = Ledger.open(world.ledger, dataset="towns").composed(Fraction("1e-9"))
+    assert total is not None
+    assert total.kind == "approximate"
+    assert f"spent       {total} on 'towns' in all of the cap epsilon=2, delta=1e-09" in again
+    free = world.publish(seed="1", ledger=world.folder / "new", out=world.folder / "c", cap="1").out
+    assert "spent       nothing on 'towns' in all of the cap epsilon=1" in free
+
+
+def test_one_row_is_one_row_and_less_than_the_noise(world: Any) -> None:
+    schema = world.write_schema({"name": "age", "kind": "integer", "low": 0, "high": 9})
+    table = world.write("one.csv", "age\n3\n")
+    few = world.publish(table=table, schema=schema, neighbors="replace").out
+    assert "published   1 row, 1 column: " in few
+    assert "the noise is larger than this table" in few
+    many = world.publish(out=world.folder / "second", neighbors="replace", schema=schema).out
+    assert "published   240 rows, 1 column: " in many
+    assert "larger than this table" not in many
+
+
+@pytest.mark.parametrize(("kept", "warned"), [(240, False), (200, False), (100, True)])
+def test_evaluate_counts_both_tables_and_warns_if_they_are_far_apart(
+    kept: int, warned: bool, world: Any
+) -> None:
+    rows = world.table.read_text().splitlines()[: kept + 1]
+    world.publish(neighbors="replace", table=world.write("some.csv", "\n".join(rows) + "\n"))
+    outcome = world.run("evaluate", world.out, "--against", world.table, "--ledger", world.ledger)
+    assert outcome.code == 0
+    assert f"240 real, {kept} published" in outcome.out
+    assert ("differ by more than 20%" in outcome.out) is warned
 
 
 def test_the_last_unit_of_a_cap_can_be_spent_once(world: Any) -> None:

@@ -1,5 +1,7 @@
 """The gate: it charges before it looks, refuses without looking, and never shows exact counts."""
 
+import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +13,7 @@ from sfumato.engine import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
+from sfumato.privacy.guarantees import split
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema
 
@@ -332,3 +335,103 @@ def test_a_list_that_changed_between_two_selections_is_read_anew():
     targets[0] = ("age",)
     gatekeeper.select(targets, score=L1Error(answers=np.zeros(5)), cost=PureDP(1))
     assert gatekeeper._asked.moved == 2
+
+
+@pytest.mark.parametrize(
+    ("protect", "histogram", "range_", "total"),
+    [
+        (OneRow(), 1, 1, 1),
+        (OneRow(neighbors="replace"), 2**0.5, 1, None),
+        (OnePerson(max_rows=3, column="person"), 3, 3, 3),
+        (OnePerson(max_rows=3, column="person", neighbors="replace"), 3 * 2**0.5, 3, 3),
+    ],
+    ids=str,
+)
+def test_gaussian_noise_grows_with_what_is_protected(protect, histogram, range_, total):
+    """A replaced row moves two cells: sqrt 2 in L2, where pure noise pays 2 in L1."""
+    cost = ZCDP("1e-4")
+    one = curator(budget=ZCDP(1)).sigma_of(("age",), cost)
+    gatekeeper = curator(protect=protect, budget=ZCDP(1))
+    assert gatekeeper.sigma_of(("age",), cost) == pytest.approx(histogram * one, rel=0.001)
+    assert gatekeeper.sigma_of(TEENS, cost) == pytest.approx(range_ * one, rel=0.001)
+    if total is not None:
+        counted = gatekeeper.total(cost=cost).sigma_counts
+        assert counted == pytest.approx(total * one, rel=0.001)
+
+
+@pytest.mark.parametrize(("neighbors", "factor"), [("add-remove", 3), ("replace", 3)])
+def test_a_range_and_the_rows_of_a_person_move_by_all_their_rows(neighbors, factor):
+    protect = OnePerson(max_rows=3, column="person", neighbors=neighbors)
+    gatekeeper, one = curator(protect=protect), curator()
+    cost = PureDP("0.01")
+    assert gatekeeper.sigma_of(TEENS, cost) == pytest.approx(
+        factor * one.sigma_of(TEENS, cost), rel=0.001
+    )
+    assert gatekeeper.total(cost=cost).sigma_counts == pytest.approx(
+        factor * one.total(cost=cost).sigma_counts, rel=0.001
+    )
+
+
+def test_a_gaussian_score_vector_pays_for_all_its_entries():
+    """m scores have L2 sensitivity sqrt m: variance m / 2 rho each, within 15% (1e-6)."""
+    gatekeeper = curator(budget=ZCDP(100), rng=simulation_rng(2))
+    targets = tuple(Range((("age", code, code),)) for code in range(5))
+    score = L1Error(answers=np.zeros(5))
+    drawn = np.array(
+        [gatekeeper.score(targets, score=score, cost=ZCDP("0.001")) for _ in range(2_000)]
+    )
+    assert drawn.var(axis=0).mean() == pytest.approx(5 / (2 * 0.001), rel=0.15)
+
+
+def test_every_list_of_targets_is_scored_with_its_own_answers():
+    gatekeeper = curator(budget=PureDP(10_000))
+    first = (TEENS, Range((("age", 4, 4),)))
+    second = (Range((("age", 4, 4),)), TEENS)
+    score = L1Error(answers=np.zeros(2))
+    assert gatekeeper.select(first, score=score, cost=PureDP(1_000)) == 0
+    assert gatekeeper.select(second, score=score, cost=PureDP(1_000)) == 1
+
+
+def test_answers_whose_sum_would_leave_64_bits_are_refused():
+    """Otherwise one more row turns the largest score into the smallest."""
+    wide = Schema(columns=(Integer(name="a", low=0, high=1_023),), dataset="study")
+    table = ArrayTable(wide, {"a": [0]})
+    gatekeeper = curator(table=table)
+    score = L1Error(answers=np.full(1_024, -(2.0**53 - 1)))
+    with pytest.raises(InputError, match="too much"):
+        gatekeeper.select([("a",)], score=score, cost=PureDP(1))
+    assert gatekeeper.ledger.spent.rho == 0
+
+
+def test_threads_together_get_no_more_than_the_budget():
+    gatekeeper = curator(budget=PureDP(1))
+    gatekeeper.reserve(PureDP(1), label="all")
+    granted = []
+
+    def ask():
+        for _ in range(100):
+            try:
+                gatekeeper.measure([TEENS], costs=[PureDP("0.004")])
+                granted.append(1)
+            except BudgetError:
+                return
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switch)
+    assert len(granted) == 250
+
+
+def test_parts_of_a_budget_leave_no_crumb():
+    gatekeeper = curator()
+    parts = split(gatekeeper.left, [2**0.5, 5**0.5, 1])
+    gatekeeper.measure([("age",), ("smoker",), TEENS], costs=parts)
+    with pytest.raises(BudgetError, match="is spent"):
+        _ = gatekeeper.left

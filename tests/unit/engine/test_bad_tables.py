@@ -151,7 +151,7 @@ OTHER_CASES: dict[str, tuple[Callable[[Path], Any], type[SfumatoError], str]] = 
     "mixed types": (
         lambda _: pd.DataFrame({"age": [1, 2], "town": pd.Series(["SECRET123", 7], dtype=object)}),
         TableError,
-        "values of several types",
+        "Python objects of several kinds",
     ),
     "names twice in a frame": (
         lambda _: pd.DataFrame([[1, "A", "B"]], columns=["age", "town", "town"]),

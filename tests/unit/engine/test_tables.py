@@ -6,18 +6,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engine import coded, count_marginals, folding, open_table, rows
 from sfumato.engine.duckdb import connect
-from sfumato.engine.source import SourceTable
+from sfumato.engine.source import SourceTable, person_texts
 from sfumato.errors import TableError
 from sfumato.schema import Category, Integer, Schema
 
@@ -158,3 +161,41 @@ def test_reading_numbers_does_not_load_pandas(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [Decimal("1.5"), Decimal("2.55")],
+        [1, Decimal("2.55")],
+        [True, 0.5],
+        [date(2020, 1, 1), 7],
+        ["1", 1],
+        [datetime(2020, 1, 1, tzinfo=UTC)],
+    ],
+    ids=str,
+)
+def test_objects_whose_reading_depends_on_each_other_are_refused(values):
+    """Arrow gives a column one type: a row could change how all the others read."""
+    frame = pandas.DataFrame({"x": pandas.Series(values, dtype=object)})
+    schema = Schema(columns=(Category(name="x", values=("1", "1.5"), other=True),))
+    with pytest.raises(TableError, match="several kinds") as refusal:
+        open_table(frame, schema).validate()
+    assert "2.55" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("values", [["1", None, "2"], [1, None, 2], [True, None], [1.5, None]])
+def test_plain_objects_of_one_kind_are_read(values):
+    frame = pandas.DataFrame({"x": pandas.Series(values, dtype=object)})
+    schema = Schema(columns=(Category(name="x", values=("1",), other=True, missing=True),))
+    open_table(frame, schema).validate()
+
+
+def test_a_persons_number_reads_the_same_whatever_the_others_are():
+    """A float column prints 12345678901 as 1.2345678901e+10: the name must not follow."""
+    whole = person_texts(pa.array([7, 12345678901]))
+    mixed = person_texts(pa.array([7.0, 12345678901.0, None]))
+    assert mixed.to_pylist()[:2] == whole.to_pylist()
+    for impossible in (0.5, 2.0**60):
+        with pytest.raises(pa.ArrowInvalid):
+            person_texts(pa.array([impossible]))

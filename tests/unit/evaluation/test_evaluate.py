@@ -228,3 +228,17 @@ def test_degrees_whose_marginals_are_all_too_large_are_left_out() -> None:
     assert of(2, 2, 2, 2) == range(1, 4)
     assert of(1000, 1000, 1000) == range(1, 3)
     assert of(10**6, 10**6) == range(1, 2)
+
+
+@pytest.mark.parametrize("frame", [REAL, REAL.to_pandas()], ids=["arrow", "pandas"])
+def test_a_data_frame_is_refused_with_what_to_pass_instead(frame: Any) -> None:
+    book = Ledger.in_memory(dataset="small")
+    with pytest.raises(InputError, match=r"Pass sf.open_table\(df, schema\)"):
+        evaluate(release(), against=frame, measures=(), rng=simulation_rng(0), ledger=book)
+    assert book.entries() == ()
+
+
+def test_both_tables_are_counted() -> None:
+    found = compare()
+    assert found.rows == (300, 200)
+    assert found.to_dict()["rows"] == {"real": 300, "published": 200}

@@ -76,6 +76,26 @@ def test_what_is_left_fits_and_no_more_does(
     assert not within(totals.plus(kind(amount + Fraction(1, 10**9))), cap)
 
 
+@pytest.mark.parametrize("delta", ["1e-9", "0.01"])
+@pytest.mark.parametrize("steps", [["0.25"], ["0.01"] * 90, ["0.001"] * 3000, ["0.01"] * 200])
+def test_what_is_left_of_an_approximate_cap_is_the_better_of_its_two_sums(
+    delta: str, steps: list[str]
+) -> None:
+    """Many small pure costs leave more by rho than by epsilon; few large ones the other way."""
+    cap = ApproxDP(1, delta)
+    totals = total(*map(PureDP, steps))
+    by_pure = cap.epsilon - totals.pure_epsilon
+    by_rho = math.sqrt(max(0, 2 * (zcdp_budget(cap).rho - totals.rho)))
+    rest = left(totals, cap, PureDP)
+    if rest is None:
+        assert max(float(by_pure), by_rho) <= 0
+        return
+    assert isinstance(rest, PureDP)
+    assert float(rest.epsilon) == pytest.approx(max(float(by_pure), by_rho), abs=1e-12)
+    assert within(totals.plus(rest), cap)
+    assert not within(totals.plus(PureDP(rest.epsilon + Fraction(1, 10**17))), cap)
+
+
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.lists(costs, min_size=1, max_size=8), st.sampled_from(CAPS))
 def test_a_refused_total_is_never_admitted_again(steps: list[Cost], cap: Cap) -> None:

@@ -14,6 +14,7 @@ from sfumato.privacy import (
     OneRow,
     PureDP,
     Totals,
+    protection,
     verify_export,
     zcdp_budget,
 )
@@ -44,14 +45,15 @@ def test_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(ledger: Ledge
         ledger.spend(PureDP("0.2"), label="measure age", protect=ROW)
     assert str(refused.value) == (
         "'measure age' asks for epsilon=0.2 but only epsilon=0.1 is left of the cap epsilon=1 of "
-        "dataset 'adult'. Nothing was looked at. Lower the request or raise the cap with "
-        "Ledger.set_cap"
+        "dataset 'adult'. Nothing was looked at. Lower the request, or raise the cap: "
+        "`sfumato ledger cap adult EPSILON[,DELTA]` or Ledger.set_cap"
     )
 
 
 def test_a_refusal_by_a_hair_shows_all_digits(ledger: Ledger) -> None:
-    with pytest.raises(BudgetError, match="a little less, epsilon=1, is left"):
-        ledger.spend(PureDP("1.000000001"), label="greedy", protect=ROW)
+    ledger.spend(PureDP("1e-9"), label="hair", protect=ROW)
+    with pytest.raises(BudgetError, match="a little less, epsilon=999999999/1000000000, is left"):
+        ledger.spend(PureDP(1), label="greedy", protect=ROW)
 
 
 def test_a_refused_first_spend_leaves_no_trace(ledger: Ledger) -> None:
@@ -62,8 +64,12 @@ def test_a_refused_first_spend_leaves_no_trace(ledger: Ledger) -> None:
 
 
 def test_a_pure_cap_explains_that_it_admits_no_rho(ledger: Ledger) -> None:
-    with pytest.raises(BudgetError, match="only pure costs fit the cap"):
+    with pytest.raises(BudgetError, match="only pure costs fit the cap") as refused:
         ledger.spend(ZCDP("0.001"), label="gauss", protect=ROW)
+    assert (
+        "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6: "
+        "`sfumato ledger cap adult"
+    ) in str(refused.value)
 
 
 def test_an_approximate_cap_admits_exactly_its_zcdp_budget() -> None:
@@ -124,8 +130,11 @@ def test_a_doubled_cost_is_explained_when_refused() -> None:
         (OnePerson(max_rows=5), ROW),
         (OnePerson(max_rows=5), OnePerson(max_rows=4)),
         (OnePerson(max_rows=5), OnePerson(max_rows=5, neighbors="replace")),
+        (OnePerson(max_rows=5, column="patient"), OnePerson(max_rows=5, column="visit")),
+        (OnePerson(max_rows=5, column="patient"), OnePerson(max_rows=5)),
+        (OnePerson(max_rows=5), OnePerson(max_rows=5, column="patient")),
     ],
-    ids=str,
+    ids=repr,
 )
 def test_a_cost_that_protects_something_else_is_refused(
     kept: OneRow | OnePerson, asked: OneRow | OnePerson
@@ -137,12 +146,20 @@ def test_a_cost_that_protects_something_else_is_refused(
     assert ledger.spent.pure_epsilon == Fraction(1, 10)
 
 
-def test_the_column_that_names_the_person_is_not_recorded() -> None:
-    ledger = Ledger.in_memory(dataset="adult")
-    ledger.spend(PureDP(1), label="a", protect=OnePerson(max_rows=3, column="passport"))
-    ledger.spend(PureDP(1), label="b", protect=OnePerson(max_rows=3, column="id"))
-    assert ledger.protect == OnePerson(max_rows=3)
-    assert "passport" not in json.dumps(ledger.export())
+def test_persons_of_two_columns_are_two_units(ledger: Ledger) -> None:
+    patient = OnePerson(max_rows=3, column="patient", neighbors="replace")
+    ledger.spend(PureDP("0.1"), label="a", protect=patient)
+    assert ledger.protect == patient
+    added = OnePerson(max_rows=3, column="patient")
+    assert ledger.spend(PureDP("0.1"), label="b", protect=added).charged == PureDP("0.2")
+    with pytest.raises(BudgetError, match=r"column 'patient'\).*column 'visit'\)"):
+        ledger.spend(PureDP("0.1"), label="c", protect=OnePerson(max_rows=3, column="visit"))
+    assert ledger.verify().rollback_excluded
+
+
+def test_a_ledger_of_rows_is_written_as_before() -> None:
+    assert protection.to_ledger(ROW) == protection.to_json(ROW)
+    assert protection.to_ledger(OnePerson(max_rows=2)) == protection.to_json(OnePerson(max_rows=2))
 
 
 def test_datasets_of_one_file_have_budgets_of_their_own(tmp_path: Path) -> None:
@@ -251,8 +268,20 @@ def test_a_cap_below_what_is_spent_refuses_all_that_follows(ledger: Ledger) -> N
 def test_opening_with_another_cap_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "study.ledger"
     assert Ledger.open(path, dataset="adult", cap=PureDP("1.0")).cap == PureDP(1)
-    with pytest.raises(InputError, match="has the cap epsilon=1, not epsilon=2"):
+    with pytest.raises(InputError, match="has the cap epsilon=1, not epsilon=2") as refused:
         Ledger.open(path, dataset="adult", cap=PureDP(2))
+    assert "`sfumato ledger cap adult EPSILON[,DELTA]`" in str(refused.value)
+
+
+def test_a_first_cap_below_what_is_spent_is_refused_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "uncapped"
+    ledger = Ledger.open(path, dataset="adult")
+    ledger.spend(PureDP(2), label="careless", protect=ROW)
+    with pytest.raises(BudgetError, match="already spent epsilon=2, more than the cap epsilon=1"):
+        Ledger.open(path, dataset="adult", cap=PureDP(1))
+    assert ledger.cap is None
+    assert [entry.event for entry in ledger.entries()] == ["open", "spend"]
+    assert Ledger.open(path, dataset="adult", cap=PureDP(2)).left(PureDP) is None
 
 
 def test_a_local_guarantee_is_neither_cap_nor_cost(ledger: Ledger) -> None:

@@ -1,8 +1,14 @@
 """Where a ledger lives, who may share it, and what happens when the place gives out."""
 
+import json
 import os
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -116,15 +122,188 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
     assert len(set(granted)) == len(granted) == 10
 
 
+def forked(work: Callable[[], object]) -> int:
+    """The id of a child that does some work and ends, whatever happens."""
+    if child := os.fork():
+        return child
+    signal.alarm(20)
+    try:
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
 def test_a_forked_child_spends_from_the_same_budget(ledger: Ledger) -> None:
     ledger.spend(PureDP("0.4"), label="parent", protect=ROW)
-    if (child := os.fork()) == 0:
-        ledger.spend(PureDP("0.4"), label="child", protect=ROW)
-        os._exit(0)
+    child = forked(lambda: ledger.spend(PureDP("0.4"), label="child", protect=ROW))
     assert os.waitpid(child, 0)[1] == 0
     assert ledger.spent.pure_epsilon == Fraction(4, 5)
     with pytest.raises(BudgetError):
         ledger.spend(PureDP("0.4"), label="parent", protect=ROW)
+
+
+def use_write_ahead_log(path: Path) -> None:
+    """What an older version made: a file whose locks last as long as its connections."""
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_parent_that_closes_first_loses_no_spend_of_its_child(
+    ledger: Ledger, tmp_path: Path, older: bool
+) -> None:
+    if older:
+        ledger.close()
+        use_write_ahead_log(tmp_path / "study.ledger")
+    ledger.spend(PureDP("0.1"), label="parent", protect=ROW)
+    here, there = socket.socketpair()
+
+    def spend_twice() -> None:
+        here.close()
+        for n in range(2):
+            ledger.spend(PureDP("0.1"), label=f"child {n}", protect=ROW)
+            there.send(b"x")
+            there.recv(1)
+
+    child = forked(spend_twice)
+    there.close()
+    with here:
+        assert here.recv(1) == b"x"
+        ledger.close()
+        here.send(b"x")
+        assert here.recv(1) == b"x"
+        with Ledger.open(tmp_path / "study.ledger", dataset="adult", create=False) as again:
+            assert again.spent.pure_epsilon == Fraction(3, 10)
+            assert again.verify().rollback_excluded
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_fork_waits_for_the_transactions_of_other_threads(ledger: Ledger) -> None:
+    started, finish, after_fork = threading.Event(), threading.Event(), threading.Event()
+
+    waited: list[bool] = []
+
+    def hold() -> None:
+        with ledger._storage.writing():
+            started.set()
+            finish.wait(10)
+            waited.append(not after_fork.is_set())
+
+    def let_go() -> None:
+        after_fork.wait(0.2)  # gives a fork that does not wait the time to be seen
+        finish.set()
+
+    threads = [threading.Thread(target=work) for work in (hold, let_go)]
+    threads[0].start()
+    started.wait(10)
+    threads[1].start()
+    child = forked(lambda: ledger.spend(PureDP("0.1"), label="child", protect=ROW))
+    after_fork.set()
+    assert os.waitpid(child, 0)[1] == 0
+    for thread in threads:
+        thread.join()
+    assert waited == [True]
+    assert ledger.spend(PureDP("0.1"), label="parent", protect=ROW).seq == 4
+
+
+def in_another_process(code: str, path: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+LOCK = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0).execute("BEGIN IMMEDIATE")
+    print("free")
+except sqlite3.OperationalError as error:
+    print(error)
+"""
+
+SPEND = """
+import sys
+from sfumato.privacy import Ledger, OneRow, PureDP
+with Ledger.open(sys.argv[1], dataset="adult") as ledger:
+    ledger.spend(PureDP("0.1"), label="other", protect=OneRow())
+    print(ledger.spent)
+"""
+
+
+def test_a_second_ledger_object_leaves_the_lock_of_the_first_alone(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.ledger"
+    assert in_another_process(LOCK, path) == "free"
+    with ledger._storage.writing():
+        Ledger.open(path, dataset="census")
+        assert in_another_process(LOCK, path) == "database is locked"
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_two_ledger_objects_and_another_process_lose_no_spend(tmp_path: Path, older: bool) -> None:
+    path = tmp_path / "shared.ledger"
+    first = Ledger.open(path, dataset="adult", cap=PureDP(1))
+    if older:
+        first.close()
+        use_write_ahead_log(path)
+    first.spend(PureDP("0.1"), label="first", protect=ROW)
+    second = Ledger.open(path, dataset="adult")
+    assert in_another_process(SPEND, path) == "epsilon=0.2"
+    first.spend(PureDP("0.5"), label="first again", protect=ROW)
+    assert in_another_process(SPEND, path) == "epsilon=0.8"
+    assert first.spent == second.spent
+    assert first.verify().rollback_excluded
+
+
+def test_a_ledger_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        Ledger.open(tmp_path / "mine", dataset="adult").look("x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "mine").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lost_ledger_is_not_replaced_by_a_new_budget(ledger: Ledger, home: Path) -> None:
+    path = home.parent / "study.ledger"
+    content = path.read_bytes()
+    ledger.close()
+    path.unlink()
+    (anchor,) = (home / "anchors").iterdir()
+    with pytest.raises(StorageError, match=f"there was a ledger at {path}.*anchor {anchor}"):
+        Ledger.open(path, dataset="adult")
+    with pytest.raises(StorageError, match="there was a ledger"):
+        Ledger.open(home / ".." / path.name, dataset="adult")
+    assert not path.exists()
+    path.write_bytes(content)
+    assert Ledger.open(path, dataset="adult").cap == PureDP(1)
+    path.unlink()
+    anchor.unlink()
+    assert Ledger.open(path, dataset="adult").cap is None
+
+
+def test_a_moved_ledger_leaves_its_old_place_with_its_next_entry(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    path = tmp_path / "study.ledger"
+    ledger.close()
+    path.rename(tmp_path / "moved.ledger")
+    Ledger.open(tmp_path / "moved.ledger", dataset="adult").look("x")
+    assert Ledger.open(path, dataset="adult").cap is None
+
+
+def test_an_anchor_without_a_place_still_anchors(ledger: Ledger, home: Path) -> None:
+    (anchor,) = (home / "anchors").iterdir()
+    kept = json.loads(anchor.read_text())
+    del kept["path"]
+    anchor.write_text(json.dumps(kept))
+    (home / "anchors" / "garbled.json").write_text("[")
+    assert ledger.verify().rollback_excluded
+    Ledger.open(home.parent / "another", dataset="adult")
 
 
 def test_the_file_itself_refuses_updates_and_deletions(ledger: Ledger, tmp_path: Path) -> None:

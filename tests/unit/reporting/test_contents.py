@@ -1,14 +1,17 @@
 """What the pages of a release say: numbers of the model and the ledger, and nothing more."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from sfumato.engine import open_table
 from sfumato.evaluation import CountError, RangeQueries, TotalVariation, evaluate
 from sfumato.jobs import publish_table
+from sfumato.models.product import ProductModel
 from sfumato.privacy import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
@@ -135,7 +138,7 @@ def _many_ranges() -> Workload:
 def test_a_simulation_says_that_it_promises_nothing_and_what_it_would() -> None:
     view = report_view(made(seed=1))
     assert not view.private
-    assert view.title == "contents: a simulation"
+    assert (view.dataset, view.title) == ("contents", "a simulation")
     assert view.protects.startswith("Nobody")
     assert dict(view.facts)["Guarantee"] == "none: a simulation"
     page = render(view)
@@ -224,3 +227,18 @@ def test_the_page_names_only_commands_that_exist() -> None:
     named = [text.split()[1] for text in page.split("<code>")[1:] if text.startswith("sfumato ")]
     assert named
     assert set(named) <= known
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"), [(12, "1,000,000,000,000"), (13, "1.00e+13"), (400, "1.00e+400")]
+)
+def test_a_domain_of_any_size_is_stated_shortly(columns: int, says: str) -> None:
+    wide = Schema(
+        dataset="wide",
+        columns=tuple(Integer(name=f"c{place}", low=0, high=9) for place in range(columns)),
+    )
+    shares = {name: np.full(10, 0.1) for name in wide.names}
+    release = replace(
+        made(), schema=wide, model=ProductModel(schema=wide, total=1.0, shares=shares)
+    )
+    assert dict(report_view(release).facts)["Combinations of values"] == says

@@ -201,6 +201,27 @@ def test_labels_of_any_script_choose_their_own_direction() -> None:
     assert '<html lang="en">' in source
 
 
+def test_the_name_of_a_data_set_turns_only_itself_around() -> None:
+    source = render(sample(title="a private table", dataset="سلامت <b>"))
+    assert "<h1><bdi>سلامت &lt;b&gt;</bdi>: a private table</h1>" in source
+    assert "<title>سلامت &lt;b&gt;: a private table</title>" in source
+
+
+def test_the_noise_of_a_bar_that_adds_up_cells_is_the_noise_of_the_bar() -> None:
+    labels = tuple(str(number) for number in range(5_000))
+    source = render(sample(columns=(column(labels=labels),)))
+    assert "the noise in a bar of 25 cells, 125 either way" in source
+    assert "the noise added to each count, 25 either way" in render(sample())
+
+
+@pytest.mark.parametrize("cells", [40, 84, 200, 5_000])
+def test_labels_that_do_not_all_fit_are_thinned_to_a_few(cells: int) -> None:
+    labels = tuple(f"label {number}" for number in range(cells))
+    source = render(sample(columns=(column(labels=labels),), pairs=(), queries=None))
+    written = re.findall(r"<text[^>]*>label \d+", source)
+    assert 4 <= len(written) <= 12 or len(written) == cells
+
+
 def test_an_internal_page_says_so_first() -> None:
     banner = "INTERNAL: compares with the real data. Do not publish."
     assert banner in Page(render(internal_sample())).text

@@ -262,7 +262,7 @@ def test_the_first_misfit_is_named_also_where_two_do_not_fit_in_different_ways()
     [
         ("integer", pa.array(["99999999999999999999"])),
         ("integer", pa.array([2**64 - 1], pa.uint64())),
-        ("integer", pa.array(["1.0"])),
+        ("integer", pa.array(["1.5"])),
         ("integer", pa.array(["１"])),
         ("integer", pa.array([""])),
         ("integer", pa.array([1.5])),
@@ -288,3 +288,9 @@ def test_what_a_kind_can_not_hold_is_a_misfit(kind, array):
     column, _ = CLOSED[kind]
     with pytest.raises(TableError, match="column 'c', row 1: the value is not"):
         encode(column, array)
+
+
+def test_a_whole_number_written_with_a_point_is_itself_and_changes_no_other():
+    alone = encode(Integer(name="c", low=0, high=50), pa.array(["41", "7"]))
+    beside = encode(Integer(name="c", low=0, high=50), pa.array(["41", "7", " 3.00 "]))
+    assert beside.tolist() == [*alone.tolist(), 3]
