@@ -1,9 +1,10 @@
 """The MWEM lab of a university course again: course, report, our MWEM, the automatic choice.
 
-python bench/mwem_lab.py [--runs 100] [--out DIR]     (needs SFUMATO_DATA)
+python bench/mwem_lab.py [--runs 100] [--out DIR] [--also 2 20]     (needs SFUMATO_DATA)
 
 Simulated noise (seeded), replace-one neighbors with n public as in the lab, T and repetitions as
 there. Prints the four error measures over the queries, mean of all runs, and writes the charts.
+``--also`` prints the mean error of our two-dimensional MWEM at other epsilons, and nothing else.
 """
 
 import argparse
@@ -189,6 +190,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "mwem_lab")
+    parser.add_argument("--also", type=float, nargs="*", default=[])
     options = parser.parse_args()
     if "SFUMATO_DATA" not in os.environ:
         print("bench/mwem_lab.py: skipped, set SFUMATO_DATA to the folder with mwem_lab/")
@@ -198,6 +200,12 @@ def main():
     queries = json.loads((folder / "queries_1d.json").read_text())["queries"]
     reference = json.loads((folder / "reference_errors.json").read_text())
     print(f"mean of {options.runs} runs, seeded noise, replace-one, n public")
+    if options.also:
+        lab = TwoDimensions(counts)
+        for epsilon in options.also:
+            found = [methods(lab)["sfumato MWEM"](epsilon, run)[0] for run in range(options.runs)]
+            print(f"2d, sfumato MWEM, epsilon {epsilon:g}: {np.mean([e.mean for e in found]):.2f}")
+        return
     for lab in (OneDimension(counts, queries), TwoDimensions(counts)):
         figures, samples = measure(lab, options.runs)
         print(table(lab, figures, reference))

@@ -26,16 +26,14 @@ from sfumato.evaluation import (
 )
 from sfumato.models.dense import CELL_LIMIT
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
-from sfumato.publishing import AUTO_ROUNDS, Auto, algorithm_named, publish
+from sfumato.publishing import Auto, algorithm_named, budget_for, publish
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.release import TableRelease, check_free, check_usable, new_folder
 from sfumato.reporting.contents import internal_view, report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.synthesis import Algorithm, Independent, Mwem
+from sfumato.synthesis import Algorithm
 
 _INTERNAL = "-internal"
 _COMPARISON = ("internal.html", "internal.json")
@@ -129,7 +127,7 @@ def publish_table(
     algorithm.check(known)
     plan = Publication(
         schema=known,
-        budget=_budget(known, algorithm, epsilon, delta),
+        budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
         protect=_protection(neighbors, person, max_rows),
         algorithm=algorithm,
         workload=wanted,
@@ -337,32 +335,6 @@ def _check_ranges(workload: Workload) -> None:
                 f"{Decimal(cells):.2e} cells; "
                 f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
             )
-
-
-def _budget(
-    schema: Schema,
-    algorithm: Algorithm | Auto,
-    epsilon: check.Number,
-    delta: check.Number | None,
-) -> Cap:
-    """Pure where that brings less noise or no delta was given, otherwise approximate.
-
-    k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
-    """
-    pure = PureDP(epsilon)
-    if delta is None:
-        return pure
-    approximate = ApproxDP(epsilon, delta)
-    steps = 1
-    if isinstance(algorithm, Independent):
-        steps = len(schema)
-    elif isinstance(algorithm, Mwem):
-        steps = 2 * algorithm.rounds
-    elif isinstance(algorithm, Auto) and len(schema) > 1:
-        steps = 2 * AUTO_ROUNDS[0]
-    laplace = math.sqrt(2) * steps / float(pure.epsilon)
-    gaussian = math.sqrt(steps / (2 * float(zcdp_budget(approximate).rho)))
-    return approximate if gaussian < laplace else pure
 
 
 def _protection(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:

@@ -13,10 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sfumato import check
 from sfumato.curator import Curator
 from sfumato.errors import InputError
 from sfumato.models.dense import CELL_LIMIT
-from sfumato.privacy.guarantees import Cost, portion, to_json
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP, portion, to_json
 from sfumato.release import TableRelease, describe_measurements, draw_table
 from sfumato.schema import Schema, Target, Workload
 from sfumato.synthesis import Algorithm, Fit, Histogram, Independent, Mwem
@@ -146,6 +149,34 @@ def algorithm_named(
             raise InputError(message)
         given[option] = _option(option, text, whole=known[option] is int)
     return kind(**{key: value for key, value in given.items() if key in known})  # type: ignore[no-any-return]
+
+
+def budget_for(
+    algorithm: "Algorithm | Auto",
+    schema: Schema,
+    *,
+    epsilon: check.Number,
+    delta: check.Number | None,
+) -> Cap:
+    """The kind of budget with which an algorithm has the least noise, from public facts.
+
+    Pure where that brings less noise or no delta was given, otherwise approximate:
+    k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
+    """
+    pure = PureDP(epsilon)
+    if delta is None:
+        return pure
+    approximate = ApproxDP(epsilon, delta)
+    steps = 1
+    if isinstance(algorithm, Independent):
+        steps = len(schema)
+    elif isinstance(algorithm, Mwem):
+        steps = 2 * algorithm.rounds
+    elif isinstance(algorithm, Auto) and len(schema) > 1:
+        steps = 2 * AUTO_ROUNDS[0]
+    laplace = math.sqrt(2) * steps / float(pure.epsilon)
+    gaussian = math.sqrt(steps / (2 * float(zcdp_budget(approximate).rho)))
+    return approximate if gaussian < laplace else pure
 
 
 def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, wraps
 from threading import RLock
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +36,13 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
 
 
-def _alone(verb: Callable[P, T]) -> Callable[P, T]:
+def _alone(verb: Callable[Concatenate["Curator", P], T]) -> Callable[Concatenate["Curator", P], T]:
     """One verb at a time: two threads must not both take the last of the budget."""
 
     @wraps(verb)
-    def locked(*args: P.args, **named: P.kwargs) -> T:
-        with args[0]._lock:  # type: ignore[attr-defined]  # noqa: SLF001 - the curator itself
-            return verb(*args, **named)
+    def locked(self: "Curator", /, *args: P.args, **named: P.kwargs) -> T:
+        with self._lock:
+            return verb(self, *args, **named)
 
     return locked
 
