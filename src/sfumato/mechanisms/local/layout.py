@@ -39,7 +39,7 @@ class IntegerLayout:
         return np.dtype(next(t for t in sizes if self.below - 1 <= np.iinfo(t).max))
 
     @property
-    def bytes(self) -> int:
+    def width(self) -> int:
         """Bytes of one answer in memory and in files."""
         return self.dtype.itemsize
 
@@ -99,13 +99,13 @@ class BitLayout:
         check.whole(at_least=1, length=self.length)
 
     @property
-    def bytes(self) -> int:
+    def width(self) -> int:
         """Bytes of one answer."""
         return (self.length + 7) // 8
 
     def empty(self, n: int) -> Answers:
         """Room for n answers."""
-        return np.empty((n, self.bytes), dtype=np.uint8)
+        return np.empty((n, self.width), dtype=np.uint8)
 
     def to_json(self, answer: Answer) -> str:
         """The answer as JSON holds it."""
@@ -113,7 +113,7 @@ class BitLayout:
 
     def from_json(self, value: Any) -> Answer:
         """The answer that ``to_json`` wrote; anything else is refused."""
-        text = 4 * ((self.bytes + 2) // 3)
+        text = 4 * ((self.width + 2) // 3)
         if not isinstance(value, str) or len(value) != text:
             raise InputError(
                 f"an answer must be base64 text of {text} characters, got {value!r:.60}. "
@@ -131,9 +131,9 @@ class BitLayout:
         """The packed bits, if they are of this layout."""
         if not isinstance(answer, bytes):
             raise InputError(f"an answer must be packed bits, got {answer!r:.60}")
-        if len(answer) != self.bytes:
+        if len(answer) != self.width:
             raise InputError(
-                f"an answer has {self.bytes} bytes, got {len(answer)}. It was not counted."
+                f"an answer has {self.width} bytes, got {len(answer)}. It was not counted."
             )
         self.checked_many(np.frombuffer(answer, dtype=np.uint8).reshape(1, -1))
         return answer
@@ -141,9 +141,9 @@ class BitLayout:
     def checked_many(self, answers: Any) -> Answers:
         """The answers as one array of this layout, or an error that names the first misfit."""
         array = np.asarray(answers)
-        if array.ndim != 2 or array.shape[1] != self.bytes or array.dtype != np.uint8:
+        if array.ndim != 2 or array.shape[1] != self.width or array.dtype != np.uint8:
             raise InputError(
-                f"answers must be rows of {self.bytes} bytes, got {array.dtype} of shape "
+                f"answers must be rows of {self.width} bytes, got {array.dtype} of shape "
                 f"{array.shape}. None was counted."
             )
         used = self.length % 8
