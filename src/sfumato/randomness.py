@@ -2,11 +2,12 @@
 
 A generator is an AES-128-CTR stream read as 64-bit words. ``secure_rng`` keys it from the
 operating system; ``simulation_rng`` from a seed, and whatever such a generator made says that it
-carries no guarantee. Both fill buffers at memory speed and are safe to share between threads; a
-secure one takes a new key after a fork.
+carries no guarantee; ``derived_rng`` from a secret. All fill buffers at memory speed and are safe
+to share between threads; a secure one starts again after a fork, with a new key if it has one.
 """
 
 import hashlib
+import hmac
 import os
 import threading
 import weakref
@@ -18,10 +19,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from sfumato import check
+from sfumato.errors import InputError
 
 Words = NDArray[np.uint64]
 
 _BUFFER_WORDS: Final = 8_192  # 64 KiB: stays in the first- and second-level cache
+_SECRET_BYTES: Final = 16  # 128 bits: what the cipher itself offers
 _ZEROS: Final = bytes(_BUFFER_WORDS * 8)
 _secure_generators: "weakref.WeakSet[Rng]" = weakref.WeakSet()
 
@@ -132,6 +135,29 @@ def simulation_rng(seed: int) -> Rng:
     check.whole(at_least=0, seed=seed)
     key = hashlib.sha256(b"sfumato simulation %d" % seed).digest()
     return Rng(lambda: key, secure=False)
+
+
+def derived_rng(secret: bytes, context: bytes, *, secure: bool = False) -> Rng:
+    """The generator that belongs to a secret and a context: the same words each time.
+
+    Its key is HMAC-SHA256(secret, context). Who does not know the secret can't tell the words of
+    any contexts from independent uniform ones. So it repeats, and a fork repeats it too: use one
+    context for one purpose.
+
+    Args:
+        secret: At least 16 bytes.
+        context: What the words are for.
+        secure: Say True only if the secret was drawn by the operating system (as by
+            ``secure_rng``) and is known to nobody from whom the words are to be hidden.
+    """
+    if not isinstance(secret, bytes) or len(secret) < _SECRET_BYTES:
+        given = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
+        raise InputError(
+            f"a secret must be at least {_SECRET_BYTES} bytes, got {given}. No generator was made. "
+            "Draw one with secure_rng and keep it."
+        )
+    key = hmac.digest(secret, b"sfumato derived\0" + context, "sha256")
+    return Rng(lambda: key, secure=secure)
 
 
 def _rekey_after_fork() -> None:

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import sfumato
 from sfumato.errors import InputError
-from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.randomness import derived_rng, secure_rng, simulation_rng
 
 FALSE_ALARM = 1e-6
 SOURCE = Path(sfumato.__file__).parent
@@ -166,6 +166,33 @@ def test_tokens_are_128_bits_in_hexadecimal_and_new_each_time():
     tokens = {rng.token() for _ in range(1_000)}
     assert len(tokens) == 1_000
     assert {len(token) for token in tokens} == {32}
+
+
+SECRET = bytes(range(32))
+
+
+def test_a_derived_generator_repeats_for_its_secret_and_context_only():
+    first = derived_rng(SECRET, b"a").words(5_000)
+    np.testing.assert_array_equal(first, derived_rng(SECRET, b"a").words(5_000))
+    for secret, context in [(SECRET, b"b"), (SECRET, b""), (SECRET[:31], b"a")]:
+        assert not np.intersect1d(first, derived_rng(secret, context).words(5_000)).size
+
+
+def test_the_first_words_over_many_contexts_are_uniform():
+    drawn = [int(derived_rng(SECRET, b"%d" % i).words(1)[0] >> np.uint64(60)) for i in range(4_000)]
+    assert chisquare(np.bincount(drawn, minlength=16)).pvalue >= FALSE_ALARM
+
+
+def test_a_derived_generator_is_secure_only_if_its_maker_says_so():
+    assert not derived_rng(SECRET, b"").secure
+    assert derived_rng(SECRET, b"", secure=True).secure
+
+
+@pytest.mark.parametrize("secret", [b"", bytes(15), "a text of 32 characters, not bytes", None])
+def test_a_short_secret_is_refused_and_not_repeated_in_the_message(secret):
+    with pytest.raises(InputError, match="at least 16 bytes") as refused:
+        derived_rng(secret, b"")
+    assert "32 characters" not in str(refused.value)
 
 
 STRAY_MODULES = ("random", "secrets", "numpy.random")

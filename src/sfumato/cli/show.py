@@ -66,6 +66,13 @@ def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
     typer.echo(f"spent       {paid} on {ledger.dataset!r} in all{limit}{where}")
 
 
+def write_text(path: Path, text: str) -> None:
+    """A small file that the user asked for."""
+    from sfumato import reporting
+
+    reporting.write_text(text, path)
+
+
 def counted(number: int, thing: str) -> str:
     """A number of things: ``1 row``, ``1,000 rows``."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

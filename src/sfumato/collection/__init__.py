@@ -1,4 +1,5 @@
 """Collection without trust: answers are randomized on the person's device.
 
-Nothing here yet but the walls: ``client`` and ``messages`` must stay light.
+``client`` and ``messages`` are the device's half and stay light; ``server`` counts and estimates;
+``questions`` joins both halves for Python users. Import from the modules: a device needs one.
 """

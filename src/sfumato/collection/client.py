@@ -1,1 +1,115 @@
-"""What runs on the person's device: numpy and cryptography, nothing heavier."""
+"""What runs on the person's device: numpy and cryptography, nothing heavier.
+
+A ``Form`` is a question as the device holds it. It turns one value into one answer by plain
+integers; what was not answered never leaves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from sfumato.collection import protocols
+from sfumato.collection.messages import VERSION, Answer, exact_epsilon, fingerprint, version
+from sfumato.errors import InputError
+from sfumato.mechanisms.local.grid import Grid
+from sfumato.mechanisms.local.mechanism import LocalMechanism
+from sfumato.mechanisms.local.memo import Memo
+from sfumato.mechanisms.local.thresholds import local_epsilon
+from sfumato.privacy.guarantees import LocalDP
+from sfumato.randomness import Rng, derived_rng
+from sfumato.schema import files
+from sfumato.schema.columns import Column
+from sfumato.schema.values import code_of, number_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """A question about one column, with the promise that its answer keeps.
+
+    Formal guarantee: an answer is epsilon-local DP, whatever the value was. Every further answer
+    to a fresh draw costs epsilon again; ``answer_again`` repeats the first one instead.
+    """
+
+    column: Column
+    epsilon: Fraction
+    """Numbers and texts are taken exactly: 0.1 is 1/10."""
+    protocol: str = "auto"
+    """A name of ``protocols.PROTOCOLS``; auto takes the one of least variance."""
+
+    def __post_init__(self) -> None:
+        epsilon = local_epsilon(self.epsilon)
+        chosen = protocols.protocol_of(self.column, epsilon, self.protocol)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "protocol", chosen)
+        assert self.mechanism  # valid from birth: what can't be asked is refused here
+
+    @cached_property
+    def guarantee(self) -> LocalDP:
+        """The promise to the person who answers once."""
+        return LocalDP(self.epsilon)
+
+    @property
+    def about_numbers(self) -> bool:
+        """Whether a mean or the distribution of a number is asked for."""
+        return self.protocol not in protocols.FREQUENCIES
+
+    @cached_property
+    def mechanism(self) -> LocalMechanism:
+        """What randomizes the answer: the one definition of its probabilities."""
+        if self.about_numbers:
+            return protocols.number_mechanism(self.column, self.epsilon, self.protocol)[0]
+        return protocols.frequency_mechanism(self.column, self.epsilon, self.protocol)
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The public points that a number is rounded to, without bias."""
+        if not self.about_numbers:
+            return None
+        return protocols.number_mechanism(self.column, self.epsilon, self.protocol)[1]
+
+    @cached_property
+    def id(self) -> str:
+        """The fingerprint that answers carry."""
+        return fingerprint(self.manifest())
+
+    def manifest(self) -> dict[str, Any]:
+        """The question as a message: public, versioned, all that a device needs."""
+        return {
+            "sfumato": VERSION,
+            "column": files.column_to_dict(self.column),
+            "protocol": self.protocol,
+            "epsilon": str(self.epsilon),
+        }
+
+    @classmethod
+    def from_manifest(cls, manifest: Any) -> "Form":
+        """The question in a message."""
+        if not isinstance(manifest, Mapping):
+            raise InputError("a question is a JSON object. It was not used.")
+        version(manifest)
+        expected = {"sfumato", "column", "protocol", "epsilon"}
+        if set(manifest) != expected:
+            raise InputError(f"a question has {', '.join(sorted(expected))}. It was not used.")
+        column = files.column_from_dict(manifest["column"])
+        epsilon = exact_epsilon(manifest["epsilon"])
+        return cls(column=column, epsilon=epsilon, protocol=str(manifest["protocol"]))
+
+    def answer(self, value: Any, *, rng: Rng) -> Answer:
+        """The answer to send: drawn afresh, so ask it once."""
+        drawn = self.mechanism.answer(self._code(value, rng), rng=rng)
+        shown = self.mechanism.layout.to_json(drawn)
+        return Answer(question=self.id, value=shown, simulated=not rng.secure)
+
+    def answer_again(self, value: Any, *, memo: Memo) -> Answer:
+        """The same answer every time, for as long as the value stays the same."""
+        known = code_of(self.column, value) if self.grid is None else number_of(self.column, value)
+        context = f"{self.id} {known!r}".encode()  # the fingerprint holds protocol and epsilon
+        rng = derived_rng(memo.secret, context, secure=memo.secure)
+        return self.answer(value, rng=rng)
+
+    def _code(self, value: Any, rng: Rng) -> int:
+        if self.grid is None:
+            return code_of(self.column, value)
+        return self.grid.round_one(number_of(self.column, value), rng=rng)

@@ -4,7 +4,7 @@ Every public verb charges the ledger before it looks, and what it returns may be
 counts stay in this object; algorithms hand in public arrays and get public numbers back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, wraps
@@ -14,10 +14,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.curator import perturbing
+from sfumato.curator.perturbing import Perturbation
 from sfumato.curator.scores import Score
 from sfumato.engine import ExactCounts, Table, count_marginals
 from sfumato.errors import BudgetError, InputError, InternalError
 from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
+from sfumato.mechanisms.local import Answers, LocalMechanism
+from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
@@ -186,6 +190,36 @@ class Curator:
         scores = score.of(self._answers(asked), asked.offsets)
         selection = _selection(cost, asked.moved)
         return selection.select(scores, rng=self.rng, allowed=allowed)
+
+    @_alone
+    def perturb(
+        self,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        *,
+        grid: Grid | None = None,
+        numbers: NDArray[np.float64] | None = None,
+    ) -> Iterator[Answers]:
+        """Every row as one answer of a local mechanism, in batches; charged before the first.
+
+        Args:
+            marginal: The columns whose cell a row answers about.
+            mechanism: What randomizes; its epsilon is what all answers together cost.
+            grid: For an answer about a number, the public points it is rounded to.
+            numbers: The public number that stands for each code.
+        """
+        perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
+        self._charge(perturbing.cost_of(mechanism, self.protect), "perturb", [marginal])
+        shape = self.schema.shape(marginal)
+        kernel = Perturbation(
+            marginal=marginal,
+            shape=shape,
+            mechanism=mechanism,
+            grid=grid,
+            numbers=numbers,
+            rng=self.rng,
+        )
+        return perturbing.answers(self._table, kernel)
 
     def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""

@@ -69,10 +69,11 @@ def columns_and_dataset(value: Any) -> tuple[tuple[Column, ...], str | None]:
         raise SchemaError(f"dataset must be a name, got {dataset!r}")
     if not isinstance(value["columns"], list):
         raise SchemaError("columns must be a list")
-    return tuple(_column(entry) for entry in value["columns"]), dataset
+    return tuple(column_from_dict(entry) for entry in value["columns"]), dataset
 
 
-def _column(entry: Any) -> Column:
+def column_from_dict(entry: Any) -> Column:
+    """The column that its JSON form describes; ``column_to_dict`` writes it."""
     if not isinstance(entry, Mapping):
         raise SchemaError(f"each column is a JSON object, got {entry!r}")
     name, kind = entry.get("name"), entry.get("kind")

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.randomness import Rng
-from sfumato.schema import codes, files
+from sfumato.schema import files
 from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number
 from sfumato.schema.table import Marginal, Schema
 
@@ -249,6 +248,10 @@ def _beside(column: Integer | Number | Date, ends: Sequence[Any]) -> bool:
 
 
 def _code(column: Column, end: Any) -> int:
+    import pyarrow as pa  # only here, so that a device can know a schema without Arrow
+
+    from sfumato.schema import codes
+
     if isinstance(column, Category) and end not in column.values:
         raise SchemaError(f"{column.name!r} has no value {end!r}")
     text = str(end) if isinstance(column, Category | Date) else end

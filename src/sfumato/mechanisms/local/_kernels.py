@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sfumato.mechanisms._wide import multiply_high
 from sfumato.randomness import Words
 
+_TWO: Final = np.uint64(2)
+
 BANKED_CELLS: Final = 4_096
 """Small tallies are counted in four banks, so that equal neighbors do not wait for each other."""
 
@@ -23,20 +25,17 @@ def respond(
     codes: NDArray[Any],
     out: NDArray[Any],
     keep: np.uint64,
-    share: np.uint64,
     reciprocal: np.uint64,
     shift: np.uint64,
 ) -> None:
     """Generalized randomized response, exactly.
 
-    A word below ``keep`` keeps the code; of the rest, each other code has ``share`` words. The
-    quotient by ``share`` is taken with its reciprocal, which errs by at most one, and corrected.
+    A word below ``keep`` keeps the code; the rest is divided among the other codes, by the
+    reciprocal of their share (``ResponseWeights.reciprocal``: exact for every word).
     """
     for i in range(codes.size):
         word, code = words[i], np.uint64(codes[i])
-        rest = word - keep
-        other = multiply_high(rest, reciprocal) >> shift
-        other += np.uint64(rest - other * share >= share)
+        other = multiply_high((word - keep) >> _TWO, reciprocal) >> shift
         other += np.uint64(other >= code)
         out[i] = code if word < keep else other
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from sfumato.randomness import Rng, Words
 
-_CHUNK_WORDS: Final = 2**15  # 256 KiB: stays in the second-level cache
+_CHUNK_WORDS: Final = 2**15 + 2
+"""256 KiB, which stay in the second-level cache, and the slack that the cipher asks for."""
 
 
 def chunks(n: int, *, rng: Rng, words_each: int = 1) -> Iterator[tuple[slice, Words]]:

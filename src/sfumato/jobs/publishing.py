@@ -1,4 +1,4 @@
-"""Whole commands as functions: what the command line and notebooks call.
+"""Publishing a table and comparing it with the real one, from file to folder.
 
 Order of a publication: everything that can be checked without the data, then the cap, then the
 format of the table, then the charge, then the look.
@@ -119,7 +119,7 @@ def publish_table(
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
-    known = _schema(schema)
+    known = loaded_schema(schema)
     wanted = _workload(known, workload)
     _check_ranges(wanted)
     _check_rows(rows, neighbors)
@@ -131,7 +131,7 @@ def publish_table(
         protect=_protection(neighbors, person, max_rows),
         algorithm=algorithm,
         workload=wanted,
-        dataset=_dataset(known, dataset),
+        dataset=dataset_name(known, dataset),
         out=None if out is None else publishable(Path(out)),
         ledger=None if ledger is None else Path(ledger),
         cap=cap,
@@ -141,7 +141,7 @@ def publish_table(
         csv=csv,
     )
     _check_outputs(plan, table)
-    return _run(plan, table, encoding=encoding, tell=tell or _silent)
+    return _run(plan, table, encoding=encoding, tell=tell or silent)
 
 
 def evaluate_release(
@@ -290,7 +290,8 @@ def _check_outputs(plan: Publication, table: Any) -> None:
         check_usable(internal_folder(plan.out))
 
 
-def _schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
+def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
+    """A schema as it is given: itself, its content or its file."""
     if isinstance(given, Schema):
         return given
     return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
@@ -348,7 +349,8 @@ def _protection(neighbors: Neighbors, person: str | None, max_rows: int | None) 
     return OnePerson(column=person, max_rows=max_rows, neighbors=neighbors)
 
 
-def _dataset(schema: Schema, given: str | None) -> str:
+def dataset_name(schema: Schema, given: str | None) -> str:
+    """The name that the budget belongs to; one must be given."""
     name = given if given is not None else schema.dataset
     if name is None or not name.strip():
         raise InputError(
@@ -358,5 +360,5 @@ def _dataset(schema: Schema, given: str | None) -> str:
     return name
 
 
-def _silent(what: str, done: int, of: int) -> None:
+def silent(what: str, done: int, of: int) -> None:
     """Nobody watches."""

@@ -1,0 +1,29 @@
+"""Tries to refute guarantees: exact ratios, sampled lower bounds on whole answers, planted bugs."""
+
+from sfumato.auditing.accuracy import Accuracy
+from sfumato.auditing.audit import audit
+from sfumato.auditing.bounds import clopper_pearson, epsilon_lower_bound, rho_lower_bound
+from sfumato.auditing.case import Case, Planted
+from sfumato.auditing.cases import CASES, case
+from sfumato.auditing.finding import Finding
+from sfumato.auditing.table import FULL, QUICK, Effort, Row, audit_case, markdown, text
+
+__all__ = [
+    "CASES",
+    "FULL",
+    "QUICK",
+    "Accuracy",
+    "Case",
+    "Effort",
+    "Finding",
+    "Planted",
+    "Row",
+    "audit",
+    "audit_case",
+    "case",
+    "clopper_pearson",
+    "epsilon_lower_bound",
+    "markdown",
+    "rho_lower_bound",
+    "text",
+]

@@ -1,0 +1,206 @@
+"""The table of all audits: one row a mechanism, as text, JSON and Markdown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from time import perf_counter
+from typing import Any, Final
+from zlib import crc32
+
+from sfumato.auditing.accuracy import Accuracy
+from sfumato.auditing.audit import audit
+from sfumato.auditing.case import Case, Planted
+from sfumato.auditing.cases import LARGER, case, known
+from sfumato.auditing.finding import Finding, exceeds
+from sfumato.randomness import Rng, simulation_rng
+
+HEADING: Final = "# Audits"
+"""The first line of the page that ``markdown`` writes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """How much is drawn, and what may then be demanded."""
+
+    part: Fraction = Fraction(1)
+    """Of the samples that each case asks for."""
+    larger: Fraction = LARGER
+    """The multiple of epsilon that must be rejected."""
+    collections: int = 10_000
+    """Simulated to measure an error."""
+    shown: float = 0.9
+    """Of the exact loss, what the lower bound must show."""
+
+
+FULL: Final = Effort()
+QUICK: Final = Effort(part=Fraction(1, 10), larger=Fraction(2), collections=1_000, shown=0.6)
+"""Seconds instead of a minute; it rejects twice the epsilon only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """What was found about one mechanism."""
+
+    finding: Finding
+    caught: tuple[tuple[str, bool], ...]
+    """Each planted bug and whether it was refuted."""
+    accuracy: Accuracy | None
+    note: str
+    effort: Effort
+    seconds: float
+
+    @property
+    def planted_bugs_caught(self) -> str:
+        """How many of how many: ``2/2``."""
+        return f"{sum(found for _, found in self.caught)}/{len(self.caught)}"
+
+    @property
+    def shown(self) -> float | None:
+        """The lower bound as a part of the exact loss."""
+        exact = self.finding.exact
+        return None if exact is None else self.finding.lower_bound / exact
+
+    @property
+    def problems(self) -> list[str]:
+        """Whatever is not as it should be; none if the claim stands."""
+        found = []
+        if self.finding.refuted:
+            found.append("its claim is refuted")
+        if self.shown is not None and self.shown < self.effort.shown:
+            found.append(f"the audit is too weak: it shows {self.shown:.2f} of the exact loss")
+        found += [f"a planted bug was missed: {bug}" for bug, caught in self.caught if not caught]
+        if self.accuracy is not None and not self.accuracy.inside:
+            found.append("the measured error does not fit its formula")
+        return [f"{self.finding.mechanism}: {problem}" for problem in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, as ``--json`` prints them."""
+        measured = self.accuracy
+        return {
+            **self.finding.to_dict(),
+            "ratio": self.shown,
+            "planted_bugs_caught": self.planted_bugs_caught,
+            "planted_bugs": dict(self.caught),
+            "n_mse": None if measured is None else measured.measured,
+            "n_mse_formula": None if measured is None else measured.formula,
+            "n_mse_band": None if measured is None else list(measured.band),
+            "n_mse_inside": None if measured is None else measured.inside,
+            "note": self.note,
+            "seconds": self.seconds,
+            "problems": self.problems,
+        }
+
+
+def audit_case(name: str, *, effort: Effort = FULL, runs: int | None = None, seed: int = 0) -> Row:
+    """Audit one mechanism of the list, its planted bugs and its error.
+
+    The draws depend on the seed and the name, not on what else is audited.
+
+    Args:
+        name: One of ``CASES``.
+        effort: How much is drawn.
+        runs: Fresh draws on each side, instead of what the case asks for.
+        seed: Of the simulation.
+    """
+    start = perf_counter()
+    honest = case(name, larger=effort.larger)
+    rng = simulation_rng((seed << 32) + crc32(known(name).encode()))
+    draws = runs or max(1_000, int(honest.runs * effort.part))
+    finding = audit(honest, runs=draws, rng=rng)
+    caught = tuple((bug.bug, _is_caught(bug, draws, rng)) for bug in honest.planted)
+    return Row(
+        finding=finding,
+        caught=caught,
+        accuracy=_measured(honest, effort, rng),
+        note=honest.note,
+        effort=effort,
+        seconds=perf_counter() - start,
+    )
+
+
+def _is_caught(bug: Planted, runs: int, rng: Rng) -> bool:
+    """Whether the sample (or, for rounding, the exact ratio) refutes the planted case."""
+    if bug.by == "sample":
+        return audit(bug.case, runs=runs, rng=rng).refuted_by_sample
+    ratio = bug.case.ratio()
+    return ratio is not None and exceeds(ratio, bug.case.claimed)
+
+
+def _measured(honest: Case, effort: Effort, rng: Rng) -> Accuracy | None:
+    return None if honest.accuracy is None else honest.accuracy(effort.collections, rng)
+
+
+Column = tuple[str, Callable[[Row], str]]
+
+COLUMNS: Final[tuple[Column, ...]] = (
+    ("mechanism", lambda row: row.finding.mechanism),
+    ("claimed", lambda row: f"{row.finding.unit} {float(row.finding.claimed):.4g}"),
+    ("exact", lambda row: _number(row.finding.exact)),
+    ("bound", lambda row: _number(row.finding.lower_bound)),
+    ("bound/exact", lambda row: "" if row.shown is None else f"{row.shown:.2f}"),
+    ("samples", lambda row: f"{row.finding.samples:,}"),
+    ("bugs", lambda row: row.planted_bugs_caught),
+    ("n*MSE", lambda row: "" if row.accuracy is None else f"{row.accuracy.formula:.3f}"),
+    ("measured", lambda row: "" if row.accuracy is None else f"{row.accuracy.measured:.3f}"),
+    ("band", lambda row: "" if row.accuracy is None else _band(row.accuracy)),
+    ("s", lambda row: f"{row.seconds:.1f}"),
+    ("size", lambda row: row.note),
+)
+
+
+def text(rows: Sequence[Row]) -> str:
+    """Aligned columns for a terminal."""
+    lines = _cells(rows)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+    pairs = ([*zip(line, widths, strict=True)] for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in pairs
+    )
+
+
+def markdown(rows: Sequence[Row], *, command: str) -> str:
+    """A page with the table, what its columns mean, and every planted bug."""
+    head, *body = (f"| {' | '.join(cells)} |" for cells in _cells(rows))
+    rule = "|" + "---|" * len(COLUMNS)
+    bugs = [
+        f"- {row.finding.mechanism}: {bug}, {'refuted' if found else 'MISSED'}"
+        for row in rows
+        for bug, found in row.caught
+    ]
+    explained = EXPLAINED.format(command=command, confidence=rows[0].finding.confidence)
+    return "\n".join([HEADING, "", explained, head, rule, *body, "", BUGS, "", *bugs, ""])
+
+
+EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same numbers.
+
+- **claimed** is what the mechanism promises, **exact** what it loses at the size given: the largest
+  ratio of probabilities of one whole answer under two inputs, computed from the integers it draws
+  with. Exact above claimed would be a broken promise; below it, the promise has slack.
+- **bound** is a lower bound of the loss at {confidence:.1%} confidence (Clopper-Pearson) from
+  answers alone. The pair of inputs and the set of whole answers that tell them apart are searched
+  on pilot draws; **samples** fresh draws on each side then give the bound. It must stay below the
+  claim and show most of the exact loss.
+- **bugs** counts the planted bugs that were refuted, listed below.
+- **n\\*MSE** is the squared error of an estimate times the number of people, by its formula (for a
+  category, key or bit that nobody has; for means at the worst value), **measured** the same over
+  10,000 simulated collections of 1,000 people; a right formula leaves the **band** once in 1,000.
+- Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds.
+"""
+
+BUGS: Final = """## Planted bugs
+
+`epsilon x` plants a mechanism that spends so many times what the honest one loses."""
+
+
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    return [[name for name, _ in COLUMNS], *([show(row) for _, show in COLUMNS] for row in rows)]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _band(accuracy: Accuracy) -> str:
+    low, high = accuracy.band
+    inside = "" if accuracy.inside else " outside"
+    return f"{low:.3f}..{high:.3f}{inside}"

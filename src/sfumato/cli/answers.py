@@ -1,0 +1,169 @@
+"""``sfumato answers``: many clients in one process, estimates from their answers, and advice."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli import caps, show
+
+if TYPE_CHECKING:
+    from sfumato.collection.estimates import FrequencyEstimate, MeanEstimate
+
+app = typer.Typer(help="Answers randomized on the device: simulate, estimate, advise.")
+
+
+@app.command("simulate")
+def simulate(
+    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
+    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
+    column: Annotated[str, typer.Option(help="The column that is asked about.")],
+    epsilon: Annotated[str, typer.Option(help="What each answer promises, for example 1.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="FILE.parquet or FILE.jsonl.")],
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="auto, grr, sue, oue, olh, fast-olh, hadamard, subset; for a mean duchi, "
+            "piecewise, hybrid, laplace; square-wave for a distribution."
+        ),
+    ] = "auto",
+    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
+    ] = None,
+    cap: Annotated[
+        str | None, typer.Option(help="EPSILON[,DELTA]: the most everything may cost together.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
+    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
+    seed: Annotated[
+        int | None, typer.Option(help="Make a simulation that protects nobody.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """One randomized answer for each row; the table's ledger is charged."""
+    from sfumato import jobs
+    from sfumato.collection.files import read_answers
+    from sfumato.privacy import Ledger
+
+    limit = None if cap is None else caps.cap(cap, name="--cap")
+    with show.progress(quiet=json) as tell:
+        path, answers = jobs.simulate_answers(
+            table,
+            schema=schema,
+            column=column,
+            epsilon=epsilon,
+            out=out,
+            protocol=protocol,
+            dataset=dataset,
+            ledger=ledger,
+            cap=limit,
+            force=force,
+            encoding=encoding,
+            seed=seed,
+            tell=tell,
+        )
+    question, _ = read_answers(path)
+    if json:
+        show.as_json({"file": str(path), "answers": answers, "question": question.manifest()})
+        return
+    if seed is not None:
+        typer.echo("A simulation: seeded noise protects nobody. Nothing was charged.")
+    typer.echo(f"answers     {answers:,} by {question.protocol}: {path}")
+    promise = f"{question.guarantee}, for each person who answers once"
+    typer.echo(f"guarantee   {promise if seed is None else 'none'}")
+    if seed is None:
+        name = dataset if dataset is not None else jobs.loaded_schema(schema).dataset
+        show.running_total(Ledger.open(ledger, dataset=str(name)), path=ledger)
+    typer.echo(f"next        sfumato answers estimate {path}")
+
+
+@app.command("estimate")
+def estimate(
+    file: Annotated[Path, typer.Argument(help="A file that `answers simulate` wrote.")],
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    chart: Annotated[Path | None, typer.Option(help="Write a chart, FILE.svg.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
+) -> None:
+    """Estimates with standard errors and intervals, from answers alone."""
+    from sfumato import jobs
+    from sfumato.collection.estimates import FrequencyEstimate, z_of
+    from sfumato.errors import InputError
+
+    z_of(confidence)
+    with show.progress(quiet=json) as tell:
+        found = jobs.estimate_answers(file, tell=tell)
+    if chart is not None:
+        if not isinstance(found, FrequencyEstimate):
+            raise InputError("a mean is one number: there is no chart of it. Leave --chart out.")
+        show.write_text(chart, found.chart(confidence))
+    if json:
+        show.as_json(found.to_dict())
+        return
+    if not found.private:
+        typer.echo("Made from a simulation: seeded noise protects nobody.")
+    typer.echo(f"column      {found.column}")
+    typer.echo(f"answers     {found.answers:,} by {found.protocol}")
+    promise = f"{found.guarantee}, for each person who answered once"
+    typer.echo(f"guarantee   {promise if found.private else 'none'}")
+    _print(found, confidence)
+    if chart is not None:
+        typer.echo(f"chart       {chart}")
+
+
+@app.command("advise")
+def advise(
+    epsilon: Annotated[str, typer.Option(help="What each answer promises, for example 1.")],
+    people: Annotated[int, typer.Option(help="How many are expected to answer.")],
+    categories: Annotated[
+        int | None, typer.Option(help="Of the question. Without it: the mean of a number.")
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(help="A standard error to reach, for example 0.01.")
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(help="Write a chart of the methods over epsilon, FILE.svg.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Before anybody is asked: the error to expect of each protocol, and how many people it takes.
+
+    Opens no data.
+    """
+    from sfumato.collection import advice
+
+    rows = advice.advise(people=people, epsilon=epsilon, categories=categories, target=target)
+    if chart is not None:
+        drawn = advice.means_chart() if categories is None else advice.frequencies_chart(categories)
+        show.write_text(chart, drawn)
+    if json:
+        show.as_json([row.to_dict() for row in rows])
+        return
+    what = "a mean on [-1, 1]" if categories is None else f"one of {categories} categories"
+    typer.echo(f"Standard error of {what}, {people:,} people, epsilon {epsilon} each:")
+    wanted = "" if target is None else f"  people for {target:g}"
+    typer.echo(f"{'protocol':12}  standard error  bytes{wanted}")
+    for row in rows:
+        needed = "" if row.people_needed is None else f"  {row.people_needed:>14,}"
+        typer.echo(f"{row.protocol:12}  {row.standard_error:>14.4g}  {row.answer_bytes:>5}{needed}")
+    if chart is not None:
+        typer.echo(f"chart       {chart}")
+
+
+def _print(found: "FrequencyEstimate | MeanEstimate", confidence: float) -> None:
+    from sfumato.collection.estimates import MeanEstimate
+    from sfumato.drawing import printable
+
+    if isinstance(found, MeanEstimate):
+        low, high = found.interval(confidence)
+        typer.echo(f"mean        {found.mean:.6g}  +- {found.standard_error:.3g}")
+        typer.echo(f"            {confidence:.0%} between {low:.6g} and {high:.6g}")
+        return
+    lows, highs = found.interval(confidence)
+    width = min(32, max(len(label) for label in found.labels))
+    typer.echo(f"{'':{width}}  frequency  std. error  {confidence:.0%} interval")
+    for label, value, error, low, high in zip(
+        found.labels, found.frequencies, found.standard_errors, lows, highs, strict=True
+    ):
+        shown = printable(label)[:width]
+        typer.echo(f"{shown:{width}}  {value:9.4f}  {error:10.4f}  {low:7.4f} .. {high:.4f}")

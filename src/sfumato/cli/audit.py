@@ -1,0 +1,86 @@
+"""``sfumato audit``: claimed, exact and measured loss of every mechanism, and the planted bugs."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sfumato.cli import show
+from sfumato.errors import InputError
+
+if TYPE_CHECKING:
+    from sfumato.auditing import Row
+
+REFUTED = 1
+"""The exit code when a claim does not stand, or a planted bug was missed."""
+
+
+def audit(
+    mechanisms: Annotated[
+        list[str] | None, typer.Argument(metavar="[MECHANISM]...", help="[default: all]")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1_000, help="Fresh draws on each side. [default: enough]")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A tenth of the draws; plants twice the epsilon.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table as a page, too.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Name the mechanisms, and stop.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Try to refute every guarantee: claimed, exact and measured epsilon."""
+    from sfumato import auditing
+    from sfumato.auditing import cases
+
+    if listed:
+        typer.echo("\n".join(auditing.CASES))
+        return
+    names = [cases.known(name) for name in mechanisms or auditing.CASES]
+    _check_page(markdown)
+    effort = auditing.QUICK if quick else auditing.FULL
+    rows = []
+    with show.progress(quiet=json) as tell:
+        for place, name in enumerate(names, start=1):
+            tell(f"{place} of {len(names)}: {name}", 0, 0)
+            rows.append(auditing.audit_case(name, effort=effort, runs=runs, seed=seed))
+    if markdown is not None:
+        page = auditing.markdown(rows, command=_command(mechanisms or [], runs, quick, seed))
+        markdown.write_text(page, encoding="utf-8")
+    if json:
+        show.as_json([row.to_dict() for row in rows])
+    else:
+        typer.echo(auditing.text(rows))
+    _tell_problems(rows)
+
+
+def _check_page(path: Path | None) -> None:
+    """Replaces only what an audit wrote."""
+    from sfumato.auditing.table import HEADING
+
+    if path is None or not path.exists():
+        return
+    if not path.is_file() or not path.read_bytes().startswith(HEADING.encode() + b"\n"):
+        raise InputError(
+            f"{path} exists and is not a page of audits. Nothing was audited. Name another file, "
+            "or remove that one"
+        )
+
+
+def _command(names: list[str], runs: int | None, quick: bool, seed: int) -> str:
+    """What was typed, as the page tells it."""
+    options = [f"--runs {runs}"] * (runs is not None)
+    options += ["--quick"] * quick + [f"--seed {seed}"] * (seed != 0)
+    return " ".join(["sfumato audit", *names, *options])
+
+
+def _tell_problems(rows: "list[Row]") -> None:
+    """One message and its exit code, if anything is not as it should be."""
+    problems = [problem for row in rows for problem in row.problems]
+    if problems:
+        sys.stderr.write(f"sfumato: the audit failed. {'; '.join(problems)}.\n")
+        raise typer.Exit(REFUTED)

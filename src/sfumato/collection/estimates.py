@@ -1,0 +1,121 @@
+"""What the server infers from answers, each number with its standard error.
+
+A standard error of a frequency is of the answers' noise: how far the estimate is from the people
+who answered. How far these are from everybody is the survey's own question. That of a mean contains
+the spread of the people's values too, and so is a little too large for those who answered.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import drawing
+from sfumato.errors import InputError
+from sfumato.models import simplex
+from sfumato.privacy import guarantees
+from sfumato.privacy.guarantees import LocalDP
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Estimate:
+    """What all estimates say of their answers."""
+
+    column: str
+    protocol: str
+    answers: int
+    guarantee: LocalDP
+    """The promise to each person, from one answer."""
+    private: bool
+    """False when seeded randomness made the answers: then there is no promise at all."""
+
+    def _head(self) -> dict[str, Any]:
+        promise = guarantees.to_json(self.guarantee) if self.private else None
+        return {
+            "column": self.column,
+            "protocol": self.protocol,
+            "answers": self.answers,
+            "private": self.private,
+            "guarantee": promise,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FrequencyEstimate(_Estimate):
+    """The share of people with each value."""
+
+    labels: Sequence[str]
+    frequencies: Vector
+    """Without bias, so a rare value may come out below zero; ``adjusted`` is never so."""
+    standard_errors: Vector
+
+    @cached_property
+    def adjusted(self) -> Vector:
+        """The nearest frequencies that could exist: none below zero, their sum one (norm-sub)."""
+        return simplex.project(self.frequencies, 1.0)
+
+    def interval(self, confidence: float = 0.95) -> tuple[Vector, Vector]:
+        """Two ends around each frequency that hold it with this probability."""
+        reach = z_of(confidence) * self.standard_errors
+        return self.frequencies - reach, self.frequencies + reach
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            **self._head(),
+            "labels": list(self.labels),
+            "frequencies": self.frequencies.tolist(),
+            "standard_errors": self.standard_errors.tolist(),
+            "adjusted": self.adjusted.tolist(),
+        }
+
+    def chart(self, confidence: float = 0.95) -> str:
+        """Bars with whiskers that hold the truth with this probability, as SVG."""
+        return drawing.histogram_chart(
+            self.labels,
+            (100 * self.frequencies).tolist(),
+            title=f"{self.column}: percent of {self.answers:,} answers, {confidence:.0%} intervals",
+            errors=(100 * z_of(confidence) * self.standard_errors).tolist(),
+            width=640,
+        )
+
+    def _repr_html_(self) -> str:
+        return self.chart()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeanEstimate(_Estimate):
+    """The mean of a number."""
+
+    mean: float
+    standard_error: float
+    limits: tuple[float, float]
+    """The public limits that the numbers lie within."""
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Two ends around the mean that hold it with this probability, within the limits."""
+        reach = z_of(confidence) * self.standard_error
+        low, high = self.limits
+        return max(low, self.mean - reach), min(high, self.mean + reach)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        figures = {"mean": self.mean, "standard_error": self.standard_error}
+        return {**self._head(), **figures, "limits": list(self.limits)}
+
+
+def z_of(confidence: float) -> float:
+    """How many standard errors reach this two-sided confidence.
+
+    >>> round(z_of(0.95), 3)
+    1.96
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be above 0 and below 1, got {confidence!r}")
+    return NormalDist().inv_cdf((1 + confidence) / 2)

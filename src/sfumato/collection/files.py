@@ -1,0 +1,164 @@
+"""Files of answers: Parquet for many, JSON lines for people and other languages.
+
+Both begin with the question, so a file can be estimated by itself. They are written beside their
+place and moved there when whole.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sfumato.collection.messages import VERSION, parse, version
+from sfumato.collection.questions import Question
+from sfumato.collection.server import AnswerBatch
+from sfumato.errors import InputError, StorageError
+from sfumato.mechanisms.local.arrow import arrow_type, from_arrow, to_arrow
+
+SUFFIXES: Final = (".parquet", ".jsonl")
+_KEY: Final = b"sfumato.answers"
+_COLUMN: Final = "answer"
+_LINES: Final = 65_536
+
+
+def check_suffix(path: Path) -> Path:
+    """Refuse a file name whose format we can't tell."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(
+            f"a file of answers ends in {' or '.join(SUFFIXES)}, got {path.name!r}. "
+            "Nothing was answered."
+        )
+    return path
+
+
+def write_answers(path: Path, question: Question, batches: Iterable[AnswerBatch]) -> int:
+    """Write answers as they come, in bounded memory; returns how many."""
+    batches = iter(batches)
+    first = list(islice(batches, 1))
+    head = _head(question, simulated=any(batch.simulated for batch in first))
+    every = chain(first, batches)
+    writer = _write_parquet if check_suffix(path).suffix == ".parquet" else _write_lines
+    with _beside(path) as unfinished:
+        return writer(unfinished, question, head, every)
+
+
+def read_answers(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
+    """The question of a file, and its answers in batches."""
+    try:
+        if check_suffix(path).suffix == ".parquet":
+            return _read_parquet(path)
+        return _read_lines(path)
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror or 'not a file'}") from None
+
+
+def _head(question: Question, *, simulated: bool) -> dict[str, Any]:
+    return {"sfumato": VERSION, "question": question.manifest(), "simulated": simulated}
+
+
+def _question(head: Any, path: Path) -> tuple[Question, bool]:
+    if not isinstance(head, dict) or set(head) != {"sfumato", "question", "simulated"}:
+        raise InputError(f"{path} is not a file of answers: it does not begin with a question.")
+    version(head)
+    question = Question.from_manifest(head["question"])
+    assert isinstance(question, Question)
+    return question, bool(head["simulated"])
+
+
+def _write_parquet(
+    path: Path, question: Question, head: dict[str, Any], batches: Iterable[AnswerBatch]
+) -> int:
+    layout, written = question.mechanism.layout, 0
+    field = pa.field(_COLUMN, arrow_type(layout), nullable=False)
+    schema = pa.schema([field], metadata={_KEY: json.dumps(head).encode()})
+    # No dictionary and no statistics: answers are noise, and those would only cost time.
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", use_dictionary=False, write_statistics=False
+    ) as writer:
+        for batch in batches:
+            arrays = [to_arrow(layout, batch.values)]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            written += len(batch)
+    return written
+
+
+def _write_lines(
+    path: Path, question: Question, head: dict[str, Any], batches: Iterable[AnswerBatch]
+) -> int:
+    layout, written = question.mechanism.layout, 0
+    with path.open("w", encoding="utf-8") as out:
+        out.write(json.dumps(head) + "\n")
+        for batch in batches:
+            for value in batch.values:
+                drawn = int(value) if value.ndim == 0 else value.tobytes()
+                out.write(json.dumps(layout.to_json(drawn)) + "\n")
+            written += len(batch)
+    return written
+
+
+def _read_parquet(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
+    try:
+        file = pq.ParquetFile(path)
+        head = parse((file.schema_arrow.metadata or {}).get(_KEY, b"null"))
+    except pa.ArrowException:
+        raise InputError(f"{path} is not a whole Parquet file. Nothing was counted.") from None
+    question, simulated = _question(head, path)
+    if file.schema_arrow.names != [_COLUMN]:
+        raise InputError(f"{path} must have one column {_COLUMN!r}. Nothing was counted.")
+    return question, _parquet_batches(file, question, simulated)
+
+
+def _parquet_batches(
+    file: pq.ParquetFile, question: Question, simulated: bool
+) -> Iterator[AnswerBatch]:
+    try:
+        for batch in file.iter_batches(batch_size=2**20):
+            values = from_arrow(question.mechanism.layout, batch.column(0))
+            yield AnswerBatch(question=question.id, values=values, simulated=simulated)
+    except pa.ArrowException:
+        raise InputError("the file of answers is damaged or truncated.") from None
+
+
+def _read_lines(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            question, simulated = _question(parse(next(lines, "null")), path)
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text. Nothing was counted.") from None
+    return question, _line_batches(path, question, simulated)
+
+
+def _line_batches(path: Path, question: Question, simulated: bool) -> Iterator[AnswerBatch]:
+    layout = question.mechanism.layout
+    with path.open(encoding="utf-8") as lines:
+        next(lines)
+        numbered = enumerate(lines, start=2)
+        while part := list(islice(numbered, _LINES)):
+            values = []
+            for number, line in part:
+                try:
+                    values.append(layout.one(layout.from_json(parse(line))))
+                except InputError as error:
+                    raise InputError(f"{path}:{number}: {error}") from None
+            joined = np.concatenate(values)
+            yield AnswerBatch(question=question.id, values=joined, simulated=simulated)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name in the same folder that becomes ``path`` when all went well."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)

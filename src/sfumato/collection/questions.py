@@ -1,0 +1,135 @@
+"""A question with both its halves: the device's and the server's, for Python users."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.collection.client import Form
+from sfumato.collection.distributions import distribution
+from sfumato.collection.estimates import FrequencyEstimate, MeanEstimate, Vector
+from sfumato.collection.protocols import SQUARE_WAVE
+from sfumato.collection.server import AnswerBatch, Collected, Tally
+from sfumato.errors import InputError
+from sfumato.mechanisms.local.layout import IntegerLayout
+from sfumato.mechanisms.local.means import MeanMechanism
+from sfumato.mechanisms.local.mechanism import FrequencyMechanism
+from sfumato.models.deconvolution import expectation_maximization
+from sfumato.models.frequencies import debias
+from sfumato.randomness import Rng
+from sfumato.schema.values import numbers
+
+Estimate = FrequencyEstimate | MeanEstimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Form):
+    """Asks for the frequencies, the mean or the distribution of one column.
+
+    ``Question(column=schema["smoker"], epsilon=1)`` takes the protocol of least variance;
+    ``protocol="grr"`` insists, ``protocol="hybrid"`` asks for a mean, ``"square-wave"`` for the
+    distribution of a number.
+    """
+
+    def answer_many(self, codes: Any, *, rng: Rng) -> AnswerBatch:
+        """One answer for each of many people's codes (the column's), in one array."""
+        prepared = self.prepared(codes, rng=rng)
+        values = self.mechanism.answer_many(prepared, rng=rng)
+        return AnswerBatch(question=self.id, values=values, simulated=not rng.secure)
+
+    def prepared(self, codes: Any, *, rng: Rng) -> Any:
+        """The mechanism's codes: the column's own, or its numbers rounded to the grid."""
+        if self.grid is None:
+            return codes
+        values = np.array(numbers(self.column))
+        array = np.asarray(codes)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InputError("codes must be a list of whole numbers. Nothing was answered.")
+        if array.size and (array.min() < 0 or array.max() >= values.size):
+            raise InputError(
+                f"codes must be from 0 to {values.size - 1}; some are not. Nothing was answered."
+            )
+        return self.grid.round(values[array], rng=rng)
+
+    def tally(self) -> Tally:
+        """An empty count of answers; add batches, merge parts, then ``estimate`` it."""
+        return Tally(form=self)
+
+    def estimate(self, answers: Tally | Collected | Iterable[Collected]) -> Estimate:
+        """What the answers say, with standard errors."""
+        tally = answers if isinstance(answers, Tally) else self._counted(answers)
+        if tally.form.id != self.id:
+            raise InputError("these answers were counted for another question.")
+        if not tally.answers:
+            raise InputError("there are no answers: nothing can be estimated.")
+        if isinstance(self.mechanism, FrequencyMechanism):
+            return self._frequencies(tally, self.mechanism)
+        assert isinstance(self.mechanism, MeanMechanism)
+        if self.protocol == SQUARE_WAVE:
+            return self._distribution(tally, self.mechanism)
+        return self._mean(tally, self.mechanism)
+
+    def likeliest(self, answers: Tally | Collected | Iterable[Collected]) -> Vector:
+        """The frequencies that make the answers likeliest: expectation maximization.
+
+        For protocols whose tally counts whole answers (grr, hadamard, fast-olh).
+        """
+        layout, mechanism = self.mechanism.layout, self.mechanism
+        if not isinstance(layout, IntegerLayout) or mechanism.cells != layout.below:
+            raise InputError(
+                f"{self.protocol} counts supports, not whole answers, so the likeliest "
+                "frequencies can't be had from them. Use the estimate's adjusted ones."
+            )
+        tally = answers if isinstance(answers, Tally) else self._counted(answers)
+        return expectation_maximization(tally.counts, mechanism.transition().probabilities())
+
+    def _counted(self, answers: Collected | Iterable[Collected]) -> Tally:
+        tally = self.tally()
+        tally.add(answers)
+        return tally
+
+    def _frequencies(self, tally: Tally, mechanism: FrequencyMechanism) -> FrequencyEstimate:
+        supports = mechanism.supports(tally.counts)
+        p, q = float(mechanism.p), float(mechanism.q)
+        frequencies, errors = debias(supports, tally.answers, p, q)
+        return FrequencyEstimate(
+            column=self.column.name,
+            protocol=self.protocol,
+            answers=tally.answers,
+            guarantee=self.guarantee,
+            private=not tally.simulated,
+            labels=self.column.labels,
+            frequencies=frequencies,
+            standard_errors=errors,
+        )
+
+    def _mean(self, tally: Tally, mechanism: MeanMechanism) -> MeanEstimate:
+        assert self.grid is not None
+        low, high = self.grid.low, self.grid.high
+        mean, error = mechanism.mean(tally.counts)
+        middle, half = (low + high) / 2, (high - low) / 2
+        return MeanEstimate(
+            column=self.column.name,
+            protocol=self.protocol,
+            answers=tally.answers,
+            guarantee=self.guarantee,
+            private=not tally.simulated,
+            mean=middle + half * mean,
+            standard_error=half * error,
+            limits=(low, high),
+        )
+
+    def _distribution(self, tally: Tally, mechanism: MeanMechanism) -> FrequencyEstimate:
+        assert self.grid is not None
+        frequencies, errors = distribution(self.column, self.grid, mechanism, tally.counts)
+        return FrequencyEstimate(
+            column=self.column.name,
+            protocol=self.protocol,
+            answers=tally.answers,
+            guarantee=self.guarantee,
+            private=not tally.simulated,
+            labels=self.column.labels,
+            frequencies=frequencies,
+            standard_errors=errors,
+        )

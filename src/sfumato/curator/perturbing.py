@@ -1,0 +1,92 @@
+"""Rows through a local mechanism: what the gate does when every row becomes an answer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engine import Table
+from sfumato.engine.table import CodeBatch
+from sfumato.errors import InputError
+from sfumato.mechanisms.local import Answers, LocalMechanism
+from sfumato.mechanisms.local.arrow import from_arrow, to_arrow
+from sfumato.mechanisms.local.grid import Grid
+from sfumato.privacy.guarantees import PureDP
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
+from sfumato.schema.table import Marginal, Schema
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Perturbation:
+    """One answer for every row, about the cell of a marginal that the row lies in."""
+
+    marginal: Marginal
+    shape: tuple[int, ...]
+    mechanism: LocalMechanism
+    grid: Grid | None
+    """Where the answer is about a number: the public points it is rounded to."""
+    numbers: NDArray[np.float64] | None
+    """The number that stands for each code, public."""
+    rng: Rng
+
+    @property
+    def columns(self) -> Marginal:
+        """The columns of the marginal."""
+        return self.marginal
+
+    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
+        """Answers in the place of rows."""
+        cells: NDArray[Any] = codes[self.marginal[0]]
+        if len(self.marginal) > 1:
+            columns = tuple(codes[name] for name in self.marginal)
+            cells = np.ravel_multi_index(columns, self.shape).astype(np.uint32)
+        if self.grid is not None and self.numbers is not None:
+            cells = self.grid.round(self.numbers[cells], rng=self.rng)
+        answers = self.mechanism.answer_many(cells, rng=self.rng)
+        values = to_arrow(self.mechanism.layout, answers)
+        return pa.RecordBatch.from_arrays([values], names=["answer"])
+
+
+def check_question(
+    schema: Schema, marginal: Marginal, mechanism: LocalMechanism, numbers: Any, grid: Grid | None
+) -> None:
+    """Refuse, before anything is charged, a mechanism that does not fit the marginal."""
+    if not isinstance(mechanism, LocalMechanism):
+        raise InputError(f"rows are perturbed by a local mechanism, got {mechanism!r:.60}")
+    if not marginal or schema.marginal(marginal) != tuple(marginal):
+        raise InputError("a marginal names one or more columns in the schema's order")
+    cells = schema.cells(marginal)
+    if (grid is None) != (numbers is None):
+        raise InputError("numbers and the grid they are rounded to belong together")
+    if grid is None and mechanism.inputs != cells:
+        raise InputError(
+            f"the mechanism answers about {mechanism.inputs} codes, but {', '.join(marginal)} has "
+            f"{cells} cells. Nothing was looked at."
+        )
+    if grid is not None and (mechanism.inputs != grid.points or np.shape(numbers) != (cells,)):
+        raise InputError("each cell needs its number, and the mechanism the grid's points")
+
+
+def cost_of(mechanism: LocalMechanism, protect: Protection) -> PureDP:
+    """What all answers together cost: one row gives one answer, so its epsilon.
+
+    Under replace: the answers of all other rows do not change, that of one row is epsilon-local
+    DP (Kasiviswanathan et al. 2011), and the number of answers is public. Under add-remove the
+    number of answers would tell the number of rows.
+    """
+    if not isinstance(protect, OneRow) or protect.neighbors != "replace":
+        raise InputError(
+            "one answer for each row shows how many rows there are, so it protects one row that "
+            "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
+        )
+    return PureDP(mechanism.epsilon)
+
+
+def answers(table: Table, kernel: Perturbation) -> Iterator[Answers]:
+    """The answers of all rows in their order, batch by batch."""
+    for batch in table.map(kernel):
+        yield from_arrow(kernel.mechanism.layout, batch.column(0))

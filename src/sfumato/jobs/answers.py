@@ -1,0 +1,120 @@
+"""Local collection on files: answers for the rows of a table, and estimates from answers."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato import check
+from sfumato.collection.files import check_suffix, read_answers, write_answers
+from sfumato.collection.questions import Estimate, Question
+from sfumato.collection.server import AnswerBatch
+from sfumato.collection.simulate import simulate
+from sfumato.curator import Curator
+from sfumato.engine import open_table
+from sfumato.errors import InputError
+from sfumato.jobs.publishing import Tell, dataset_name, loaded_schema, silent
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import PureDP
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.protection import OneRow
+from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.release import check_usable
+from sfumato.schema import Schema
+
+
+def simulate_answers(
+    table: Any,
+    *,
+    schema: Schema | Mapping[str, Any] | str | Path,
+    column: str,
+    epsilon: check.Number,
+    out: str | Path,
+    protocol: str = "auto",
+    dataset: str | None = None,
+    ledger: str | Path | None = None,
+    cap: Cap | None = None,
+    force: bool = False,
+    encoding: str = "utf-8",
+    seed: int | None = None,
+    tell: Tell | None = None,
+) -> tuple[Path, int]:
+    """One randomized answer for each row of a table: `sfumato answers simulate` in one call.
+
+    Returns the file that was written and the number of answers in it.
+
+    Args:
+        table: A path (csv, parquet, json, sqlite), or a data frame.
+        schema: The public description of its columns.
+        column: The column that is asked about.
+        epsilon: What each answer promises; also what the ledger is charged, once.
+        out: The file to write, ``.parquet`` or ``.jsonl``.
+        protocol: ``auto`` or a name such as ``grr``, ``oue``, ``hybrid`` or ``square-wave``.
+        dataset: The name that the budget belongs to; by default the schema's.
+        ledger: The ledger file; by default the one of this user.
+        cap: The most that everything from this data set together may cost.
+        force: Replace an older file.
+        encoding: Of a CSV file.
+        seed: Make a simulation that protects nobody, into a file whose name ends in ``-internal``.
+        tell: Called with the progress.
+    """
+    known = loaded_schema(schema)
+    question = Question(
+        column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
+    )
+    path = _place(Path(out), seed)
+    _check_place(path, table, force=force)
+    tell = tell or silent
+    tell("checking the table", 0, 0)
+    source = open_table(table, known.pick([column]), encoding=encoding)
+    book = Ledger.open(
+        None if ledger is None else Path(ledger), dataset=dataset_name(known, dataset), cap=cap
+    )
+    curator = Curator(
+        source,
+        protect=OneRow(neighbors="replace"),
+        budget=PureDP(question.epsilon),
+        ledger=book,
+        rng=secure_rng() if seed is None else simulation_rng(seed),
+    )
+    tell("answering", 0, 0)
+    written = write_answers(path, question, _told(simulate(question, curator), tell))
+    return path, written
+
+
+def estimate_answers(path: str | Path, *, tell: Tell | None = None) -> Estimate:
+    """Estimates from a file of answers: `sfumato answers estimate` in one call."""
+    question, batches = read_answers(Path(path))
+    tally = question.tally()
+    tally.add(_told(batches, tell or silent, what="counting"))
+    return question.estimate(tally)
+
+
+def _told(
+    batches: Iterator[AnswerBatch], tell: Tell, *, what: str = "answering"
+) -> Iterator[AnswerBatch]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        tell(what, done, 0)
+
+
+def _place(out: Path, seed: int | None) -> Path:
+    check_suffix(out)
+    if out.stem.casefold().endswith("-internal"):
+        raise InputError(
+            f"{out} ends in -internal, the mark of what may not be published. Nothing was spent. "
+            "Choose another name."
+        )
+    return out if seed is None else out.with_name(f"{out.stem}-internal{out.suffix}")
+
+
+def _check_place(path: Path, table: Any, *, force: bool) -> None:
+    """Refuse, before anything is spent, a place that can't or must not be written."""
+    if isinstance(table, str | Path):
+        source = Path(str(table).partition("::")[0])
+        if source.resolve() == path.resolve():
+            raise InputError(f"the output {path} is the input. Nothing was spent.")
+    if path.exists() and not (force and path.is_file()):
+        raise InputError(f"{path} exists. Nothing was spent. Choose another name, or add --force.")
+    check_usable(path.parent)

@@ -1,0 +1,107 @@
+"""The same question again: the same answer, drawn once from a secret and never stored.
+
+Fresh answers to a repeated question average to the truth: after 30 of them (epsilon 1, four
+categories) it is known for 95% of people. A memo gives the same answer as long as the value is
+the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, TypeVar
+
+from sfumato import check
+from sfumato.errors import InputError
+from sfumato.mechanisms.local.thresholds import local_epsilon
+from sfumato.privacy.guarantees import LocalDP
+from sfumato.randomness import Rng, derived_rng
+
+Value = TypeVar("Value", int, Sequence[int], contravariant=True)
+Reply = TypeVar("Reply", covariant=True)
+
+
+class Answering(Protocol[Value, Reply]):
+    """Whatever turns a code, or a record of codes, into an answer."""
+
+    def answer(self, value: Value, /, *, rng: Rng) -> Reply:
+        """One answer."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memo:
+    """A person's secret, from which all answers follow: keep it on the device, as long as asked.
+
+    The answer to a question about a value is drawn with a generator keyed by the secret, the
+    question, the mechanism and the value. Answers that differ in any of these are independent, so
+    each is paid for; the same ones together cost no more than one.
+
+    What it does not hide: that the value changed, or came back. Two different answers to one
+    question say for certain that the value was not the same (the reverse is not certain).
+    """
+
+    secret: bytes = field(repr=False)
+    secure: bool = False
+    """Whether the secret came from the operating system: see ``derived_rng``."""
+
+    def __post_init__(self) -> None:
+        derived_rng(self.secret, b"")  # refuses what is no secret
+
+    @classmethod
+    def fresh(cls, *, rng: Rng) -> "Memo":
+        """A memo with a new secret of 32 bytes."""
+        return cls(secret=rng.words(4).tobytes(), secure=rng.secure)
+
+    def answer(self, mechanism: Answering[Value, Reply], value: Value, question: str) -> Reply:
+        """The one answer to this question for this value.
+
+        Args:
+            mechanism: How it is answered; another one, or another epsilon, is another question.
+            value: The code, or the record of codes.
+            question: The name of the question, the same in every round.
+        """
+        if not isinstance(question, str) or not question:
+            raise InputError(f"question must be a name, got {question!r:.60}")
+        context = _joined(question, _described(mechanism), _plain(value))
+        return mechanism.answer(value, rng=derived_rng(self.secret, context, secure=self.secure))
+
+
+def total_guarantee(epsilon: check.Number, rounds: int, values: int | None = None) -> LocalDP:
+    """What T answers to one question promise together: min(T, k) epsilon, or T epsilon.
+
+    With a memo, a person whose value takes at most k different values in T rounds gives at most
+    min(T, k) independent answers, each worth epsilon. That bounds what is learnt of which values
+    they were: between two histories that change and return in the same rounds. When the value
+    changes is not hidden (see ``Memo``); of a value that never changes, k = 1, nothing else is to
+    be learnt. Without a memo every answer is fresh: T epsilon, between any two histories.
+
+    Args:
+        epsilon: The promise of one answer.
+        rounds: How often it is asked, T.
+        values: The most different values with a memo, k; None without one.
+
+    >>> str(total_guarantee("0.5", rounds=30, values=2)), str(total_guarantee("0.5", rounds=30))
+    ('epsilon=1 on the device', 'epsilon=15 on the device')
+    """
+    exact = local_epsilon(epsilon)
+    check.whole(at_least=1, rounds=rounds)
+    answers = rounds if values is None else min(rounds, check.whole(at_least=1, values=values))
+    return LocalDP(exact * answers)
+
+
+def _described(mechanism: Any) -> str:
+    """Kind and parameters of a mechanism, in the order of their names."""
+    texts = sorted(f"{f.name}={getattr(mechanism, f.name)!r}" for f in fields(mechanism))
+    return f"{type(mechanism).__name__}({', '.join(texts)})"
+
+
+def _plain(value: int | Sequence[int]) -> str:
+    """A code or a record as text, whatever integers it came as."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(_plain(code) for code in value)
+    return str(check.whole(at_least=0, code=value))
+
+
+def _joined(*texts: str) -> bytes:
+    """Texts as bytes, each after its length: no two lists of texts give the same bytes."""
+    encoded = [text.encode() for text in texts]
+    return b"".join(b"%d:%s" % (len(text), text) for text in encoded)

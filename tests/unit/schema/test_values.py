@@ -1,0 +1,77 @@
+"""One value in plain Python and a column through Arrow get the same codes."""
+
+from datetime import date
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.errors import InputError, TableError
+from sfumato.schema import Boolean, Category, Date, Integer, Number
+from sfumato.schema.codes import encode
+from sfumato.schema.values import code_of, limits, number_of, numbers
+
+COLUMNS = [
+    Category(name="help", values=("1", "2", "none"), missing=True),
+    Category(name="town", values=("a", "b"), other=True),
+    Boolean(name="member", missing=True),
+    Integer(name="age", low=4, high=17, step=3, missing=True),
+    Number(name="income", edges=(0.0, 10.0, 20.5, 100.0), missing=True),
+    Date(name="visit", low=date(2020, 1, 15), high=date(2021, 3, 1), step="month", missing=True),
+]
+
+VALUES = st.one_of(
+    st.none(),
+    st.integers(-50, 200),
+    st.floats(-50, 200),
+    st.sampled_from(["1", "2", "none", "a", "b", "c", "yes", "NO", " t ", "0", "1.0", "12.50"]),
+    st.sampled_from(["2020-01-15", "2020-02-01", "2021-03-01", "1999-01-01", " 7 ", "-3", "x", ""]),
+    st.booleans(),
+)
+
+
+@given(column=st.sampled_from(COLUMNS), value=VALUES)
+def test_one_value_has_the_code_that_a_table_would_give_it(column, value):
+    if isinstance(value, bool) and not isinstance(column, Boolean | Category):
+        return  # Arrow reads a column of booleans as numbers; a device refuses one
+    try:
+        expected = int(encode(column, pa.array([value]))[0])
+    except (TableError, pa.ArrowException):
+        with pytest.raises(InputError):
+            code_of(column, value)
+        return
+    assert code_of(column, value) == expected
+
+
+def test_a_value_that_does_not_fit_is_refused_without_repeating_it():
+    with pytest.raises(InputError, match="the value of 'help' is not one of the declared") as bad:
+        code_of(COLUMNS[0], "a secret")
+    assert "secret" not in str(bad.value)
+
+
+def test_a_missing_value_needs_to_be_declared():
+    with pytest.raises(InputError, match="missing is not one of them"):
+        code_of(Boolean(name="member"), None)
+
+
+def test_numbers_outside_the_limits_count_as_the_nearest_inside():
+    column = Number(name="income", edges=(0.0, 10.0))
+    assert number_of(column, 11) == 10.0
+    assert number_of(column, " -3 ") == 0.0
+
+
+@pytest.mark.parametrize("value", ["x", None, float("nan"), float("inf"), True, 10**400])
+def test_what_is_no_finite_number_is_refused(value):
+    with pytest.raises(InputError, match="not a finite number"):
+        number_of(Number(name="income", edges=(0.0, 10.0)), value)
+
+
+def test_every_code_has_the_number_in_the_middle_of_its_bin():
+    assert numbers(Integer(name="age", low=4, high=8, step=2)) == [4.5, 6.5, 8.0]
+    assert numbers(Number(name="income", edges=(0.0, 10.0, 30.0))) == [5.0, 20.0]
+
+
+def test_only_numbers_have_limits():
+    with pytest.raises(InputError, match="only integer and number columns have a mean"):
+        limits(Boolean(name="member"))
