@@ -25,7 +25,7 @@ Words = NDArray[np.uint64]
 
 _BUFFER_WORDS: Final = 8_192  # 64 KiB: stays in the first- and second-level cache
 _SECRET_BYTES: Final = 16  # 128 bits: what the cipher itself offers
-_ZEROS: Final = bytes(_BUFFER_WORDS * 8)
+_ZEROS: Final = memoryview(bytes(_BUFFER_WORDS * 8))
 _secure_generators: "weakref.WeakSet[Rng]" = weakref.WeakSet()
 
 
@@ -112,13 +112,12 @@ class Rng:
         self._next = end
 
     def _fill_directly(self, out: Words) -> None:
-        whole = max(0, (out.size - 2) // _BUFFER_WORDS * _BUFFER_WORDS)  # the cipher asks for slack
-        raw = out.view(np.uint8)
-        for start in range(0, whole * 8, len(_ZEROS)):
-            self._stream.update_into(_ZEROS, raw[start : start + len(_ZEROS) + 15])
-        for start in range(whole, out.size, _BUFFER_WORDS):
-            self._next = _BUFFER_WORDS
-            self._fill_from_buffer(out[start : start + _BUFFER_WORDS])
+        """All but the last two words straight into place: the cipher asks for 15 bytes of slack."""
+        raw, whole = out.view(np.uint8), (out.size - 2) * 8
+        for start in range(0, whole, len(_ZEROS)):
+            size = min(len(_ZEROS), whole - start)
+            self._stream.update_into(_ZEROS[:size], raw[start : start + size + 15])
+        self._fill_from_buffer(out[-2:])
 
 
 def secure_rng() -> Rng:

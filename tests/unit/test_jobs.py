@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato import jobs
+from sfumato.engine import open_table
 from sfumato.errors import BudgetError, InputError, SchemaError, StorageError, TableError
 from sfumato.jobs import evaluate_release, internal_folder, publish_table
 from sfumato.privacy import ApproxDP, Ledger, PureDP
@@ -100,13 +100,13 @@ def test_what_can_be_checked_without_the_table_is_checked_before_it_is_opened(wr
 
 
 def test_a_cap_is_checked_before_the_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = jobs.open_table(pa.table(ROWS), SCHEMA)
+    opened = open_table(pa.table(ROWS), SCHEMA)
 
     def fail() -> None:
         raise AssertionError("the rows were read")
 
     monkeypatch.setattr(opened, "validate", fail)
-    monkeypatch.setattr(jobs, "open_table", lambda *arguments, **options: opened)
+    monkeypatch.setattr("sfumato.jobs.publishing.open_table", lambda *arguments, **options: opened)
     with pytest.raises(BudgetError):
         publish_table("table.csv", schema=SCHEMA, epsilon=2, cap=PureDP(1))
 

@@ -19,7 +19,7 @@ from sfumato.auditing.case import Case, whole
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.randomness import Rng
 
-_SMALLEST_PILOT: Final = 2_000
+_SMALLEST_PILOT: Final = 500
 _DEVIATIONS: Final = 3.3
 _WIDTH: Final = 8.0  # of scores: likelihood ratios are cut at e^4
 

@@ -15,7 +15,7 @@ from sfumato.errors import InputError
 from sfumato.mechanisms.local import LocalMechanism
 from sfumato.mechanisms.local.hashing import LocalHashing
 from sfumato.mechanisms.local.means import MeanMechanism
-from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP, short
+from sfumato.privacy.guarantees import ZCDP, Guarantee, LocalDP, PureDP, short
 from sfumato.randomness import Rng
 
 Outputs = NDArray[Any]
@@ -120,7 +120,7 @@ def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
     if not isinstance(mechanism, LocalMechanism):
         raise InputError(
             f"audit takes a local mechanism or a Case, got {type(mechanism).__name__}. Nothing "
-            "was drawn. `sfumato audit --list` names the cases that exist."
+            "was drawn. sfumato.auditing.case(name) has those of `sfumato audit --list`."
         )
 
     inputs = spread(mechanism.inputs)
@@ -227,4 +227,6 @@ def _tight(case: Case) -> Guarantee:
     if ratio is None or log(ratio) > _TIGHT * claimed:
         return case.guarantee
     loss = Fraction(f"{log(ratio) * (1 + _ABOVE):.9f}")
+    if isinstance(case.guarantee, ZCDP):
+        return ZCDP(loss)
     return LocalDP(loss) if isinstance(case.guarantee, LocalDP) else PureDP(loss)

@@ -63,7 +63,7 @@ def known(name: str) -> str:
     spelled = {_plain(each): each for each in CASES}
     if _plain(name) in spelled:
         return spelled[_plain(name)]
-    close = get_close_matches(_plain(name), spelled, n=1)
+    close = get_close_matches(_plain(name), spelled, n=1, cutoff=0.5)
     hint = f" (did you mean {spelled[close[0]]}?)" if close else ""
     raise InputError(
         f"no mechanism {name!r:.60}{hint}. Nothing was audited. There are {', '.join(CASES)}"

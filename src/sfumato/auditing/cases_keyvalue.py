@@ -91,6 +91,7 @@ def priv_kvm(larger: Fraction) -> Case:
             draw=draw,
             ratio=lambda: _ratio_together(parts),
             runs=400_000,
+            accuracy=_rare_key(parts[0]),  # frequencies come from the first round
             note=f"{KEYS} keys, 2 rounds",
         )
 

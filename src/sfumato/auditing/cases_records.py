@@ -85,7 +85,7 @@ def memo(larger: Fraction) -> Case:
             of_mechanism(mechanism, name="Memo"),
             guarantee=LocalDP(ONE),
             draw=draw,
-            runs=15_000,
+            runs=20_000,
             note="2 answers of 2 categories to one question",
         )
 

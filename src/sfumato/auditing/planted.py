@@ -169,7 +169,7 @@ def amplified_epsilon(epsilon: Fraction, attributes: int) -> Fraction:
     """ln(d (e^epsilon - 1) + 1): what a paper on RS+FD spends for a claim of epsilon.
 
     >>> float(amplified_epsilon(Fraction(1), 2))
-    1.489881
+    1.48988
     """
     return Fraction(f"{log(attributes * (exp(epsilon) - 1) + 1):.6f}")
 

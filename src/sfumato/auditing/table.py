@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any, Final
 from zlib import crc32
 
-from sfumato.auditing.accuracy import Accuracy
+from sfumato.auditing.accuracy import PEOPLE, Accuracy
 from sfumato.auditing.audit import audit
 from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.cases import LARGER, case, known
@@ -167,7 +167,12 @@ def markdown(rows: Sequence[Row], *, command: str) -> str:
         for row in rows
         for bug, found in row.caught
     ]
-    explained = EXPLAINED.format(command=command, confidence=rows[0].finding.confidence)
+    explained = EXPLAINED.format(
+        command=command,
+        confidence=rows[0].finding.confidence,
+        collections=rows[0].effort.collections,
+        people=PEOPLE,
+    )
     return "\n".join([HEADING, "", explained, head, rule, *body, "", BUGS, "", *bugs, ""])
 
 
@@ -183,7 +188,8 @@ EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same 
 - **bugs** counts the planted bugs that were refuted, listed below.
 - **n\\*MSE** is the squared error of an estimate times the number of people, by its formula (for a
   category, key or bit that nobody has; for means at the worst value), **measured** the same over
-  10,000 simulated collections of 1,000 people; a right formula leaves the **band** once in 1,000.
+  {collections:,} simulated collections of {people:,} people; a right formula leaves the **band**
+  once in 1,000.
 - Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds.
 """
 

@@ -98,7 +98,7 @@ def means_chart(epsilons: Sequence[float] = CHART_EPSILONS) -> str:
         x_labels=[f"{epsilon:g}" for epsilon in epsilons],
         x_values=list(epsilons),
         log_y=True,
-        title="Variance of one answer about a mean on [-1, 1], at its worst value",
+        title="Variance of one answer about a mean, at worst",
         width=640,
     )
 
@@ -117,7 +117,7 @@ def frequencies_chart(categories: int, epsilons: Sequence[float] = CHART_EPSILON
         x_labels=[f"{epsilon:g}" for epsilon in epsilons],
         x_values=list(epsilons),
         log_y=True,
-        title=f"Variance of one answer about a rare one of {categories} categories",
+        title=f"Variance of one answer, {categories} categories",
         width=640,
     )
 

@@ -80,7 +80,8 @@ class FrequencyEstimate(_Estimate):
         return drawing.histogram_chart(
             self.labels,
             (100 * self.frequencies).tolist(),
-            title=f"{self.column}: percent of {self.answers:,} answers, {confidence:.0%} intervals",
+            title=f"{self.column}: percent, from {self.answers:,} answers",
+            names=("estimate", f"{confidence:.0%} interval"),
             errors=(100 * z_of(confidence) * self.standard_errors).tolist(),
             width=640,
         )

@@ -49,14 +49,18 @@ def histogram_chart(
     title: str,
     real: Sequence[float] | None = None,
     errors: Sequence[float] | None = None,
+    names: tuple[str, str] = ("published", "known noise"),
     width: int = 420,
 ) -> str:
     """Bars from zero; ``real`` adds outlines, ``errors`` whiskers of that half length.
+
+    ``names`` are what the legend calls the bars and the whiskers.
 
     Raises:
         InputError: the lengths differ, or a number is NaN, infinite or a negative error.
     """
     bars = _merged(_checked(labels, published, real, errors))
+    called = dict(zip(("published", "known noise"), names, strict=True))
     axis = label_axis(bars.labels, left=LEFT, right=width - RIGHT)
     pitch = (width - RIGHT - axis.left) / max(1, len(bars.labels))
     centers = [axis.left + pitch * (i + 0.5) for i in range(len(bars.labels))]
@@ -68,7 +72,7 @@ def histogram_chart(
         *_outlines(bars, centers, scale, width=pitch * 0.92),
         *_whiskers(bars, centers, scale, arm=min(3.0, pitch * 0.25)),
         axis.draw(centers, y=floor),
-        *legend([(_MARKS[name], name) for name in bars.parts()], width=width),
+        *legend([(_MARKS[part], called.get(part, part)) for part in bars.parts()], width=width),
     ]
     height = floor + axis.height
     return sheet(

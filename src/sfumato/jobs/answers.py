@@ -11,7 +11,7 @@ from sfumato.collection.server import AnswerBatch
 from sfumato.collection.simulate import simulate
 from sfumato.curator import Curator
 from sfumato.engine import open_table
-from sfumato.errors import InputError
+from sfumato.errors import InputError, StorageError
 from sfumato.jobs.publishing import Tell, dataset_name, loaded_schema, silent
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
@@ -117,4 +117,10 @@ def _check_place(path: Path, table: Any, *, force: bool) -> None:
             raise InputError(f"the output {path} is the input. Nothing was spent.")
     if path.exists() and not (force and path.is_file()):
         raise InputError(f"{path} exists. Nothing was spent. Choose another name, or add --force.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"can't make the folder {path.parent}: {error.strerror}. Nothing was spent."
+        ) from None
     check_usable(path.parent)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import comb, sqrt
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ from sfumato.mechanisms.local.mechanism import (
 from sfumato.mechanisms.local.thresholds import WORD, exp_below, split_below
 from sfumato.randomness import Rng
 
-_ROWS: int = 2**15  # of bits unpacked at a time
+_ROWS: Final = 2**15  # of bits unpacked at a time
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -210,8 +210,10 @@ def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]
     if isinstance(code, int | np.integer):
         check.whole(at_least=0, at_most=base**length - 1, code=code)
         return [int(code) // base**place % base for place in range(length)]
-    if len(code) != length:
-        raise InputError(f"a record has {length} numbers, got {len(code)}. Nothing was answered.")
+    if not isinstance(code, Sequence | np.ndarray) or len(code) != length:
+        raise InputError(
+            f"a record has {length} whole numbers, this has not. Nothing was answered."
+        )
     return [check.whole(at_least=0, at_most=base - 1, code=number) for number in code]
 
 

@@ -150,6 +150,12 @@ def test_no_answers_are_not_estimable_and_one_has_the_error_of_the_formula():
     assert error == pytest.approx(math.sqrt(mechanism.variance(1.0)))
 
 
+def test_nobody_answers_nothing():
+    mechanism = DuchiVector(dimensions=9, epsilon=1)
+    assert mechanism.answer_many([], rng=simulation_rng(0)).shape == (0, 2)
+    assert mechanism.answer_many(np.ones((0, 9), int), rng=simulation_rng(0)).shape == (0, 2)
+
+
 def test_bad_input_is_refused():
     mechanism, rng = DuchiVector(dimensions=3, epsilon=1), simulation_rng(0)
     for code in (8, -1, [0, 1], [0, 1, 2], [0, 1, 0.5]):

@@ -207,6 +207,11 @@ def test_no_answers_are_not_estimable_and_one_has_the_error_of_the_formula(kind)
 
 
 @pytest.mark.parametrize("kind", ALL)
+def test_nobody_answers_nothing(kind):
+    assert kind(points=16, epsilon=1).answer_many([], rng=simulation_rng(0)).size == 0
+
+
+@pytest.mark.parametrize("kind", ALL)
 def test_equal_answers_never_have_an_error_of_zero(kind):
     mechanism = kind(points=16, epsilon=1)
     counts = np.zeros(mechanism.cells, dtype=np.int64)

@@ -100,7 +100,7 @@ def test_more_attributes_cost_in_proportion():
 
 def test_bad_input_is_refused():
     mechanism, rng = SampledMeans(dimensions=2, points=8, epsilon=1), simulation_rng(0)
-    for code in ([1], [1, 8], 64, -1):
+    for code in ([1], [1, 8], 64, -1, 1.5, None, True):
         with pytest.raises(InputError):
             mechanism.answer(code, rng=rng)
     for codes in ([[1]], [[1, 8]], [64], [[0.5, 1]]):

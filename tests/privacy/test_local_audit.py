@@ -1,0 +1,61 @@
+"""Every mechanism keeps its promise, exactly and as sampled, and its planted bugs are caught.
+
+A quick pass: a tenth of the draws of ``sfumato audit``, which is the full one. Each sampled bound
+is wrong once in 1,000, and each measured error leaves its band once in 1,000: with about 30
+mechanisms a new seed would fail here once in 17 times. The seed is fixed, so this one never does.
+"""
+
+from inspect import isabstract
+
+import pytest
+
+from sfumato.auditing import CASES, QUICK, audit_case, case
+from sfumato.auditing.finding import exceeds
+from sfumato.mechanisms.local import LocalMechanism
+from sfumato.mechanisms.local.keyvalue import KeyValueMechanism
+from sfumato.mechanisms.local.records import RecordMechanism
+
+PARTS = {"ValueBit"}
+"""Audited as a part of another: the later rounds of PrivKVM."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_claim_stands_and_the_planted_bugs_do_not(name):
+    row = audit_case(name, effort=QUICK)
+    assert row.problems == []
+    assert row.finding.lower_bound <= row.finding.claimed
+    assert row.caught
+    assert all(caught for _, caught in row.caught)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_exact_ratio_exceeds_e_to_the_claim_and_a_fifth_more_does(name):
+    honest = case(name)
+    ratio, larger = honest.ratio(), honest.planted[0].case
+    assert ratio is not None
+    assert not exceeds(ratio, honest.claimed)
+    assert exceeds(larger.ratio(), larger.claimed)
+
+
+def concrete(kind):
+    """All classes below ``kind`` that can be made; tests plant others."""
+    for below in kind.__subclasses__():
+        if not isabstract(below) and below.__module__.startswith("sfumato.mechanisms."):
+            yield below.__name__
+        yield from concrete(below)
+
+
+@pytest.mark.parametrize("kind", [LocalMechanism, KeyValueMechanism, RecordMechanism])
+def test_no_local_mechanism_goes_without_an_audit(kind):
+    here = {name for name in concrete(kind) if name not in PARTS}
+    assert here
+    assert here <= set(CASES)
+
+
+def test_only_privkv_privkvm_f2m_and_a_small_selection_promise_more_than_they_lose():
+    """A new name here is a looser promise than the table shows today."""
+    honest = {name: case(name) for name in CASES}
+    slack = {
+        name for name, each in honest.items() if each.planted[0].case.claimed < each.claimed * 0.99
+    }
+    assert slack == {"PrivKv", "PrivKvm", "F2M", "ExponentialMechanism"}

@@ -1,0 +1,75 @@
+"""``sfumato audit``: what it prints, writes and refuses."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sfumato import auditing
+from sfumato.auditing import table
+from sfumato.cli.audit import audit
+from sfumato.errors import InputError
+
+app = typer.Typer()
+app.command()(audit)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_table_on_standard_output_and_progress_beside_it():
+    outcome = run("grr", "DiscreteLaplace", "--quick")
+    assert outcome.exit_code == 0
+    head, *body = outcome.stdout.splitlines()
+    assert head.startswith("mechanism")
+    assert [line.split()[0] for line in body] == ["Grr", "DiscreteLaplace"]
+    assert outcome.stderr == "1 of 2: Grr ...\n2 of 2: DiscreteLaplace ...\n"
+
+
+def test_json_is_a_list_of_rows_and_nothing_else():
+    outcome = run("Grr", "--runs", "2000", "--quick", "--json")
+    (row,) = json.loads(outcome.stdout)
+    assert (row["mechanism"], row["samples"], row["planted_bugs_caught"]) == ("Grr", 2_000, "3/3")
+    assert outcome.stderr == ""
+
+
+def test_the_list_names_every_mechanism():
+    assert run("--list").stdout.split() == list(auditing.CASES)
+
+
+def test_a_page_is_written_and_replaced_but_nothing_else_is(tmp_path):
+    page = tmp_path / "audits.md"
+    arguments = ("DiscreteLaplace", "--quick", "--seed", "3", "--markdown", str(page))
+    assert run(*arguments).exit_code == 0
+    assert run(*arguments).exit_code == 0
+    assert "`sfumato audit DiscreteLaplace --quick --seed 3`" in page.read_text()
+    page.write_text("my own notes\n")
+    refused = run(*arguments)
+    assert isinstance(refused.exception, InputError)
+    assert "is not a page of audits. Nothing was audited." in str(refused.exception)
+    assert page.read_text() == "my own notes\n"
+
+
+def test_an_unknown_mechanism_is_refused_before_anything_is_audited():
+    outcome = run("Grr", "Duchy")
+    assert isinstance(outcome.exception, InputError)
+    assert "(did you mean Duchi?)" in str(outcome.exception)
+    assert (outcome.stdout, outcome.exception.exit_code) == ("", 2)
+
+
+@pytest.mark.parametrize("arguments", [("--runs", "10"), ("--seed", "-1"), ("--runs", "many")])
+def test_numbers_out_of_range_are_refused(arguments):
+    assert run("Grr", *arguments).exit_code == 2
+
+
+def test_a_claim_that_falls_is_one_message_and_exit_code_1(monkeypatch):
+    monkeypatch.setattr(table, "_is_caught", lambda bug, runs, rng: False)
+    outcome = run("DiscreteLaplace", "--quick")
+    assert outcome.exit_code == 1
+    message = outcome.stderr.splitlines()[-1]
+    assert message == (
+        "sfumato: the audit failed. DiscreteLaplace: a planted bug was missed: epsilon x 2."
+    )
+    assert "0/1" in outcome.stdout
