@@ -31,9 +31,7 @@ def main() -> None:
         [{"apples": 0.5} if person % 3 else {"pears": -0.5} for person in range(PEOPLE)],
         names=food.keys,
     )
-    liked = food.estimate(food.answer_many(likes, rng=rng))
-    for place, name in enumerate(food.keys):
-        print(f"{name}: {liked.describe(place)}")
+    print(food.estimate(food.answer_many(likes, rng=rng)))
 
 
 if __name__ == "__main__":

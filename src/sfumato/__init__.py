@@ -15,7 +15,7 @@ _ROOMS = {
     "sfumato.collection.estimates": ("FrequencyEstimate", "MeanEstimate"),
     "sfumato.collection.messages": ("Answer",),
     "sfumato.collection.moments": ("Moments", "VarianceQuestion"),
-    "sfumato.collection.pairs": ("PairsQuestion",),
+    "sfumato.collection.pairs": ("PairsEstimate", "PairsQuestion"),
     "sfumato.collection.questions": ("Question",),
     "sfumato.collection.records": ("RecordEstimate", "RecordQuestion"),
     "sfumato.collection.server": ("AnswerBatch", "Tally", "TallyKernel"),

@@ -159,6 +159,15 @@ def derived_rng(secret: bytes, context: bytes, *, secure: bool = False) -> Rng:
     return Rng(lambda: key, secure=secure)
 
 
+def check_rng(rng: object) -> None:
+    """Refuse what is no generator of this module, before anything is drawn."""
+    if not isinstance(rng, Rng):
+        raise InputError(
+            f"rng must be made by secure_rng(), or by simulation_rng(seed) for tests; got "
+            f"{type(rng).__name__}. Nothing was drawn."
+        )
+
+
 def _rekey_after_fork() -> None:
     for rng in list(_secure_generators):
         rng._lock = threading.RLock()  # noqa: SLF001 - a lock held at the fork never opens

@@ -1,14 +1,19 @@
 """``sfumato answers``: many clients in one process, estimates from their answers, and advice."""
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sfumato.cli import caps, show
+from sfumato.errors import InputError
 
 if TYPE_CHECKING:
     from sfumato.collection.estimates import FrequencyEstimate, MeanEstimate
+
+LABEL_WIDTH = 32
+MOST_LINES = 60
 
 app = typer.Typer(help="Answers randomized on the device: simulate, estimate, advise.")
 
@@ -44,7 +49,7 @@ def simulate(
     """One randomized answer for each row; the table's ledger is charged."""
     from sfumato import jobs
     from sfumato.collection.files import read_answers
-    from sfumato.privacy import Ledger
+    from sfumato.privacy import Ledger, guarantees
 
     limit = None if cap is None else caps.cap(cap, name="--cap")
     with show.progress(quiet=json) as tell:
@@ -64,17 +69,23 @@ def simulate(
             tell=tell,
         )
     question, _ = read_answers(path)
+    name = dataset if dataset is not None else jobs.loaded_schema(schema).dataset
+    book = Ledger.open(ledger, dataset=str(name))
     if json:
-        show.as_json({"file": str(path), "answers": answers, "question": question.manifest()})
+        promise = guarantees.to_json(question.guarantee) if seed is None else None
+        made = {"file": str(path), "answers": answers, "private": seed is None}
+        told = {"guarantee": promise, "spent": str(book.spent), "question": question.manifest()}
+        show.as_json({**made, **told})
         return
     if seed is not None:
         typer.echo("A simulation: seeded noise protects nobody. Nothing was charged.")
     typer.echo(f"answers     {answers:,} by {question.protocol}: {path}")
-    promise = f"{question.guarantee}, for each person who answers once"
-    typer.echo(f"guarantee   {promise if seed is None else 'none'}")
+    promised = f"{question.guarantee}, for each person who answers once"
+    typer.echo(f"guarantee   {promised if seed is None else 'none'}")
+    if question.about_numbers and question.column.kind == "number":
+        typer.echo("note        a table holds bins: each row answered for the middle of its bin")
     if seed is None:
-        name = dataset if dataset is not None else jobs.loaded_schema(schema).dataset
-        show.running_total(Ledger.open(ledger, dataset=str(name)), path=ledger)
+        show.running_total(book, path=ledger)
     typer.echo(f"next        sfumato answers estimate {path}")
 
 
@@ -83,22 +94,28 @@ def estimate(
     file: Annotated[Path, typer.Argument(help="A file that `answers simulate` wrote.")],
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     chart: Annotated[Path | None, typer.Option(help="Write a chart, FILE.svg.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the whole table, FILE.csv.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older CSV file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
 ) -> None:
     """Estimates with standard errors and intervals, from answers alone."""
     from sfumato import jobs
     from sfumato.collection.estimates import FrequencyEstimate, z_of
-    from sfumato.errors import InputError
 
     z_of(confidence)
+    show.check_chart(chart)
+    _check_csv(csv, file, force=force)
     with show.progress(quiet=json) as tell:
         found = jobs.estimate_answers(file, tell=tell)
-    if chart is not None:
-        if not isinstance(found, FrequencyEstimate):
-            raise InputError("a mean is one number: there is no chart of it. Leave --chart out.")
-        show.write_text(chart, found.chart(confidence))
+    if not isinstance(found, FrequencyEstimate) and (chart or csv):
+        raise InputError("a mean is one number: leave --chart and --csv out.")
+    if isinstance(found, FrequencyEstimate):
+        if chart is not None:
+            show.write_text(chart, found.chart(confidence))
+        if csv is not None:
+            show.write_text(csv, found.to_csv(confidence))
     if json:
-        show.as_json(found.to_dict())
+        show.as_json(found.to_dict(confidence))
         return
     if not found.private:
         typer.echo("Made from a simulation: seeded noise protects nobody.")
@@ -107,8 +124,11 @@ def estimate(
     promise = f"{found.guarantee}, for each person who answered once"
     typer.echo(f"guarantee   {promise if found.private else 'none'}")
     _print(found, confidence)
-    if chart is not None:
-        typer.echo(f"chart       {chart}")
+    if found.protocol == "square-wave":
+        typer.echo("note        the errors leave out what smoothing changes (docs/limits.md)")
+    for what, path in (("chart", chart), ("table", csv)):
+        if path is not None:
+            typer.echo(f"{what:11} {path}")
 
 
 @app.command("advise")
@@ -132,6 +152,7 @@ def advise(
     """
     from sfumato.collection import advice
 
+    show.check_chart(chart)
     rows = advice.advise(people=people, epsilon=epsilon, categories=categories, target=target)
     if chart is not None:
         drawn = advice.means_chart() if categories is None else advice.frequencies_chart(categories)
@@ -152,7 +173,6 @@ def advise(
 
 def _print(found: "FrequencyEstimate | MeanEstimate", confidence: float) -> None:
     from sfumato.collection.estimates import MeanEstimate
-    from sfumato.drawing import printable
 
     if isinstance(found, MeanEstimate):
         low, high = found.interval(confidence)
@@ -160,10 +180,20 @@ def _print(found: "FrequencyEstimate | MeanEstimate", confidence: float) -> None
         typer.echo(f"            {confidence:.0%} between {low:.6g} and {high:.6g}")
         return
     lows, highs = found.interval(confidence)
-    width = min(32, max(len(label) for label in found.labels))
+    width = min(LABEL_WIDTH, max(len(label) for label in found.labels))
     typer.echo(f"{'':{width}}  frequency  std. error  {confidence:.0%} interval")
-    for label, value, error, low, high in zip(
-        found.labels, found.frequencies, found.standard_errors, lows, highs, strict=True
-    ):
-        shown = printable(label)[:width]
+    rows = zip(found.labels, found.frequencies, found.standard_errors, lows, highs, strict=True)
+    for label, value, error, low, high in islice(rows, MOST_LINES):
+        shown = show.label(label, width)
         typer.echo(f"{shown:{width}}  {value:9.4f}  {error:10.4f}  {low:7.4f} .. {high:.4f}")
+    if (more := len(found.labels) - MOST_LINES) > 0:
+        typer.echo(f"... and {more:,} more: --csv FILE writes all")
+
+
+def _check_csv(path: Path | None, file: Path, *, force: bool) -> None:
+    if path is None:
+        return
+    if path.suffix != ".csv" or path == file:
+        raise InputError(f"the table is a CSV file: its name ends in .csv, got {path.name!r}.")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists. Nothing was written. Name another file, or add --force.")

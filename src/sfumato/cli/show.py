@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sfumato.errors import InputError
+
 if TYPE_CHECKING:
     from sfumato.jobs import Tell
     from sfumato.privacy import Ledger
@@ -66,11 +68,29 @@ def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
     typer.echo(f"spent       {paid} on {ledger.dataset!r} in all{limit}{where}")
 
 
+def check_chart(path: Path | None) -> None:
+    """Refuse, before any work, a chart that can't be one or would replace something else."""
+    if path is None:
+        return
+    if path.suffix != ".svg":
+        raise InputError(f"a chart is an SVG file: its name ends in .svg, got {path.name!r}.")
+    if path.exists() and (not path.is_file() or not path.read_bytes().startswith(b"<svg")):
+        raise InputError(f"{path} exists and is no chart. Nothing was written. Name another file.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {path.absolute().parent}. Nothing was written.")
+
+
 def write_text(path: Path, text: str) -> None:
     """A small file that the user asked for."""
     from sfumato import reporting
 
     reporting.write_text(text, path)
+
+
+def label(text: str, width: int) -> str:
+    """A label of a column in one line: nothing that moves the cursor, and cut visibly."""
+    plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    return plain if len(plain) <= width else plain[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def counted(number: int, thing: str) -> str:

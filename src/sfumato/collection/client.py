@@ -5,7 +5,7 @@ integers; what was not answered never leaves.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -18,9 +18,9 @@ from sfumato.mechanisms.local.mechanism import LocalMechanism
 from sfumato.mechanisms.local.memo import Memo
 from sfumato.mechanisms.local.thresholds import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng, derived_rng
+from sfumato.randomness import Rng, check_rng, derived_rng
 from sfumato.schema import files
-from sfumato.schema.columns import Column
+from sfumato.schema.columns import Column, Number
 from sfumato.schema.values import code_of, number_of
 
 
@@ -39,6 +39,8 @@ class Form:
     """A name of ``protocols.PROTOCOLS``; auto takes the one of least variance."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.column, Column):
+            raise InputError(f"column must be a column of a schema, got {self.column!r:.60}")
         epsilon = local_epsilon(self.epsilon)
         chosen = protocols.protocol_of(self.column, epsilon, self.protocol)
         object.__setattr__(self, "epsilon", epsilon)
@@ -75,12 +77,21 @@ class Form:
         return fingerprint(self.manifest())
 
     def manifest(self) -> dict[str, Any]:
-        """The question as a message: public, versioned, all that a device needs."""
+        """The question as a message: public, versioned, all that a device needs.
+
+        ``layout`` and ``points`` follow from the rest; they are in it so that a program that
+        would draw or read answers otherwise notices.
+        """
+        column = files.column_to_dict(self.column)
+        if isinstance(self.column, Number):
+            column["edges"] = [float(edge) for edge in self.column.edges]
         return {
             "sfumato": VERSION,
-            "column": files.column_to_dict(self.column),
+            "column": column,
             "protocol": self.protocol,
             "epsilon": str(self.epsilon),
+            "layout": asdict(self.mechanism.layout),
+            "points": None if self.grid is None else self.grid.points,
         }
 
     @classmethod
@@ -89,21 +100,32 @@ class Form:
         if not isinstance(manifest, Mapping):
             raise InputError("a question is a JSON object. It was not used.")
         version(manifest)
-        expected = {"sfumato", "column", "protocol", "epsilon"}
+        expected = {"sfumato", "column", "protocol", "epsilon", "layout", "points"}
         if set(manifest) != expected:
             raise InputError(f"a question has {', '.join(sorted(expected))}. It was not used.")
         column = files.column_from_dict(manifest["column"])
         epsilon = exact_epsilon(manifest["epsilon"])
-        return cls(column=column, epsilon=epsilon, protocol=str(manifest["protocol"]))
+        form = cls(column=column, epsilon=epsilon, protocol=str(manifest["protocol"]))
+        if form.manifest() != dict(manifest):
+            raise InputError(
+                "this question was written otherwise than this program asks it (another layout "
+                "of answers, or another spelling). It was not used. Use the program that made it."
+            )
+        return form
 
     def answer(self, value: Any, *, rng: Rng) -> Answer:
         """The answer to send: drawn afresh, so ask it once."""
+        check_rng(rng)
         drawn = self.mechanism.answer(self._code(value, rng), rng=rng)
         shown = self.mechanism.layout.to_json(drawn)
         return Answer(question=self.id, value=shown, simulated=not rng.secure)
 
     def answer_again(self, value: Any, *, memo: Memo) -> Answer:
         """The same answer every time, for as long as the value stays the same."""
+        if not isinstance(memo, Memo):
+            raise InputError(
+                f"memo must be a Memo, got {type(memo).__name__}. Nothing was answered."
+            )
         known = code_of(self.column, value) if self.grid is None else number_of(self.column, value)
         context = f"{self.id} {known!r}".encode()  # the fingerprint holds protocol and epsilon
         rng = derived_rng(memo.secret, context, secure=memo.secure)

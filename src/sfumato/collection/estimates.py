@@ -5,9 +5,11 @@ who answered. How far these are from everybody is the survey's own question. Tha
 the spread of the people's values too, and so is a little too large for those who answered.
 """
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import StringIO
 from statistics import NormalDist
 from typing import Any
 
@@ -65,15 +67,33 @@ class FrequencyEstimate(_Estimate):
         reach = z_of(confidence) * self.standard_errors
         return self.frequencies - reach, self.frequencies + reach
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """The JSON form."""
+        low, high = self.interval(confidence)
         return {
             **self._head(),
             "labels": list(self.labels),
             "frequencies": self.frequencies.tolist(),
             "standard_errors": self.standard_errors.tolist(),
+            "confidence": confidence,
+            "intervals": np.stack([low, high], axis=1).tolist(),
             "adjusted": self.adjusted.tolist(),
         }
+
+    def to_csv(self, confidence: float = 0.95) -> str:
+        """The table as CSV text, a row for each value."""
+        text = StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerow(("label", "frequency", "standard_error", "low", "high", "adjusted"))
+        figures = (
+            self.frequencies,
+            self.standard_errors,
+            *self.interval(confidence),
+            self.adjusted,
+        )
+        labels = [_no_formula(label) for label in self.labels]
+        rows.writerows(zip(labels, *(column.tolist() for column in figures), strict=True))
+        return text.getvalue()
 
     def chart(self, confidence: float = 0.95) -> str:
         """Bars with whiskers that hold the truth with this probability, as SVG."""
@@ -105,10 +125,16 @@ class MeanEstimate(_Estimate):
         low, high = self.limits
         return max(low, self.mean - reach), min(high, self.mean + reach)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """The JSON form."""
         figures = {"mean": self.mean, "standard_error": self.standard_error}
-        return {**self._head(), **figures, "limits": list(self.limits)}
+        sure = {"confidence": confidence, "interval": list(self.interval(confidence))}
+        return {**self._head(), **figures, **sure, "limits": list(self.limits)}
+
+
+def _no_formula(label: str) -> str:
+    """A label that a spreadsheet shows and does not run."""
+    return f"'{label}" if label[:1] in "=+-@\t\r" and label else label
 
 
 def z_of(confidence: float) -> float:

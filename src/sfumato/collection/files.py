@@ -21,10 +21,12 @@ from sfumato.collection.questions import Question
 from sfumato.collection.server import AnswerBatch
 from sfumato.errors import InputError, StorageError
 from sfumato.mechanisms.local.arrow import arrow_type, from_arrow, to_arrow
+from sfumato.mechanisms.local.layout import Answers
 
 SUFFIXES: Final = (".parquet", ".jsonl")
 _KEY: Final = b"sfumato.answers"
 _COLUMN: Final = "answer"
+_END: Final = "answers"
 _LINES: Final = 65_536
 
 
@@ -33,7 +35,7 @@ def check_suffix(path: Path) -> Path:
     if path.suffix not in SUFFIXES:
         raise InputError(
             f"a file of answers ends in {' or '.join(SUFFIXES)}, got {path.name!r}. "
-            "Nothing was answered."
+            "Nothing was read or written."
         )
     return path
 
@@ -43,7 +45,7 @@ def write_answers(path: Path, question: Question, batches: Iterable[AnswerBatch]
     batches = iter(batches)
     first = list(islice(batches, 1))
     head = _head(question, simulated=any(batch.simulated for batch in first))
-    every = chain(first, batches)
+    every = _alike(question, head["simulated"], chain(first, batches))
     writer = _write_parquet if check_suffix(path).suffix == ".parquet" else _write_lines
     with _beside(path) as unfinished:
         return writer(unfinished, question, head, every)
@@ -57,6 +59,21 @@ def read_answers(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
         return _read_lines(path)
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror or 'not a file'}") from None
+
+
+def _alike(
+    question: Question, simulated: bool, batches: Iterable[AnswerBatch]
+) -> Iterator[AnswerBatch]:
+    """The same batches; one of another question, or simulated beside real ones, is refused."""
+    for batch in batches:
+        if batch.question != question.id:
+            raise InputError("a batch answers another question. The file was not written.")
+        if batch.simulated != simulated:
+            raise InputError(
+                "simulated answers protect nobody and do not belong beside real ones. "
+                "The file was not written."
+            )
+        yield batch
 
 
 def _head(question: Question, *, simulated: bool) -> dict[str, Any]:
@@ -100,6 +117,7 @@ def _write_lines(
                 drawn = int(value) if value.ndim == 0 else value.tobytes()
                 out.write(json.dumps(layout.to_json(drawn)) + "\n")
             written += len(batch)
+        out.write(json.dumps({_END: written}) + "\n")
     return written
 
 
@@ -136,19 +154,43 @@ def _read_lines(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
 
 
 def _line_batches(path: Path, question: Question, simulated: bool) -> Iterator[AnswerBatch]:
-    layout = question.mechanism.layout
+    counted, end = 0, None
+    held: list[Answers] = []
     with path.open(encoding="utf-8") as lines:
         next(lines)
-        numbered = enumerate(lines, start=2)
-        while part := list(islice(numbered, _LINES)):
-            values = []
-            for number, line in part:
-                try:
-                    values.append(layout.one(layout.from_json(parse(line))))
-                except InputError as error:
-                    raise InputError(f"{path}:{number}: {error}") from None
-            joined = np.concatenate(values)
-            yield AnswerBatch(question=question.id, values=joined, simulated=simulated)
+        for number, line in enumerate(lines, start=2):
+            read = _parsed(line, f"{path}:{number}")
+            if isinstance(read, dict) and end is None:
+                end = read
+                continue
+            held.append(_checked(read, question, f"{path}:{number}"))
+            if len(held) == _LINES:
+                yield _joined(held, question, simulated)
+                counted, held = counted + len(held), []
+    if end != {_END: counted + len(held)}:
+        raise InputError(f"{path} is truncated: its last line must say how many answers there are.")
+    if held:
+        yield _joined(held, question, simulated)
+
+
+def _parsed(line: str, place: str) -> Any:
+    try:
+        return parse(line)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _checked(read: Any, question: Question, place: str) -> Answers:
+    layout = question.mechanism.layout
+    try:
+        return layout.one(layout.from_json(read))
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
+
+
+def _joined(held: list[Answers], question: Question, simulated: bool) -> AnswerBatch:
+    values = np.concatenate(held)
+    return AnswerBatch(question=question.id, values=values, simulated=simulated)
 
 
 @contextmanager

@@ -92,6 +92,8 @@ def exact_epsilon(text: Any) -> Fraction:
 
 def parse(text: str | bytes) -> Any:
     """JSON, or one clear refusal."""
+    if not isinstance(text, str | bytes):
+        raise InputError(f"a message is JSON text, got {type(text).__name__}. It was not counted.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

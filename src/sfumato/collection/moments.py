@@ -20,7 +20,7 @@ from sfumato.collection.server import AnswerBatch, Collected, Tally
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.means import MeanMechanism
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng
+from sfumato.randomness import Rng, check_rng
 from sfumato.schema.columns import Column, Number
 from sfumato.schema.values import limits, number_of
 
@@ -35,6 +35,9 @@ class Moments:
     variance_error: float
     answers: tuple[int, int]
     """How many answered about the number, and how many about its square."""
+    guarantee: LocalDP
+    private: bool
+    """False when seeded randomness made any of the answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,9 @@ class VarianceQuestion:
     @cached_property
     def square(self) -> Question:
         """The question of the second half: the squared distance from the middle, in [0, 1]."""
-        column = Number(name=f"{self.column.name} squared", edges=(0.0, 1.0))
+        low, high = limits(self.column)
+        name = f"{self.column.name}: squared distance from the middle of {low!r} to {high!r}"
+        column = Number(name=name, edges=(0.0, 1.0))
         return Question(column=column, epsilon=self.epsilon, protocol=self.protocol)
 
     @property
@@ -75,6 +80,7 @@ class VarianceQuestion:
 
     def answer(self, value: Any, *, rng: Rng) -> Answer:
         """The answer to send; its question says which half it belongs to."""
+        check_rng(rng)
         if rng.below(2, 1)[0] == 0:
             return self.value.answer(value, rng=rng)
         number = self._unit(np.array([number_of(self.column, value)]))
@@ -82,7 +88,8 @@ class VarianceQuestion:
 
     def answer_many(self, values: Any, *, rng: Rng) -> list[AnswerBatch]:
         """The answers of many people, from their numbers: one batch for each half."""
-        numbers = np.clip(np.asarray(values, dtype=np.float64), *limits(self.column))
+        check_rng(rng)
+        numbers = np.array([number_of(self.column, value) for value in values])
         second = rng.below(2, numbers.size) == 1
         squares = self._unit(numbers[second]) ** 2
         return [
@@ -118,6 +125,8 @@ class VarianceQuestion:
             variance=half**2 * (s - (m**2 - m_error**2)),
             variance_error=half**2 * sqrt(s_error**2 + (2 * m * m_error) ** 2),
             answers=(first.answers, second.answers),
+            guarantee=self.guarantee,
+            private=not (first.simulated or second.simulated),
         )
 
     def _unit(self, numbers: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import isfinite
 from typing import Any, Final
 
 from sfumato.collection.messages import VERSION, Answer, fingerprint
@@ -20,8 +21,9 @@ from sfumato.mechanisms.local.pairs import Pairs
 from sfumato.mechanisms.local.pckv import PckvGrr, PckvUe
 from sfumato.models import keyvalue
 from sfumato.models.keyvalue import KeyValueEstimate
+from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng
+from sfumato.randomness import Rng, check_rng
 
 SAMPLED: Final[Mapping[str, Any]] = {
     "privkv": PrivKv,
@@ -30,6 +32,37 @@ SAMPLED: Final[Mapping[str, Any]] = {
     "bisample": BiSample,
 }
 PADDED: Final[Mapping[str, Any]] = {"pckv-ue": PckvUe, "pckv-grr": PckvGrr}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairsEstimate:
+    """Frequency and mean of every key, by name, each with its standard error."""
+
+    keys: tuple[str, ...]
+    found: KeyValueEstimate
+    """The numbers, key by key in the order of ``keys``."""
+    guarantee: LocalDP
+    private: bool
+    """False when seeded randomness made any of the answers."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; what is not estimable is null."""
+        figures = {}
+        for place, key in enumerate(self.keys):
+            figures[key] = {
+                "answers": int(self.found.answers[place]),
+                "frequency": self.found.frequency_of(place),
+                "frequency_error": _finite(self.found.frequency_errors[place]),
+                "mean": self.found.mean_of(place),
+                "mean_error": _finite(self.found.mean_errors[place]),
+            }
+        promise = guarantees.to_json(self.guarantee) if self.private else None
+        return {"private": self.private, "guarantee": promise, "keys": figures}
+
+    def __str__(self) -> str:
+        described = (self.found.describe(place) for place in range(len(self.keys)))
+        told = (text.partition(": ")[2] for text in described)
+        return "\n".join(f"{key}: {text}" for key, text in zip(self.keys, told, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +123,9 @@ class PairsQuestion:
 
     def answer(self, pairs: Mapping[str, float], *, rng: Rng) -> Answer:
         """One person's answer to send, from the pairs by name."""
+        check_rng(rng)
+        if not isinstance(pairs, Mapping):
+            raise InputError("pairs are a mapping of keys to values. Nothing was answered.")
         unknown = set(pairs) - set(self.keys)
         if unknown:
             raise InputError("a pair has a key that is not in the question. Nothing was answered.")
@@ -100,6 +136,7 @@ class PairsQuestion:
 
     def answer_many(self, pairs: Pairs, *, rng: Rng) -> AnswerBatch:
         """One answer for each of many people."""
+        check_rng(rng)
         values = self.mechanism.answer_many(pairs, rng=rng)
         return AnswerBatch(question=self.id, values=values, simulated=not rng.secure)
 
@@ -107,11 +144,20 @@ class PairsQuestion:
         """An empty count of answers."""
         return Tally(form=self)
 
-    def estimate(self, answers: Tally | Collected | Iterable[Collected]) -> KeyValueEstimate:
+    def estimate(self, answers: Tally | Collected | Iterable[Collected]) -> PairsEstimate:
         """Frequency and mean of each key, with standard errors; some may not be estimable."""
         tally = answers if isinstance(answers, Tally) else self.tally()
         if not isinstance(answers, Tally):
             tally.add(answers)
         if tally.form.id != self.id:
             raise InputError("these answers were counted for another question.")
-        return keyvalue.estimate(self.mechanism, tally.counts)
+        return PairsEstimate(
+            keys=self.keys,
+            found=keyvalue.estimate(self.mechanism, tally.counts),
+            guarantee=self.guarantee,
+            private=not tally.simulated,
+        )
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if isfinite(number) else None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.collection.client import Form
 from sfumato.collection.distributions import distribution
@@ -17,8 +18,8 @@ from sfumato.mechanisms.local.means import MeanMechanism
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
 from sfumato.models.deconvolution import expectation_maximization
 from sfumato.models.frequencies import debias
-from sfumato.randomness import Rng
-from sfumato.schema.values import numbers
+from sfumato.randomness import Rng, check_rng
+from sfumato.schema.values import code_of, numbers
 
 Estimate = FrequencyEstimate | MeanEstimate
 
@@ -32,8 +33,16 @@ class Question(Form):
     distribution of a number.
     """
 
+    def codes(self, values: Iterable[Any]) -> NDArray[np.int64]:
+        """The column's codes of people's values, as ``answer_many`` takes them."""
+        return np.array([code_of(self.column, value) for value in values], dtype=np.int64)
+
     def answer_many(self, codes: Any, *, rng: Rng) -> AnswerBatch:
-        """One answer for each of many people's codes (the column's), in one array."""
+        """One answer for each of many people, in one array.
+
+        ``codes`` are the column's: 0 for its first label. ``codes(values)`` makes them.
+        """
+        check_rng(rng)
         prepared = self.prepared(codes, rng=rng)
         values = self.mechanism.answer_many(prepared, rng=rng)
         return AnswerBatch(question=self.id, values=values, simulated=not rng.secure)
@@ -45,7 +54,10 @@ class Question(Form):
         values = np.array(numbers(self.column))
         array = np.asarray(codes)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise InputError("codes must be a list of whole numbers. Nothing was answered.")
+            raise InputError(
+                "codes must be a list of whole numbers, the column's codes; question.codes(values) "
+                "makes them. Nothing was answered."
+            )
         if array.size and (array.min() < 0 or array.max() >= values.size):
             raise InputError(
                 f"codes must be from 0 to {values.size - 1}; some are not. Nothing was answered."

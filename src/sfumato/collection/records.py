@@ -22,7 +22,7 @@ from sfumato.mechanisms.local.records import (
 from sfumato.mechanisms.local.rsfd import RsFd
 from sfumato.models.consistency import consistent
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng
+from sfumato.randomness import Rng, check_rng
 from sfumato.schema.table import Marginal, Schema
 from sfumato.schema.values import code_of
 
@@ -45,6 +45,8 @@ class RecordEstimate:
 
     frequencies: Mapping[Marginal, NDArray[np.float64]]
     standard_errors: Mapping[Marginal, NDArray[np.float64]]
+    labels: Mapping[str, tuple[str, ...]]
+    """What the codes of each column stand for, in the order of its axis."""
     guarantee: LocalDP
     private: bool
 
@@ -108,12 +110,22 @@ class RecordQuestion:
 
     def answer(self, record: Mapping[str, Any], *, rng: Rng) -> Answer:
         """One person's answer to send, from the record's values by name."""
+        check_rng(rng)
+        if not isinstance(record, Mapping):
+            raise InputError("a record is a mapping of columns to values. Nothing was answered.")
         codes = [code_of(column, record.get(column.name)) for column in self.schema]
         drawn = self.mechanism.answer(codes, rng=rng)
         return Answer(question=self.id, value=self._to_json(drawn), simulated=not rng.secure)
 
     def answer_many(self, codes: Mapping[str, Any], *, rng: Rng) -> RecordBatch:
         """The answers of many people, from columns of codes."""
+        check_rng(rng)
+        lengths = {len(codes[name]) if name in codes else -1 for name in self.schema.names}
+        if len(lengths) > 1 or -1 in lengths:
+            raise InputError(
+                f"codes are needed for {', '.join(self.schema.names)}, all of one length. "
+                "Nothing was answered."
+            )
         block = np.stack([np.asarray(codes[name]) for name in self.schema.names])
         answers = self.mechanism.answer_many(block, rng=rng)
         return RecordBatch(question=self.id, answers=answers, simulated=not rng.secure)
@@ -136,6 +148,7 @@ class RecordQuestion:
         return RecordEstimate(
             frequencies=dict(zip(names, (part.frequencies for part in found), strict=True)),
             standard_errors=dict(zip(names, (part.standard_errors for part in found), strict=True)),
+            labels={column.name: column.labels for column in self.schema},
             guarantee=self.guarantee,
             private=not simulated,
         )

@@ -82,6 +82,11 @@ class Tally:
         if isinstance(collected, AnswerBatch | Answer | Mapping):
             self._add_batch(self._batch(collected))
             return
+        if not isinstance(collected, Iterable) or isinstance(collected, str | bytes):
+            raise InputError(
+                f"answers are batches, answers or their messages; got "
+                f"{type(collected).__name__}. None was counted."
+            )
         for batch in self._gathered(collected):
             self._add_batch(batch)
 
@@ -151,8 +156,8 @@ class TallyKernel:
         self.form.mechanism.add(answers, state[:-1])
         state[-1] += len(answers)
 
-    def tally(self, state: NDArray[np.int64], *, simulated: bool = False) -> Tally:
-        """The tally of a folded state."""
+    def tally(self, state: NDArray[np.int64], *, simulated: bool) -> Tally:
+        """The tally of a folded state; say whether seeded randomness made any of the answers."""
         tally = Tally(form=self.form, answers=int(state[-1]), simulated=simulated)
         tally.counts += state[:-1]
         return tally

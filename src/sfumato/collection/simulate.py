@@ -11,11 +11,17 @@ import numpy as np
 from sfumato.collection.questions import Question
 from sfumato.collection.server import AnswerBatch
 from sfumato.curator import Curator
+from sfumato.errors import InputError
 from sfumato.schema.values import numbers
 
 
 def simulate(question: Question, curator: Curator) -> Iterator[AnswerBatch]:
     """One answer for each row of the curator's table; the charge comes before the first."""
+    if curator.schema[question.column.name] != question.column:
+        raise InputError(
+            f"the question describes {question.column.name!r} otherwise than the table's schema. "
+            "Nothing was looked at."
+        )
     values = None if question.grid is None else np.array(numbers(question.column))
     batches = curator.perturb(
         (question.column.name,), question.mechanism, grid=question.grid, numbers=values

@@ -216,7 +216,7 @@ class Curator:
             shape=shape,
             mechanism=mechanism,
             grid=grid,
-            numbers=numbers,
+            numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
             rng=self.rng,
         )
         return perturbing.answers(self._table, kernel)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +11,32 @@ from numpy.typing import NDArray
 from sfumato.engine import Table
 from sfumato.engine.table import CodeBatch
 from sfumato.errors import InputError
-from sfumato.mechanisms.local import Answers, LocalMechanism
+from sfumato.mechanisms import local
+from sfumato.mechanisms.local import Answers, Grid, LocalMechanism
 from sfumato.mechanisms.local.arrow import from_arrow, to_arrow
-from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
+
+ALLOWED: Final[tuple[Any, ...]] = (
+    local.Duchi,
+    local.FastOlh,
+    local.Grr,
+    local.HadamardResponse,
+    local.Hybrid,
+    local.LocalLaplace,
+    local.Olh,
+    local.Oue,
+    local.Piecewise,
+    local.SquareWave,
+    local.SubsetSelection,
+    local.Sue,
+)
+"""The mechanisms that may see exact codes: a closed list, as a subclass could return them."""
+
+BATCH_ROWS: Final = 2**18
+"""Answers in a batch. Batches of the reader end where its bytes say, and so would tell of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,8 +74,12 @@ def check_question(
     schema: Schema, marginal: Marginal, mechanism: LocalMechanism, numbers: Any, grid: Grid | None
 ) -> None:
     """Refuse, before anything is charged, a mechanism that does not fit the marginal."""
-    if not isinstance(mechanism, LocalMechanism):
-        raise InputError(f"rows are perturbed by a local mechanism, got {mechanism!r:.60}")
+    if type(mechanism) not in ALLOWED:
+        names = ", ".join((kind.__name__ for kind in ALLOWED))
+        raise InputError(
+            f"rows are perturbed by one of {names}, got {type(mechanism).__name__}. "
+            "Nothing was looked at."
+        )
     if not marginal or schema.marginal(marginal) != tuple(marginal):
         raise InputError("a marginal names one or more columns in the schema's order")
     cells = schema.cells(marginal)
@@ -69,6 +92,8 @@ def check_question(
         )
     if grid is not None and (mechanism.inputs != grid.points or np.shape(numbers) != (cells,)):
         raise InputError("each cell needs its number, and the mechanism the grid's points")
+    if grid is not None and not ((numbers >= grid.low) & (numbers <= grid.high)).all():
+        raise InputError("the number of each cell must lie on the grid. Nothing was looked at.")
 
 
 def cost_of(mechanism: LocalMechanism, protect: Protection) -> PureDP:
@@ -87,6 +112,14 @@ def cost_of(mechanism: LocalMechanism, protect: Protection) -> PureDP:
 
 
 def answers(table: Table, kernel: Perturbation) -> Iterator[Answers]:
-    """The answers of all rows in their order, batch by batch."""
+    """The answers of all rows in their order, in batches whose sizes depend on nothing else."""
+    layout, held, rows = kernel.mechanism.layout, [], 0
     for batch in table.map(kernel):
-        yield from_arrow(kernel.mechanism.layout, batch.column(0))
+        held.append(from_arrow(layout, batch.column(0)))
+        rows += len(held[-1])
+        while rows >= BATCH_ROWS:
+            joined = np.concatenate(held)
+            yield joined[:BATCH_ROWS]
+            held, rows = [joined[BATCH_ROWS:]], rows - BATCH_ROWS
+    if rows:
+        yield np.concatenate(held)

@@ -76,16 +76,17 @@ def simulate_answers(
         ledger=book,
         rng=secure_rng() if seed is None else simulation_rng(seed),
     )
-    tell("answering", 0, 0)
     written = write_answers(path, question, _told(simulate(question, curator), tell))
     return path, written
 
 
 def estimate_answers(path: str | Path, *, tell: Tell | None = None) -> Estimate:
     """Estimates from a file of answers: `sfumato answers estimate` in one call."""
+    tell = tell or silent
     question, batches = read_answers(Path(path))
     tally = question.tally()
-    tally.add(_told(batches, tell or silent, what="counting"))
+    tally.add(_told(batches, tell, what="counting"))
+    tell("estimating", 0, 0)
     return question.estimate(tally)
 
 
@@ -93,6 +94,7 @@ def _told(
     batches: Iterator[AnswerBatch], tell: Tell, *, what: str = "answering"
 ) -> Iterator[AnswerBatch]:
     done = 0
+    tell(what, 0, 0)
     for batch in batches:
         yield batch
         done += len(batch)

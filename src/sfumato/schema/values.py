@@ -41,7 +41,7 @@ def number_of(column: Column, value: Any) -> float:
         number = float("nan")
     if not isfinite(number):
         raise _refused(column, "a finite number")
-    return min(max(number, low), high)
+    return min(max(number, low), high) + 0.0  # -0.0 is 0.0: one value, one answer
 
 
 def limits(column: Column) -> tuple[float, float]:

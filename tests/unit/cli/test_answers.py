@@ -125,3 +125,57 @@ def test_a_file_that_is_no_answers_is_refused(world: Any) -> None:
     assert outcome.code == 2
     assert "does not begin with a question" in outcome.err
     assert world.run("answers", "estimate", str(world.folder / "no.parquet")).code == 4
+
+
+def test_a_chart_or_table_never_replaces_something_else(world: Any) -> None:
+    simulate(world)
+    answers = world.folder / "answers.parquet"
+    before = answers.read_bytes()
+    mine = world.write("mine.svg", "not a chart")
+    for option, path in (
+        ("--chart", answers), ("--chart", mine), ("--chart", world.folder / "x.png"),
+        ("--chart", world.folder / "no" / "x.svg"), ("--csv", answers), ("--csv", world.table),
+    ):  # fmt: skip
+        outcome = world.run("answers", "estimate", str(answers), option, str(path))
+        assert outcome.code == 2, (option, path)
+    assert answers.read_bytes() == before
+    assert mine.read_text() == "not a chart"
+
+
+def test_estimates_are_written_as_a_table_and_as_json_with_intervals(world: Any) -> None:
+    simulate(world)
+    answers, table = str(world.folder / "answers.parquet"), world.folder / "estimates.csv"
+    told = world.run(
+        "answers", "estimate", answers, "--csv", str(table), "--confidence", "0.5", "--json"
+    )
+    lines = table.read_text().splitlines()
+    assert lines[0] == "label,frequency,standard_error,low,high,adjusted"
+    assert len(lines) == 4
+    low, high = told.json["intervals"][0]
+    assert told.json["confidence"] == 0.5
+    half = 0.6745 * told.json["standard_errors"][0]
+    assert high - low == pytest.approx(2 * half, rel=1e-3)
+
+
+def test_what_was_simulated_is_told_as_json(world: Any) -> None:
+    told = simulate(world, "--json").json
+    assert told["private"] is True
+    assert told["guarantee"]["epsilon"] == "1"
+    assert told["spent"] == "epsilon=1"
+    seeded = simulate(world, "--json", "--seed", "1", out="b.parquet").json
+    assert seeded["private"] is False
+    assert seeded["guarantee"] is None
+
+
+def test_labels_stay_in_their_line_and_many_are_cut(world: Any) -> None:
+    values = [f"v{place}" for place in range(98)] + ["=1+1\nnew line", "x" * 80]
+    column = {"name": "town", "kind": "category", "values": values}
+    world.write_schema(column)
+    world.write("table.csv", "town\n" + "v1\n" * 50)
+    assert simulate(world).code == 0
+    table = world.folder / "all.csv"
+    out = world.run(
+        "answers", "estimate", str(world.folder / "answers.parquet"), "--csv", str(table)
+    ).out
+    assert "and 40 more" in out
+    assert "'=1+1" in table.read_text()

@@ -56,8 +56,15 @@ def test_a_truncated_or_damaged_file_is_refused(tmp_path):
     written(lines)
     lines.write_text(lines.read_text()[:-3])
     question, batches = read_answers(lines)
-    with pytest.raises(InputError, match=r"answers.jsonl:2001: .*truncated"):
+    with pytest.raises(InputError, match=r"answers.jsonl:2002: .*truncated"):
         question.estimate(batches)
+    written(lines)
+    whole = lines.read_text().splitlines(keepends=True)
+    for damaged in (whole[:-1], whole[:-5], [*whole[:5], *whole[6:]], [*whole, whole[3]]):
+        lines.write_text("".join(damaged))
+        question, batches = read_answers(lines)
+        with pytest.raises(InputError, match="how many answers there are"):
+            question.estimate(batches)
 
 
 def test_a_file_that_is_something_else_is_refused(tmp_path):
@@ -90,10 +97,25 @@ def test_a_file_of_another_version_is_refused(tmp_path):
 def test_answers_that_do_not_fit_the_question_name_their_line(tmp_path):
     path = tmp_path / "answers.jsonl"
     written(path, "grr", n=5)
-    path.write_text(path.read_text() + "20\n")
+    head, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([head, *rest[:-1], "20", rest[-1]]) + "\n")
     question, batches = read_answers(path)
     with pytest.raises(InputError, match=r"answers.jsonl:12: .*from 0 to 19"):
         question.estimate(batches)
+
+
+def test_answers_of_another_question_or_another_kind_do_not_get_into_a_file(tmp_path):
+    question = Question(column=COLUMN, epsilon=1, protocol="grr")
+    real = question.answer_many([1, 2, 3], rng=secure_rng())
+    seeded = question.answer_many([1, 2, 3], rng=simulation_rng(1))
+    other = Question(column=COLUMN, epsilon=4, protocol="grr").answer_many([1], rng=secure_rng())
+    for batches, says in (
+        ([real, seeded], "beside real ones"),
+        ([real, other], "another question"),
+    ):
+        with pytest.raises(InputError, match=says):
+            write_answers(tmp_path / "answers.parquet", question, batches)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_write_leaves_nothing(tmp_path):

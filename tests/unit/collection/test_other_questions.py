@@ -62,7 +62,10 @@ def test_pairs_come_back_with_frequency_and_mean(protocol):
     matrix[~held, 1] = -0.25
     question = PairsQuestion(keys=("apples", "pears"), epsilon=2, protocol=protocol)
     pairs = Pairs.from_dense(matrix)
-    found = question.estimate(question.answer_many(pairs, rng=rng))
+    estimate = question.estimate(question.answer_many(pairs, rng=rng))
+    assert not estimate.private
+    assert estimate.guarantee == LocalDP(2)
+    found = estimate.found
     assert (
         np.abs(found.frequencies - pairs.true_frequencies()) < 4.5 * found.frequency_errors
     ).all()
@@ -75,7 +78,8 @@ def test_one_person_s_pairs_are_answered_by_name():
     question = PairsQuestion(keys=("apples", "pears", "plums"), epsilon=2, protocol="bisample")
     answers = [question.answer({"pears": 0.5}, rng=rng) for _ in range(300)]
     found = question.estimate([Answer.from_json(answer.to_json()) for answer in answers])
-    assert found.frequencies.shape == (3,)
+    assert list(found.to_dict()["keys"]) == ["apples", "pears", "plums"]
+    assert str(found).count("frequency") == 3
     with pytest.raises(InputError, match="not in the question"):
         question.answer({"figs": 1.0}, rng=rng)
     with pytest.raises(InputError, match="protocol must be one of"):

@@ -260,3 +260,68 @@ def test_supports_are_not_enough_for_the_likeliest_frequencies():
     question = Question(column=TOWNS, epsilon=1, protocol="oue")
     with pytest.raises(InputError, match="adjusted"):
         question.likeliest([])
+
+
+def test_a_question_written_otherwise_is_not_used():
+    for question in (
+        Question(column=AGE, epsilon=1, protocol="piecewise"),
+        Question(column=TOWNS, epsilon=1, protocol="subset"),
+    ):
+        manifest = question.manifest()
+        assert Question.from_manifest(manifest) == question
+        for changed in (
+            {"points": 64},
+            {"layout": {"below": 7}},
+            {"protocol": "auto"},
+            {"epsilon": "2/2"},
+            {"epsilon": 1},
+            {"more": 1},
+        ):
+            with pytest.raises(InputError):
+                Question.from_manifest({**manifest, **changed})
+    with pytest.raises(InputError, match="JSON object"):
+        Question.from_manifest([])
+
+
+def test_edges_written_as_whole_numbers_are_the_same_question():
+    whole = Question(column=Number(name="x", edges=(0, 1)), epsilon=1, protocol="duchi")
+    reals = Question(column=Number(name="x", edges=(0.0, 1.0)), epsilon=1, protocol="duchi")
+    assert whole.id == reals.id
+
+
+def test_minus_zero_is_no_other_value():
+    memo = Memo.fresh(rng=secure_rng())
+    column = Number(name="x", edges=(-1.0, 1.0))
+    question = Question(column=column, epsilon=1, protocol="piecewise")
+    assert {question.answer_again(zero, memo=memo) for zero in (0.0, -0.0, "-0", 0)} == {
+        question.answer_again(0.0, memo=memo)
+    }
+
+
+def test_values_become_codes():
+    question = Question(column=AGE, epsilon=1)
+    assert question.codes([41, "7", 99.0]).tolist() == [41, 7, 99]
+    grown = Question(column=Integer(name="age", low=18, high=89), epsilon=1)
+    assert grown.codes([41]).tolist() == [23]
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(0), 7])
+def test_a_foreign_generator_is_refused(rng):
+    question = Question(column=TOWNS, epsilon=1)
+    with pytest.raises(InputError, match="secure_rng"):
+        question.answer("ash", rng=rng)
+    with pytest.raises(InputError, match="secure_rng"):
+        question.answer_many([0], rng=rng)
+
+
+def test_what_is_no_column_memo_or_answer_is_refused():
+    with pytest.raises(InputError, match="column of a schema"):
+        Question(column="town", epsilon=1)
+    question = Question(column=TOWNS, epsilon=1)
+    with pytest.raises(InputError, match="Memo"):
+        question.answer_again("ash", memo="x")
+    for answers in (None, "x", 5):
+        with pytest.raises(InputError, match="answers are"):
+            question.estimate(answers)
+    with pytest.raises(InputError, match="JSON text"):
+        Answer.from_json(None)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.curator.perturbing import BATCH_ROWS
+from sfumato.engine import open_table
 from sfumato.engine.arrays import ArrayTable
 from sfumato.errors import BudgetError, InputError
+from sfumato.mechanisms.local.duchi import DuchiVector
 from sfumato.mechanisms.local.grid import Grid
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.mechanisms.local.unary import Oue
@@ -90,6 +93,23 @@ def test_a_number_of_answers_that_is_not_public_is_refused(protect):
         gate.perturb(("age",), Grr(categories=5, epsilon=1))
 
 
+class Thief(Grr):
+    """A mechanism that would give the codes away."""
+
+    def answer_many(self, codes, *, rng):
+        return codes
+
+
+def test_batches_tell_nothing_of_the_bytes_that_were_read(tmp_path):
+    sizes = []
+    for filler in ("x", "x" * 50):
+        path = tmp_path / "table.csv"
+        path.write_text("age,member,note\n" + f"1,yes,{filler}\n" * 300_000)
+        gate = curator(open_table(path, SCHEMA), ledger=Ledger.in_memory(dataset="survey"))
+        sizes.append([len(batch) for batch in gate.perturb(("age",), Grr(categories=5, epsilon=1))])
+    assert sizes == [[BATCH_ROWS, 300_000 - BATCH_ROWS]] * 2
+
+
 def test_a_mechanism_that_does_not_fit_is_refused_before_the_charge():
     ledger = Ledger.in_memory(dataset="survey")
     gate = curator(table(10), ledger=ledger)
@@ -100,6 +120,10 @@ def test_a_mechanism_that_does_not_fit_is_refused_before_the_charge():
         (("member", "age"), Grr(categories=10, epsilon=1), {}),
         ((), Grr(categories=5, epsilon=1), {}),
         (("age",), lambda codes: codes, {}),
+        (("age",), Thief(categories=5, epsilon=1), {}),
+        (("age",), Piecewise(points=16, epsilon=1), {"grid": grid, "numbers": np.full(5, np.nan)}),
+        (("age",), Piecewise(points=16, epsilon=1), {"grid": grid, "numbers": np.arange(1.0, 6)}),
+        (("age", "member"), DuchiVector(dimensions=2, epsilon=1), {}),
         (("age",), Piecewise(points=16, epsilon=1), {"grid": grid}),
         (("age",), Piecewise(points=8, epsilon=1), {"grid": grid, "numbers": np.arange(5.0)}),
         (("age",), Piecewise(points=16, epsilon=1), {"grid": grid, "numbers": np.arange(4.0)}),
