@@ -1,10 +1,11 @@
-"""Tries to refute guarantees: exact ratios, sampled lower bounds on whole answers, planted bugs."""
+"""Tries to refute guarantees: exact ratios, sampled bounds, checks of the code, planted bugs."""
 
 from sfumato.auditing.accuracy import Accuracy
 from sfumato.auditing.audit import audit
 from sfumato.auditing.bounds import clopper_pearson, epsilon_lower_bound, rho_lower_bound
 from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.cases import CASES, case
+from sfumato.auditing.checks import Check
 from sfumato.auditing.finding import Finding
 from sfumato.auditing.table import FULL, QUICK, Effort, Row, audit_case, markdown, text
 
@@ -14,6 +15,7 @@ __all__ = [
     "QUICK",
     "Accuracy",
     "Case",
+    "Check",
     "Effort",
     "Finding",
     "Planted",

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.bounds import epsilon_lower_bound, rho_lower_bound
-from sfumato.auditing.case import Case, whole
+from sfumato.auditing.case import Case
+from sfumato.auditing.outputs import whole
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.randomness import Rng
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cache
 from math import inf, log
 from typing import Any, Final, Literal, Protocol
 
@@ -10,26 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.accuracy import Measure
+from sfumato.auditing.checks import Checking, seed_is_blind, standard_checks, strangers
 from sfumato.auditing.finding import Ratio, parameter
+from sfumato.auditing.outputs import Outputs, spread
+from sfumato.auditing.paths import Ask, Codes, Paths, local_paths
+from sfumato.auditing.seeds import supported
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import LocalMechanism
 from sfumato.mechanisms.local.hashing import LocalHashing
 from sfumato.mechanisms.local.means import MeanMechanism
+from sfumato.mechanisms.local.mechanism import MAX_TRANSITION, Transition
 from sfumato.privacy.guarantees import ZCDP, Guarantee, LocalDP, PureDP, short
 from sfumato.randomness import Rng
-
-Outputs = NDArray[Any]
-"""Whole outputs, one for each entry of the first axis, as they leave the device."""
-
-MOST_INPUTS: Final = 8
-"""Of more inputs some are taken, evenly spaced, the ends among them."""
-
 
 RUNS: Final = 200_000
 _TIGHT: Final = 0.999
 _ABOVE: Final = 1e-6
 _SEEDS: Final = 64
-_MOST_ANSWERS: Final = 2**20  # beyond, hardly any answer comes twice
+_MOST_ANSWERS: Final = 2**12  # beyond, too few answers come twice
 
 
 class Draw(Protocol):
@@ -49,7 +48,13 @@ class Case:
     inputs: tuple[Any, ...]
     draw: Draw
     ratio: Callable[[], Ratio | None]
-    """The largest ratio of probabilities over all inputs and outputs, if it can be computed."""
+    """The largest ratio of probabilities over all inputs and outputs, if it can be computed.
+
+    From what is declared: the draws test the code that runs."""
+    device: Draw | None = None
+    """The same outputs, each drawn as a device draws its single one; attacked for itself."""
+    checks: tuple[Checking, ...] = ()
+    """What must hold besides."""
     runs: int = RUNS
     """Samples on each side that show 0.9 of the loss and reject 1.2 times the claim."""
     planted: "tuple[Planted, ...]" = ()
@@ -70,8 +75,9 @@ class Planted:
 
     bug: str
     case: Case
-    by: Literal["sample", "ratio"] = "sample"
-    """What must refute it. Rounding shows in the exact ratio alone."""
+    by: Literal["sample", "ratio", "check"] = "sample"
+    """What must refute it. Rounding shows in the exact ratio alone; what no pair of inputs and no
+    single answer shows, in a check."""
 
 
 def with_larger(make: Callable[[Fraction], Case], larger: Fraction, *more: Planted) -> Case:
@@ -123,47 +129,64 @@ def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
             "was drawn. sfumato.auditing.case(name) has those of `sfumato audit --list`."
         )
 
-    inputs = spread(mechanism.inputs)
-
-    def draw(code: int, n: int, *, rng: Rng) -> Outputs:
-        answers = mechanism.answer_many(np.full(n, code, dtype=np.uint32), rng=rng)
-        if isinstance(mechanism, LocalHashing) and mechanism.layout.below > _MOST_ANSWERS:
-            return supported(mechanism, answers, inputs)
-        return answers
-
+    written = cache(lambda: _written(mechanism))
+    inputs, paths = spread(mechanism.inputs), local_paths(mechanism, written)
+    checks = standard_checks(paths)
+    if isinstance(mechanism, LocalHashing):
+        seen = _as_supported(mechanism, paths, inputs)
+        checks += seed_is_blind(mechanism, paths), strangers(seen, what="support categories")
+        paths = seen if mechanism.layout.below > _MOST_ANSWERS else paths
     return Case(
         name=describe(mechanism) if name is None else name,
         guarantee=mechanism.guarantee,
         inputs=inputs,
-        draw=draw,
-        ratio=lambda: ratio_of(mechanism),
+        draw=constant(paths.bulk),
+        ratio=lambda: ratio_of(mechanism, written()),
+        device=constant(paths.device),
+        checks=checks,
     )
 
 
-def supported(mechanism: LocalHashing, answers: Outputs, inputs: tuple[int, ...]) -> Outputs:
-    """Which inputs each answer supports: all that an answer of local hashing tells about them.
+def constant(ask: Ask, inputs: tuple[Any, ...] | None = None) -> Draw:
+    """Draws for one input, by asking many people who all have it.
 
-    Given its seed, the probability of an answer depends on nothing else, so nothing is lost to
-    the attack; the seeds themselves are too many to come twice.
+    Args:
+        ask: Takes codes.
+        inputs: Whose places are the codes; None where the inputs are codes themselves.
     """
-    seeds, values = np.divmod(answers.astype(np.uint64), np.uint64(mechanism.response.values))
-    hashed: Any = mechanism.hashed  # its plain integer arithmetic holds for arrays too
-    bits = [hashed(seeds, np.uint64(code)) == values for code in inputs]
-    return np.packbits(np.stack(bits, axis=1), axis=1, bitorder="little")
+
+    def draw(value: Any, n: int, *, rng: Rng) -> Outputs:
+        code = value if inputs is None else inputs.index(value)
+        return ask(np.full(n, code, dtype=np.int64), rng=rng)
+
+    return draw
 
 
-def ratio_of(mechanism: LocalMechanism) -> Ratio | None:
-    """The exact ratio, that of floats where no whole numbers are, None where it is too long.
+def _as_supported(mechanism: LocalHashing, paths: Paths, inputs: tuple[int, ...]) -> Paths:
+    def seen(ask: Ask) -> Ask:
+        def asked(codes: Codes, *, rng: Rng) -> Outputs:
+            return supported(mechanism, ask(codes, rng=rng), inputs)
+
+        return asked
+
+    return replace(paths, bulk=seen(paths.bulk), device=seen(paths.device))
+
+
+def ratio_of(mechanism: LocalMechanism, written: Transition | None) -> Ratio | None:
+    """The exact ratio of the declared integers; of floats where there are none; None if too long.
 
     Of local hashing with too many seeds to write out, the largest of some seeds: the weights are
     the same for all of them, and the seed is independent of the input.
+
+    Args:
+        mechanism: A local one.
+        written: Its weights, if they can be written out.
     """
-    if isinstance(mechanism, LocalHashing) and mechanism.layout.below > _MOST_ANSWERS:
-        return max(mechanism.given_seed(seed).ratio for seed in range(_SEEDS))
-    try:
-        return mechanism.transition().ratio
-    except InputError:
-        pass
+    if written is not None:
+        return written.ratio
+    if isinstance(mechanism, LocalHashing):
+        seeds = min(_SEEDS, MAX_TRANSITION // (mechanism.categories * mechanism.response.values))
+        return max((mechanism.given_seed(seed).ratio for seed in range(seeds)), default=None)
     try:
         return (
             largest_ratio(mechanism.probabilities())
@@ -174,40 +197,19 @@ def ratio_of(mechanism: LocalMechanism) -> Ratio | None:
         return None
 
 
+def _written(mechanism: LocalMechanism) -> Transition | None:
+    try:
+        return mechanism.transition()
+    except InputError:
+        return None
+
+
 def largest_ratio(probabilities: NDArray[np.float64]) -> float:
     """The largest ratio within a column; rows are inputs."""
     low, high = probabilities.min(axis=0), probabilities.max(axis=0)
     if (low[high > 0] == 0).any():
         return inf
     return float((high[high > 0] / low[high > 0]).max())
-
-
-def spread(inputs: int) -> tuple[int, ...]:
-    """All codes, or ``MOST_INPUTS`` of them from end to end.
-
-    >>> spread(3), spread(1_000)[-2:]
-    ((0, 1, 2), (856, 999))
-    """
-    if inputs <= MOST_INPUTS:
-        return tuple(range(inputs))
-    return tuple((inputs - 1) * i // (MOST_INPUTS - 1) for i in range(MOST_INPUTS))
-
-
-def whole(outputs: Outputs) -> NDArray[Any]:
-    """Each output as one value that sorts and compares: all its bytes, nothing left out.
-
-    Up to 8 bytes become one integer, more a byte string; as all outputs have the same length,
-    the zeros that numpy does not show at the end of a string keep two different ones different.
-    """
-    rows = np.ascontiguousarray(outputs)
-    n = rows.shape[0]
-    raw = rows.view(np.uint8).reshape(n, -1) if rows.ndim == 1 else rows.reshape(n, -1)
-    raw = np.ascontiguousarray(raw).view(np.uint8)
-    if raw.shape[1] > 8:
-        return raw.view(f"S{raw.shape[1]}").reshape(n)
-    padded = np.zeros((n, 8), dtype=np.uint8)
-    padded[:, : raw.shape[1]] = raw
-    return padded.view(np.uint64).reshape(n)
 
 
 def describe(spec: Any) -> str:

@@ -52,6 +52,14 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
 }
 """Builders of cases; each takes the multiple of epsilon that is planted as a bug."""
 
+PROTOCOLS: Final[Mapping[str, str]] = {
+    "hadamard": "HadamardResponse",
+    "subset": "SubsetSelection",
+    "laplace": "LocalLaplace",
+    "state": "StateEncoding",
+}
+"""Names that questions give to protocols, where they differ by more than hyphens."""
+
 
 def case(name: str, *, larger: Fraction = LARGER) -> Case:
     """The case of a mechanism, or an error that knows what was meant."""
@@ -59,8 +67,8 @@ def case(name: str, *, larger: Fraction = LARGER) -> Case:
 
 
 def known(name: str) -> str:
-    """The name as it is spelled here, whatever its case."""
-    spelled = {_plain(each): each for each in CASES}
+    """The name as it is spelled here, from any spelling or the name of its protocol."""
+    spelled = {_plain(each): each for each in CASES} | dict(PROTOCOLS)
     if _plain(name) in spelled:
         return spelled[_plain(name)]
     close = get_close_matches(_plain(name), spelled, n=1, cutoff=0.5)

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from sfumato.auditing.case import Case, Outputs, largest_ratio, with_larger
+from sfumato.auditing.case import Case, largest_ratio, with_larger
 from sfumato.auditing.finding import Ratio
+from sfumato.auditing.outputs import Outputs
 from sfumato.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,

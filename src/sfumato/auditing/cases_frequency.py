@@ -8,7 +8,10 @@ import numpy as np
 
 from sfumato.auditing import planted
 from sfumato.auditing.accuracy import PEOPLE, Measure, of_rare_category, repeated
-from sfumato.auditing.case import Case, Outputs, Planted, local_case, with_larger
+from sfumato.auditing.case import Case, Planted, constant, local_case, with_larger
+from sfumato.auditing.checks import standard_checks
+from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.paths import Codes, Declared, Paths, by_weights, stacked
 from sfumato.mechanisms.local import FrequencyMechanism, Grr
 from sfumato.mechanisms.local.bits import BitResponse
 from sfumato.mechanisms.local.hadamard import HadamardResponse
@@ -25,7 +28,10 @@ def grr(larger: Fraction) -> Case:
     """Generalized randomized response."""
     careless = planted.careless_threshold(categories=4, epsilon=ONE)
     seeded = planted.repeated_seed(categories=4, epsilon=ONE)
-    return _frequency(Grr, larger, careless, seeded, categories=4)
+    truthful = planted.truthful_device(categories=4, epsilon=ONE)
+    shared = planted.shared_words(categories=4, epsilon=ONE)
+    open_ = planted.one_code_in_the_open(categories=1_000, epsilon=ONE)
+    return _frequency(Grr, larger, careless, seeded, truthful, shared, open_, categories=4)
 
 
 def sue(larger: Fraction) -> Case:
@@ -42,8 +48,9 @@ def oue(larger: Fraction) -> Case:
 
 def olh(larger: Fraction) -> Case:
     """Optimized local hashing."""
-    note = "4 categories; which of them an answer supports, for any seed"
-    return _frequency(Olh, larger, categories=4, note=note)
+    note = "4 categories; bound: which of them an answer supports; seeds are checked apart"
+    telling = planted.telling_seed(categories=4, epsilon=ONE)
+    return _frequency(Olh, larger, telling, categories=4, note=note)
 
 
 def fast_olh(larger: Fraction) -> Case:
@@ -68,15 +75,28 @@ def bit_response(larger: Fraction) -> Case:
     def make(factor: Fraction) -> Case:
         spec = _bits(factor)
 
-        def draw(bits: tuple[int, ...], n: int, *, rng: Rng) -> Outputs:
-            return spec.answer_many(np.tile(np.array(bits, dtype=np.uint8), (n, 1)), rng=rng)
+        inputs = ((0, 0), (1, 0), (0, 1), (1, 1))
+        vectors = np.array(inputs, dtype=np.uint8)
 
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            return spec.answer_many(vectors[codes], rng=rng)
+
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            return stacked([spec.answer(vectors[code], rng=rng) for code in codes], spec.layout)
+
+        def declared() -> Declared:
+            matrix = spec.transition()
+            return by_weights(stacked(matrix.answers, spec.layout), matrix.weights)
+
+        paths = Paths(inputs=len(inputs), bulk=bulk, device=device, declared=declared)
         return Case(
             name="BitResponse",
             guarantee=LocalDP(_bits(ONE).epsilon),
-            inputs=((0, 0), (1, 0), (0, 1), (1, 1)),
-            draw=draw,
+            inputs=inputs,
+            draw=constant(bulk, inputs),
             ratio=lambda: spec.transition().ratio,
+            device=constant(device, inputs),
+            checks=standard_checks(paths),
             note="2 bits",
             accuracy=_unset_bit(_bits(ONE)),
         )

@@ -9,8 +9,11 @@ import numpy as np
 
 from sfumato.auditing import planted
 from sfumato.auditing.accuracy import PEOPLE, Measure, repeated
-from sfumato.auditing.case import RUNS, Case, Outputs, Planted, with_larger
+from sfumato.auditing.case import RUNS, Case, Planted, constant, with_larger
+from sfumato.auditing.checks import standard_checks
 from sfumato.auditing.finding import Ratio
+from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.paths import Codes, Declared, Paths, by_weights, stacked
 from sfumato.mechanisms.local.keyvalue import (
     F2M,
     BiSample,
@@ -19,7 +22,7 @@ from sfumato.mechanisms.local.keyvalue import (
     SampledKey,
     StateEncoding,
 )
-from sfumato.mechanisms.local.mechanism import transition_of
+from sfumato.mechanisms.local.mechanism import Transition, transition_of
 from sfumato.mechanisms.local.pairs import Pairs
 from sfumato.mechanisms.local.pckv import PaddedSample, PckvGrr, PckvUe
 from sfumato.mechanisms.local.privkvm import PrivKvm
@@ -32,6 +35,13 @@ KEYS: Final = 2
 Protocol = SampledKey | PaddedSample
 Person = tuple[float | None, ...]
 PEOPLE_OF_TWO_KEYS: Final[tuple[Person, ...]] = tuple(product((None, -1.0, 1.0), repeat=KEYS))
+HELD: Final = tuple(
+    {key: value for key, value in enumerate(person) if value is not None}
+    for person in PEOPLE_OF_TWO_KEYS
+)
+"""The same as a device holds them, in the order of ``transition``: the place is the code."""
+DENSE: Final = np.array(PEOPLE_OF_TWO_KEYS, dtype=np.float64)
+"""The same as rows, NaN for no such key."""
 FILLS: Final = (-1.0, 1.0)
 """What people without a key answer for in PrivKVM's second round, as published after the first."""
 
@@ -80,16 +90,24 @@ def priv_kvm(larger: Fraction) -> Case:
         rounds = PrivKvm(keys=KEYS, epsilon=ONE * factor, rounds=2)
         parts = rounds.first(), rounds.next(FILLS)
 
-        def draw(person: Person, n: int, *, rng: Rng) -> Outputs:
-            crowd = _crowd(person, n)
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            crowd = _people(codes)
             return np.stack([part.answer_many(crowd, rng=rng) for part in parts], axis=1)
 
-        return Case(
-            name="PrivKvm",
-            guarantee=LocalDP(ONE),
-            inputs=PEOPLE_OF_TWO_KEYS,
-            draw=draw,
-            ratio=lambda: _ratio_together(parts),
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            return np.array(
+                [[part.answer(HELD[code], rng=rng) for part in parts] for code in codes],
+                dtype=parts[0].layout.dtype,
+            )
+
+        def declared() -> Declared:
+            pairs = list(product(*(range(part.cells) for part in parts)))
+            return by_weights(np.array(pairs), _together(parts).weights)
+
+        return _case(
+            "PrivKvm",
+            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
+            ratio=lambda: _together(parts).ratio,
             runs=400_000,
             accuracy=_rare_key(parts[0]),  # frequencies come from the first round
             note=f"{KEYS} keys, 2 rounds",
@@ -104,14 +122,20 @@ def _pairs(
     def spending(factor: Fraction) -> Case:
         mechanism = make(ONE * factor)
 
-        def draw(person: Person, n: int, *, rng: Rng) -> Outputs:
-            return mechanism.answer_many(_crowd(person, n), rng=rng)
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            return mechanism.answer_many(_people(codes), rng=rng)
 
-        return Case(
-            name=type(mechanism).__name__,
-            guarantee=LocalDP(ONE),
-            inputs=PEOPLE_OF_TWO_KEYS,
-            draw=draw,
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            single = [mechanism.answer(HELD[code], rng=rng) for code in codes]
+            return stacked(single, mechanism.layout)
+
+        def declared() -> Declared:
+            matrix = mechanism.transition()
+            return by_weights(stacked(matrix.answers, mechanism.layout), matrix.weights)
+
+        return _case(
+            type(mechanism).__name__,
+            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
             ratio=lambda: mechanism.transition().ratio,
             note=_note(mechanism),
             accuracy=_rare_key(mechanism),
@@ -121,31 +145,53 @@ def _pairs(
     return with_larger(spending, larger, *more)
 
 
+def _case(
+    name: str,
+    paths: Paths,
+    *,
+    ratio: Callable[[], Ratio],
+    note: str,
+    accuracy: Measure,
+    runs: int,
+) -> Case:
+    return Case(
+        name=name,
+        guarantee=LocalDP(ONE),
+        inputs=PEOPLE_OF_TWO_KEYS,
+        draw=constant(paths.bulk, PEOPLE_OF_TWO_KEYS),
+        ratio=ratio,
+        device=constant(paths.device, PEOPLE_OF_TWO_KEYS),
+        checks=standard_checks(paths),
+        runs=runs,
+        accuracy=accuracy,
+        note=note,
+    )
+
+
 def _note(mechanism: Protocol) -> str:
     if isinstance(mechanism, PaddedSample):
         return f"{KEYS} keys, padded to {mechanism.padding}"
     return f"{KEYS} keys"
 
 
-def _crowd(person: Person, n: int) -> Pairs:
-    """Many people with the same pairs."""
-    row = np.array([np.nan if value is None else value for value in person])
-    return Pairs.from_dense(np.tile(row, (n, 1)))
+def _people(codes: Codes) -> Pairs:
+    """Many people, each with the pairs of a code."""
+    return Pairs.from_dense(DENSE[codes])
 
 
-def _ratio_together(parts: tuple[SampledKey, ...]) -> Ratio:
+def _together(parts: tuple[SampledKey, ...]) -> Transition:
     """Independent answers: the weights of all pairs of answers are products."""
     first, second = (part.transition() for part in parts)
     rows = [
         [x * y for x in one for y in other]
         for one, other in zip(first.weights, second.weights, strict=True)
     ]
-    return transition_of(range(len(rows[0])), rows).ratio
+    return transition_of(range(len(rows[0])), rows)
 
 
 def _rare_key(mechanism: Protocol) -> Measure:
     """The error of the frequency of a key that nobody has; everybody has the other one."""
-    crowd = _crowd((None, 1.0), PEOPLE)
+    crowd = _people(np.full(PEOPLE, PEOPLE_OF_TWO_KEYS.index((None, 1.0))))
 
     def estimate(rng: Rng) -> float:
         counts = np.zeros(mechanism.cells, dtype=np.int64)

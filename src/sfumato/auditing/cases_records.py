@@ -1,14 +1,18 @@
 """Whole records and repeated questions, as cases."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from sfumato.auditing import planted
 from sfumato.auditing.accuracy import PEOPLE, Measure, repeated
-from sfumato.auditing.case import Case, Outputs, Planted, of_mechanism, with_larger
+from sfumato.auditing.case import Case, Planted, constant, of_mechanism, with_larger
+from sfumato.auditing.checks import standard_checks
+from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.paths import Codes, Declared, Paths, by_weights
 from sfumato.mechanisms.local import Grr
 from sfumato.mechanisms.local.memo import Memo
 from sfumato.mechanisms.local.records import Sampling, Splitting
@@ -18,6 +22,7 @@ from sfumato.randomness import Rng
 
 ONE: Final = Fraction(1)
 SIZES: Final = (2, 3)
+Record = tuple[int, ...]
 EQUAL: Final = (2, 2)
 """Sizes for which the published amplification of RS+FD was claimed."""
 
@@ -28,10 +33,13 @@ def splitting(larger: Fraction) -> Case:
     def make(factor: Fraction) -> Case:
         spec = Splitting(sizes=SIZES, epsilon=ONE * factor, protocol=Grr)
 
-        def draw(record: tuple[int, ...], n: int, *, rng: Rng) -> Outputs:
-            return np.stack(spec.answer_many(_block(record, n), rng=rng).parts, axis=1)
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            return np.stack(spec.answer_many(block, rng=rng).parts, axis=1)
 
-        return _record_case(spec, draw)
+        def sent(record: Record, *, rng: Rng) -> Record:
+            return tuple(int(answer) for _, answer in spec.answer(record, rng=rng))
+
+        return _record_case(spec, bulk, sent, answers=[*spec.records()])
 
     return with_larger(make, larger)
 
@@ -42,12 +50,17 @@ def sampling(larger: Fraction) -> Case:
     def make(factor: Fraction) -> Case:
         spec = Sampling(sizes=SIZES, epsilon=ONE * factor, protocol=Grr)
 
-        def draw(record: tuple[int, ...], n: int, *, rng: Rng) -> Outputs:
-            parts = spec.answer_many(_block(record, n), rng=rng).parts
-            sent = np.concatenate([len(SIZES) * own + part for part, own in enumerate(parts)])
-            return sent[rng.permutation(n)]  # they come by part, and people do not
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            parts = spec.answer_many(block, rng=rng).parts
+            sent = [_pair(part, own) for part, own in enumerate(parts)]
+            return np.concatenate(sent)[rng.permutation(block.shape[1])]  # they come by part
 
-        return _record_case(spec, draw)
+        def sent(record: Record, *, rng: Rng) -> Record:
+            ((part, answer),) = spec.answer(record, rng=rng)
+            return part, int(answer)
+
+        answers = [(part, own) for part, size in enumerate(SIZES) for own in range(size)]
+        return _record_case(spec, bulk, sent, answers=answers, in_order=False)
 
     return with_larger(make, larger)
 
@@ -58,10 +71,10 @@ def rsfd(larger: Fraction) -> Case:
     def make(factor: Fraction, sizes: tuple[int, ...] = SIZES) -> Case:
         spec = RsFd(sizes=sizes, epsilon=ONE * factor)
 
-        def draw(record: tuple[int, ...], n: int, *, rng: Rng) -> Outputs:
-            return spec.answer_many(_block(record, n), rng=rng).T
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            return spec.answer_many(block, rng=rng).T
 
-        return _record_case(spec, draw)
+        return _record_case(spec, bulk, spec.answer, answers=[*spec.records()])
 
     amplified = make(planted.amplified_epsilon(ONE, len(EQUAL)), EQUAL)
     return with_larger(
@@ -85,6 +98,8 @@ def memo(larger: Fraction) -> Case:
             of_mechanism(mechanism, name="Memo"),
             guarantee=LocalDP(ONE),
             draw=draw,
+            device=None,  # this is the device
+            checks=(),
             runs=20_000,
             note="2 answers of 2 categories to one question",
         )
@@ -97,16 +112,58 @@ def _twice(mechanism: Grr, code: int, kept: Memo) -> bytes:
     return bytes(int(answer) for answer in answers)
 
 
-def _record_case(spec: Splitting | Sampling | RsFd, draw: Any) -> Case:
+def _record_case(
+    spec: Splitting | Sampling | RsFd,
+    bulk: Callable[..., Outputs],
+    sent: Callable[..., Record],
+    *,
+    answers: Sequence[Record],
+    in_order: bool = True,
+) -> Case:
+    """A case of whole records.
+
+    Args:
+        spec: The mechanism.
+        bulk: What the people of a block send.
+        sent: The same for one person.
+        answers: All that can be sent, in the order of ``transition``.
+        in_order: Whether the rows of ``bulk`` are in the order of the people.
+    """
+    inputs = tuple(spec.records())
+    columns = np.array(inputs, dtype=np.uint8).T
+
+    def ask(codes: Codes, *, rng: Rng) -> Outputs:
+        if in_order:
+            return bulk(columns[:, codes], rng=rng)
+        out = np.empty((codes.size, len(answers[0])), dtype=np.uint8)
+        for code in np.unique(codes):
+            own = codes == code
+            out[own] = bulk(columns[:, codes[own]], rng=rng)
+        return out
+
+    def device(codes: Codes, *, rng: Rng) -> Outputs:
+        return np.array([sent(inputs[code], rng=rng) for code in codes], dtype=np.uint8)
+
+    def declared() -> Declared:
+        return by_weights(np.array(answers), spec.transition().weights)
+
+    paths = Paths(inputs=len(inputs), bulk=ask, device=device, declared=declared)
     return Case(
         name=type(spec).__name__,
         guarantee=LocalDP(ONE),
-        inputs=tuple(spec.records()),
-        draw=draw,
+        inputs=inputs,
+        draw=constant(ask, inputs),
         ratio=lambda: spec.transition().ratio,
+        device=constant(device, inputs),
+        checks=standard_checks(paths, in_order=in_order),
         note=" and ".join(str(size) for size in spec.sizes) + " categories",
         accuracy=_rare_category(spec),
     )
+
+
+def _pair(part: int, own: Outputs) -> Outputs:
+    """Answers about one part, with the part beside them."""
+    return np.stack([np.full(own.size, part, dtype=np.uint8), own], axis=1)
 
 
 def _rare_category(spec: Splitting | Sampling | RsFd) -> Measure:

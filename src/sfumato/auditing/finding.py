@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import log
 from typing import Any, Final
 
+from sfumato.auditing.checks import Check
 from sfumato.mechanisms.local.thresholds import exp_below
 from sfumato.privacy.guarantees import ZCDP, Guarantee
 
@@ -12,16 +13,18 @@ Ratio = Fraction | float
 """The largest ratio of probabilities: a fraction where exact, a float where computed in floats."""
 
 _ROUNDING: Final = 1e-9
+_TELLING: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One audit of one mechanism. ``refuted`` is the verdict."""
+    """One audit of one mechanism. ``verdict`` sums it up; not refuted is not yet a pass."""
 
     mechanism: str
     guarantee: Guarantee
     ratio: Ratio | None
-    """e^loss over all inputs and whole answers, by enumeration; None where that is too long."""
+    """e^loss over all inputs and whole answers, by enumeration of the declared integers; None
+    where that is too long."""
     lower_bound: float
     """No honest parameter is below it, but with probability 1 - confidence."""
     samples: int
@@ -30,6 +33,8 @@ class Finding:
     seconds: float
     pair: str
     """The two inputs that were told apart."""
+    checks: tuple[Check, ...] = ()
+    """Of the code that runs, besides the bound."""
 
     @property
     def unit(self) -> str:
@@ -43,7 +48,10 @@ class Finding:
 
     @property
     def exact(self) -> float | None:
-        """The parameter that the mechanism really has, where it can be computed."""
+        """The parameter of the declared integers, where it can be computed.
+
+        That the code draws with them is what samples and checks test.
+        """
         if self.ratio is None:
             return None
         if isinstance(self.ratio, Fraction):
@@ -61,9 +69,39 @@ class Finding:
         return self.ratio is not None and exceeds(self.ratio, self.claimed)
 
     @property
+    def refuted_by_check(self) -> bool:
+        """Whether the code does not do what is declared, or people share what they must not."""
+        return not all(check.passed for check in self.checks)
+
+    @property
     def refuted(self) -> bool:
-        """Whether the claim is false, by one of the two."""
-        return self.refuted_by_sample or self.refuted_by_ratio
+        """Whether the claim is false, by one of the three."""
+        return self.refuted_by_sample or self.refuted_by_ratio or self.refuted_by_check
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the audit could have seen anything.
+
+        It is not when the claim was not refuted, there is no exact ratio, and the bound is below
+        half the claim: then a mechanism that spends twice as much might look the same.
+        """
+        telling = self.lower_bound >= _TELLING * float(self.claimed)
+        return self.refuted or self.ratio is not None or telling
+
+    @property
+    def verdict(self) -> str:
+        """``refuted``, ``stands`` or ``inconclusive``."""
+        if self.refuted:
+            return "refuted"
+        return "stands" if self.conclusive else "inconclusive"
+
+    def __str__(self) -> str:
+        """One sentence for each thing that was found."""
+        claim = f"{self.mechanism} claims {self.unit} {float(self.claimed):.4g}: {self.verdict}."
+        exact = "not computed" if self.exact is None else f"{self.exact:.4f}"
+        shown = f"Exact {exact}, at least {self.lower_bound:.4f} by {self.samples:,} samples."
+        failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
+        return " ".join([claim, shown, *failed])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, as ``--json`` prints them."""
@@ -77,6 +115,9 @@ class Finding:
             "confidence": self.confidence,
             "pair": self.pair,
             "refuted": self.refuted,
+            "conclusive": self.conclusive,
+            "verdict": self.verdict,
+            "checks": [check.to_dict() for check in self.checks],
             "seconds": self.seconds,
         }
 

@@ -5,16 +5,20 @@ None of this is used anywhere else. Floats and uniform floats decide here, which
 
 from fractions import Fraction
 from math import exp, floor, log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.case import Case, Draw, Outputs, Planted
+from sfumato.auditing.case import Case, Draw, Planted, of_mechanism
 from sfumato.auditing.finding import Ratio
-from sfumato.mechanisms.local import Grr
+from sfumato.auditing.outputs import Outputs
+from sfumato.mechanisms.local import Grr, LocalMechanism
 from sfumato.mechanisms.local.duchi import Duchi
+from sfumato.mechanisms.local.hashing import Olh
 from sfumato.mechanisms.local.keyvalue import PrivKv
+from sfumato.mechanisms.local.layout import Answer, Answers
+from sfumato.mechanisms.local.mechanism import Codes
 from sfumato.mechanisms.local.pairs import Pairs
 from sfumato.mechanisms.local.thresholds import WORD
 from sfumato.privacy.guarantees import LocalDP
@@ -22,6 +26,7 @@ from sfumato.randomness import Rng, simulation_rng
 
 Floats = NDArray[np.float64]
 
+_FORGOTTEN: Final = 5
 _UNIT: Final = 2.0**-53
 
 
@@ -165,6 +170,62 @@ def own_keys_first(*, keys: int, epsilon: Fraction) -> Planted:
     return Planted(bug="own keys first in a padded list", case=case)
 
 
+def truthful_device(*, categories: int, epsilon: Fraction) -> Planted:
+    """GRR whose single answers, drawn on devices, are the truth; those in bulk are right."""
+
+    class Truthful(Grr):
+        def answer(self, code: int, *, rng: Rng) -> Answer:
+            return code
+
+    return _checked(
+        "a device that tells the truth", Truthful(categories=categories, epsilon=epsilon)
+    )
+
+
+def shared_words(*, categories: int, epsilon: Fraction) -> Planted:
+    """GRR where the second half of the people are answered with the words of the first half."""
+
+    class Shared(Grr):
+        def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
+            half, seed = (codes.size + 1) // 2, int(rng.below(2**31, 1)[0])
+            parts = (codes[:half], codes[half:])
+            return np.concatenate(
+                [super(Shared, self).answer_many(part, rng=simulation_rng(seed)) for part in parts]
+            )
+
+    return _checked(
+        "two people share a random word", Shared(categories=categories, epsilon=epsilon)
+    )
+
+
+def one_code_in_the_open(*, categories: int, epsilon: Fraction) -> Planted:
+    """GRR over many categories, of which a single one, 5, is never hidden."""
+
+    class Forgotten(Grr):
+        def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
+            answers = super().answer_many(codes, rng=rng)
+            answers[codes == _FORGOTTEN] = _FORGOTTEN
+            return answers
+
+    bug = f"one of {categories:,} categories is never hidden"
+    return _checked(bug, Forgotten(categories=categories, epsilon=epsilon))
+
+
+def telling_seed(*, categories: int, epsilon: Fraction) -> Planted:
+    """Local hashing whose response is right under a seed that ends with the code."""
+
+    class Telling(Olh):
+        def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
+            words, response = rng.words(codes.size), self.response
+            seeds = (words & np.uint64(0xFFFFFF00)) | codes.astype(np.uint64)
+            hashed: Any = self.hashed
+            coins, drawn = np.divmod(words >> np.uint64(32), np.uint64(response.values))
+            values = np.where(coins < response.truth, hashed(seeds, codes.astype(np.uint64)), drawn)
+            return (seeds * np.uint64(response.values) + values).astype(self.layout.dtype)
+
+    return _checked("the seed ends with the code", Telling(categories=categories, epsilon=epsilon))
+
+
 def amplified_epsilon(epsilon: Fraction, attributes: int) -> Fraction:
     """ln(d (e^epsilon - 1) + 1): what a paper on RS+FD spends for a claim of epsilon.
 
@@ -184,6 +245,10 @@ def _case(
     return Case(
         name=name, guarantee=LocalDP(epsilon), inputs=inputs, draw=draw, ratio=lambda: ratio
     )
+
+
+def _checked(bug: str, mechanism: LocalMechanism) -> Planted:
+    return Planted(bug=bug, case=of_mechanism(mechanism, name=bug), by="check")
 
 
 def _truth(epsilon: float) -> float:

@@ -8,11 +8,15 @@ from typing import Any, Final
 from zlib import crc32
 
 from sfumato.auditing.accuracy import PEOPLE, Accuracy
-from sfumato.auditing.audit import audit
+from sfumato.auditing.audit import attacked, audit, checked
 from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.cases import LARGER, case, known
+from sfumato.auditing.checks import LEVEL
 from sfumato.auditing.finding import Finding, exceeds
 from sfumato.randomness import Rng, simulation_rng
+
+CONFIDENCE: Final = 0.999
+"""Of every lower bound in the table."""
 
 HEADING: Final = "# Audits"
 """The first line of the page that ``markdown`` writes."""
@@ -55,6 +59,12 @@ class Row:
         return f"{sum(found for _, found in self.caught)}/{len(self.caught)}"
 
     @property
+    def checks_passed(self) -> str:
+        """How many of how many, nothing where there are none."""
+        checks = self.finding.checks
+        return f"{sum(each.passed for each in checks)}/{len(checks)}" if checks else ""
+
+    @property
     def shown(self) -> float | None:
         """The lower bound as a part of the exact loss."""
         exact = self.finding.exact
@@ -66,6 +76,11 @@ class Row:
         found = []
         if self.finding.refuted:
             found.append("its claim is refuted")
+        found += [f"a check failed: {each.name}" for each in self.finding.checks if not each.passed]
+        if not self.finding.conclusive:
+            found.append(
+                "the audit is inconclusive: no exact loss, and a bound below half the claim"
+            )
         if self.shown is not None and self.shown < self.effort.shown:
             found.append(f"the audit is too weak: it shows {self.shown:.2f} of the exact loss")
         found += [f"a planted bug was missed: {bug}" for bug, caught in self.caught if not caught]
@@ -106,7 +121,7 @@ def audit_case(name: str, *, effort: Effort = FULL, runs: int | None = None, see
     honest = case(name, larger=effort.larger)
     rng = simulation_rng((seed << 32) + crc32(known(name).encode()))
     draws = runs or max(1_000, int(honest.runs * effort.part))
-    finding = audit(honest, runs=draws, rng=rng)
+    finding = audit(honest, runs=draws, rng=rng, confidence=CONFIDENCE)
     caught = tuple((bug.bug, _is_caught(bug, draws, rng)) for bug in honest.planted)
     return Row(
         finding=finding,
@@ -119,9 +134,12 @@ def audit_case(name: str, *, effort: Effort = FULL, runs: int | None = None, see
 
 
 def _is_caught(bug: Planted, runs: int, rng: Rng) -> bool:
-    """Whether the sample (or, for rounding, the exact ratio) refutes the planted case."""
+    """Whether the planted case is refuted by what must refute it."""
     if bug.by == "sample":
-        return audit(bug.case, runs=runs, rng=rng).refuted_by_sample
+        _, bound = attacked(bug.case, runs=runs, rng=rng, confidence=CONFIDENCE)
+        return bound > bug.case.claimed
+    if bug.by == "check":
+        return not all(each.passed for each in checked(bug.case, runs=runs, rng=rng))
     ratio = bug.case.ratio()
     return ratio is not None and exceeds(ratio, bug.case.claimed)
 
@@ -139,19 +157,23 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ("bound", lambda row: _number(row.finding.lower_bound)),
     ("bound/exact", lambda row: "" if row.shown is None else f"{row.shown:.2f}"),
     ("samples", lambda row: f"{row.finding.samples:,}"),
+    ("checks", lambda row: row.checks_passed),
     ("bugs", lambda row: row.planted_bugs_caught),
     ("n*MSE", lambda row: "" if row.accuracy is None else f"{row.accuracy.formula:.3f}"),
     ("measured", lambda row: "" if row.accuracy is None else f"{row.accuracy.measured:.3f}"),
     ("band", lambda row: "" if row.accuracy is None else _band(row.accuracy)),
-    ("s", lambda row: f"{row.seconds:.1f}"),
+    ("verdict", lambda row: row.finding.verdict),
     ("size", lambda row: row.note),
 )
+"""Of the page: all of them come out the same for the same seed."""
+
+SECONDS: Final[Column] = ("s", lambda row: f"{row.seconds:.1f}")
 
 
 def text(rows: Sequence[Row]) -> str:
     """Aligned columns for a terminal."""
-    lines = _cells(rows)
-    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+    lines = _cells(rows, (*COLUMNS[:-1], SECONDS, COLUMNS[-1]))
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     pairs = ([*zip(line, widths, strict=True)] for line in lines)
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in line).rstrip() for line in pairs
@@ -160,7 +182,7 @@ def text(rows: Sequence[Row]) -> str:
 
 def markdown(rows: Sequence[Row], *, command: str) -> str:
     """A page with the table, what its columns mean, and every planted bug."""
-    head, *body = (f"| {' | '.join(cells)} |" for cells in _cells(rows))
+    head, *body = (f"| {' | '.join(cells)} |" for cells in _cells(rows, COLUMNS))
     rule = "|" + "---|" * len(COLUMNS)
     bugs = [
         f"- {row.finding.mechanism}: {bug}, {'refuted' if found else 'MISSED'}"
@@ -172,25 +194,37 @@ def markdown(rows: Sequence[Row], *, command: str) -> str:
         confidence=rows[0].finding.confidence,
         collections=rows[0].effort.collections,
         people=PEOPLE,
+        alarms=1 / LEVEL,
     )
     return "\n".join([HEADING, "", explained, head, rule, *body, "", BUGS, "", *bugs, ""])
 
 
 EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same numbers.
 
-- **claimed** is what the mechanism promises, **exact** what it loses at the size given: the largest
-  ratio of probabilities of one whole answer under two inputs, computed from the integers it draws
-  with. Exact above claimed would be a broken promise; below it, the promise has slack.
+- **claimed** is what the mechanism promises, **exact** what its declared integers lose at the size
+  given: the largest ratio of probabilities of one whole answer under two inputs. Exact above
+  claimed would be a broken promise; below it, the promise has slack. It is computed from what the
+  mechanism declares; that the code draws so is what samples and checks test.
 - **bound** is a lower bound of the loss at {confidence:.1%} confidence (Clopper-Pearson) from
   answers alone. The pair of inputs and the set of whole answers that tell them apart are searched
   on pilot draws; **samples** fresh draws on each side then give the bound. It must stay below the
   claim and show most of the exact loss.
+- **checks** are of the code that runs, each with at most one false alarm in {alarms:,.0f}:
+  frequencies of EVERY input fit the declared ones, in bulk and one by one as on a device; a smaller
+  attack on single answers stays below the claim; the seed of a hash is uniform whatever the code
+  and the response; people who answer in one call share no randomness, and nobody's answer depends
+  on another's code, at any distance between them.
 - **bugs** counts the planted bugs that were refuted, listed below.
 - **n\\*MSE** is the squared error of an estimate times the number of people, by its formula (for a
   category, key or bit that nobody has; for means at the worst value), **measured** the same over
   {collections:,} simulated collections of {people:,} people; a right formula leaves the **band**
   once in 1,000.
+- **verdict** is `inconclusive` where nothing could have been seen: no exact loss, and a bound below
+  half the claim.
 - Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds.
+
+An audit can refute, not prove. A leak that needs three answers at once, a combination of seed bits
+that no single byte shows, or one wrong input among more than can be written out, would pass here.
 """
 
 BUGS: Final = """## Planted bugs
@@ -198,8 +232,8 @@ BUGS: Final = """## Planted bugs
 `epsilon x` plants a mechanism that spends so many times what the honest one loses."""
 
 
-def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    return [[name for name, _ in COLUMNS], *([show(row) for _, show in COLUMNS] for row in rows)]
+def _cells(rows: Sequence[Row], columns: Sequence[Column]) -> list[list[str]]:
+    return [[name for name, _ in columns], *([show(row) for _, show in columns] for row in rows)]
 
 
 def _number(value: float | None) -> str:

@@ -1,5 +1,6 @@
 """``sfumato audit``: claimed, exact and measured loss of every mechanism, and the planted bugs."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +19,8 @@ REFUTED = 1
 
 def audit(
     mechanisms: Annotated[
-        list[str] | None, typer.Argument(metavar="[MECHANISM]...", help="[default: all]")
+        list[str] | None,
+        typer.Argument(metavar="[MECHANISM]...", help="By class or protocol. [default: all]"),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(min=1_000, help="Fresh draws on each side. [default: enough]")
@@ -31,16 +33,18 @@ def audit(
         Path | None, typer.Option(metavar="FILE", help="Write the table as a page, too.")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the mechanisms, and stop.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the rows, or the list, as JSON.")
+    ] = False,
 ) -> None:
     """Try to refute every guarantee: claimed, exact and measured epsilon."""
     from sfumato import auditing
     from sfumato.auditing import cases
 
     if listed:
-        typer.echo("\n".join(auditing.CASES))
+        _list_names([*auditing.CASES], as_json=json)
         return
-    names = [cases.known(name) for name in mechanisms or auditing.CASES]
+    names = [*dict.fromkeys(cases.known(name) for name in mechanisms or auditing.CASES)]
     _check_page(markdown)
     effort = auditing.QUICK if quick else auditing.FULL
     rows = []
@@ -49,7 +53,8 @@ def audit(
             tell(f"{place} of {len(names)}: {name}", 0, 0)
             rows.append(auditing.audit_case(name, effort=effort, runs=runs, seed=seed))
     if markdown is not None:
-        page = auditing.markdown(rows, command=_command(mechanisms or [], runs, quick, seed))
+        named = names if mechanisms else []
+        page = auditing.markdown(rows, command=_command(named, runs, quick, seed))
         markdown.write_text(page, encoding="utf-8")
     if json:
         show.as_json([row.to_dict() for row in rows])
@@ -58,11 +63,25 @@ def audit(
     _tell_problems(rows)
 
 
+def _list_names(names: list[str], *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(names)
+    else:
+        typer.echo("\n".join(names))
+
+
 def _check_page(path: Path | None) -> None:
-    """Replaces only what an audit wrote."""
+    """Refuses what can't be written before a minute is spent; replaces only what an audit wrote."""
     from sfumato.auditing.table import HEADING
 
-    if path is None or not path.exists():
+    if path is None:
+        return
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(
+            f"{path} can't be written: its folder does not exist or is not yours to change. "
+            "Nothing was audited. Make the folder, or name another file"
+        )
+    if not path.exists():
         return
     if not path.is_file() or not path.read_bytes().startswith(HEADING.encode() + b"\n"):
         raise InputError(
@@ -72,7 +91,7 @@ def _check_page(path: Path | None) -> None:
 
 
 def _command(names: list[str], runs: int | None, quick: bool, seed: int) -> str:
-    """What was typed, as the page tells it."""
+    """What makes the same page."""
     options = [f"--runs {runs}"] * (runs is not None)
     options += ["--quick"] * quick + [f"--seed {seed}"] * (seed != 0)
     return " ".join(["sfumato audit", *names, *options])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from sfumato.collection import protocols
 from sfumato.collection.messages import VERSION, Answer, exact_epsilon, fingerprint, version
@@ -45,7 +45,7 @@ class Form:
         chosen = protocols.protocol_of(self.column, epsilon, self.protocol)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "protocol", chosen)
-        assert self.mechanism  # valid from birth: what can't be asked is refused here
+        _ = self.mechanism  # valid from birth: what can't be asked is refused here
 
     @cached_property
     def guarantee(self) -> LocalDP:
@@ -95,7 +95,7 @@ class Form:
         }
 
     @classmethod
-    def from_manifest(cls, manifest: Any) -> "Form":
+    def from_manifest(cls, manifest: Any) -> Self:
         """The question in a message."""
         if not isinstance(manifest, Mapping):
             raise InputError("a question is a JSON object. It was not used.")

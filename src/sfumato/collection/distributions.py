@@ -14,6 +14,7 @@ from sfumato.mechanisms.local.means import MeanMechanism
 from sfumato.models.deconvolution import expectation_maximization
 from sfumato.randomness import simulation_rng
 from sfumato.schema.columns import Column, Integer, Number
+from sfumato.schema.values import limits
 
 _FITS: Final = 20
 """Fits for the standard errors, which are then themselves good to about 16%."""
@@ -40,8 +41,8 @@ def bins_of(column: Column, grid: Grid) -> NDArray[np.int64]:
     if isinstance(column, Integer):
         nearest = np.rint(grid.values).astype(np.int64)
         return (nearest - column.low) // column.step
-    assert isinstance(column, Number)
-    inner = np.array(column.edges[1:-1], dtype=np.float64)
+    edges = column.edges if isinstance(column, Number) else limits(column)
+    inner = np.array(edges[1:-1], dtype=np.float64)
     return np.searchsorted(inner, grid.values, side="right").astype(np.int64)
 
 

@@ -122,8 +122,8 @@ class MeanEstimate(_Estimate):
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Two ends around the mean that hold it with this probability, within the limits."""
         reach = z_of(confidence) * self.standard_error
-        low, high = self.limits
-        return max(low, self.mean - reach), min(high, self.mean + reach)
+        low, high = (float(np.clip(self.mean + side, *self.limits)) for side in (-reach, reach))
+        return low, high
 
     def to_dict(self, confidence: float = 0.95) -> dict[str, Any]:
         """The JSON form."""

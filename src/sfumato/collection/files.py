@@ -42,11 +42,12 @@ def check_suffix(path: Path) -> Path:
 
 def write_answers(path: Path, question: Question, batches: Iterable[AnswerBatch]) -> int:
     """Write answers as they come, in bounded memory; returns how many."""
+    check_suffix(path)
     batches = iter(batches)
     first = list(islice(batches, 1))
     head = _head(question, simulated=any(batch.simulated for batch in first))
     every = _alike(question, head["simulated"], chain(first, batches))
-    writer = _write_parquet if check_suffix(path).suffix == ".parquet" else _write_lines
+    writer = _write_parquet if path.suffix == ".parquet" else _write_lines
     with _beside(path) as unfinished:
         return writer(unfinished, question, head, every)
 
@@ -84,9 +85,7 @@ def _question(head: Any, path: Path) -> tuple[Question, bool]:
     if not isinstance(head, dict) or set(head) != {"sfumato", "question", "simulated"}:
         raise InputError(f"{path} is not a file of answers: it does not begin with a question.")
     version(head)
-    question = Question.from_manifest(head["question"])
-    assert isinstance(question, Question)
-    return question, bool(head["simulated"])
+    return Question.from_manifest(head["question"]), bool(head["simulated"])
 
 
 def _write_parquet(

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.collection.messages import Answer
-from sfumato.collection.protocols import MEANS
+from sfumato.collection.protocols import MEANS, number_mechanism
 from sfumato.collection.questions import Question
 from sfumato.collection.server import AnswerBatch, Collected, Tally
 from sfumato.errors import InputError
-from sfumato.mechanisms.local.means import MeanMechanism
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.columns import Column, Number
@@ -99,6 +98,8 @@ class VarianceQuestion:
 
     def estimate(self, answers: Iterable[Collected]) -> Moments:
         """Mean and variance; what is not an answer to either half is refused."""
+        if isinstance(answers, AnswerBatch | Answer | Mapping):
+            raise InputError("a variance needs a list of answers: it is not estimable from one.")
         halves = {half.id: Tally(form=half) for half in (self.value, self.square)}
         for answer in answers:
             read = Answer.from_dict(answer) if isinstance(answer, Mapping) else answer
@@ -135,12 +136,11 @@ class VarianceQuestion:
 
 
 def _answered(question: Question, numbers: Any, *, rng: Rng) -> AnswerBatch:
-    assert question.grid is not None
-    codes = question.grid.round(numbers, rng=rng)
-    values = question.mechanism.answer_many(codes, rng=rng)
+    mechanism, grid = number_mechanism(question.column, question.epsilon, question.protocol)
+    values = mechanism.answer_many(grid.round(numbers, rng=rng), rng=rng)
     return AnswerBatch(question=question.id, values=values, simulated=not rng.secure)
 
 
 def _mean(question: Question, tally: Tally) -> tuple[float, float]:
-    assert isinstance(question.mechanism, MeanMechanism)
-    return question.mechanism.mean(tally.counts)
+    mechanism, _ = number_mechanism(question.column, question.epsilon, question.protocol)
+    return mechanism.mean(tally.counts)

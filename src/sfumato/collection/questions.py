@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.collection import protocols
 from sfumato.collection.client import Form
 from sfumato.collection.distributions import distribution
 from sfumato.collection.estimates import FrequencyEstimate, MeanEstimate, Vector
@@ -14,7 +15,6 @@ from sfumato.collection.protocols import SQUARE_WAVE
 from sfumato.collection.server import AnswerBatch, Collected, Tally
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.layout import IntegerLayout
-from sfumato.mechanisms.local.means import MeanMechanism
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
 from sfumato.models.deconvolution import expectation_maximization
 from sfumato.models.frequencies import debias
@@ -70,17 +70,27 @@ class Question(Form):
 
     def estimate(self, answers: Tally | Collected | Iterable[Collected]) -> Estimate:
         """What the answers say, with standard errors."""
-        tally = answers if isinstance(answers, Tally) else self._counted(answers)
-        if tally.form.id != self.id:
-            raise InputError("these answers were counted for another question.")
-        if not tally.answers:
-            raise InputError("there are no answers: nothing can be estimated.")
+        tally = self._counted(answers)
         if isinstance(self.mechanism, FrequencyMechanism):
-            return self._frequencies(tally, self.mechanism)
-        assert isinstance(self.mechanism, MeanMechanism)
+            supports = self.mechanism.supports(tally.counts)
+            p, q = float(self.mechanism.p), float(self.mechanism.q)
+            return self._frequencies(tally, *debias(supports, tally.answers, p, q))
+        mechanism, grid = protocols.number_mechanism(self.column, self.epsilon, self.protocol)
         if self.protocol == SQUARE_WAVE:
-            return self._distribution(tally, self.mechanism)
-        return self._mean(tally, self.mechanism)
+            return self._frequencies(
+                tally, *distribution(self.column, grid, mechanism, tally.counts)
+            )
+        mean, error = mechanism.mean(tally.counts)
+        return MeanEstimate(
+            column=self.column.name,
+            protocol=self.protocol,
+            answers=tally.answers,
+            guarantee=self.guarantee,
+            private=not tally.simulated,
+            mean=grid.from_unit(mean),
+            standard_error=grid.unit * error,
+            limits=(grid.low, grid.high),
+        )
 
     def likeliest(self, answers: Tally | Collected | Iterable[Collected]) -> Vector:
         """The frequencies that make the answers likeliest: expectation maximization.
@@ -93,48 +103,21 @@ class Question(Form):
                 f"{self.protocol} counts supports, not whole answers, so the likeliest "
                 "frequencies can't be had from them. Use the estimate's adjusted ones."
             )
-        tally = answers if isinstance(answers, Tally) else self._counted(answers)
+        tally = self._counted(answers)
         return expectation_maximization(tally.counts, mechanism.transition().probabilities())
 
-    def _counted(self, answers: Collected | Iterable[Collected]) -> Tally:
-        tally = self.tally()
-        tally.add(answers)
+    def _counted(self, answers: Tally | Collected | Iterable[Collected]) -> Tally:
+        """A tally of answers to this question, at least one."""
+        tally = answers if isinstance(answers, Tally) else self.tally()
+        if not isinstance(answers, Tally):
+            tally.add(answers)
+        if tally.form.id != self.id:
+            raise InputError("these answers were counted for another question.")
+        if not tally.answers:
+            raise InputError("there are no answers: nothing can be estimated.")
         return tally
 
-    def _frequencies(self, tally: Tally, mechanism: FrequencyMechanism) -> FrequencyEstimate:
-        supports = mechanism.supports(tally.counts)
-        p, q = float(mechanism.p), float(mechanism.q)
-        frequencies, errors = debias(supports, tally.answers, p, q)
-        return FrequencyEstimate(
-            column=self.column.name,
-            protocol=self.protocol,
-            answers=tally.answers,
-            guarantee=self.guarantee,
-            private=not tally.simulated,
-            labels=self.column.labels,
-            frequencies=frequencies,
-            standard_errors=errors,
-        )
-
-    def _mean(self, tally: Tally, mechanism: MeanMechanism) -> MeanEstimate:
-        assert self.grid is not None
-        low, high = self.grid.low, self.grid.high
-        mean, error = mechanism.mean(tally.counts)
-        middle, half = (low + high) / 2, (high - low) / 2
-        return MeanEstimate(
-            column=self.column.name,
-            protocol=self.protocol,
-            answers=tally.answers,
-            guarantee=self.guarantee,
-            private=not tally.simulated,
-            mean=middle + half * mean,
-            standard_error=half * error,
-            limits=(low, high),
-        )
-
-    def _distribution(self, tally: Tally, mechanism: MeanMechanism) -> FrequencyEstimate:
-        assert self.grid is not None
-        frequencies, errors = distribution(self.column, self.grid, mechanism, tally.counts)
+    def _frequencies(self, tally: Tally, frequencies: Vector, errors: Vector) -> FrequencyEstimate:
         return FrequencyEstimate(
             column=self.column.name,
             protocol=self.protocol,

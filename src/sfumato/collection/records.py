@@ -130,8 +130,12 @@ class RecordQuestion:
         answers = self.mechanism.answer_many(block, rng=rng)
         return RecordBatch(question=self.id, answers=answers, simulated=not rng.secure)
 
-    def estimate(self, answers: Iterable[RecordBatch | Answer]) -> RecordEstimate:
+    def estimate(
+        self, answers: RecordBatch | Answer | Iterable[RecordBatch | Answer]
+    ) -> RecordEstimate:
         """Frequencies of every column or pair, with standard errors."""
+        if isinstance(answers, RecordBatch | Answer):
+            answers = [answers]
         state, simulated, singles = self.mechanism.zero(), False, []
         for answer in answers:
             if answer.question != self.id:

@@ -6,7 +6,7 @@ in threads, as an engine's fold and on many machines, always to the same numbers
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from sfumato.collection.messages import Answer
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.layout import Answers, Layout
+
+_TOGETHER: Final = 4_096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +79,8 @@ class Tally:
     def add(self, collected: Collected | Iterable[Collected]) -> None:
         """Count a batch, an answer or many; what is not an answer to this question is refused.
 
-        A refused batch or answer is not counted; those before it stay counted.
+        A refused batch or answer is not counted. Of many, those before it may stay counted: start
+        a new tally after an error.
         """
         if isinstance(collected, AnswerBatch | Answer | Mapping):
             self._add_batch(self._batch(collected))
@@ -117,8 +120,11 @@ class Tally:
         """Single answers put together, thousands at a time: a call for each would be slow."""
         held: list[AnswerBatch] = []
         for item in collected:
+            if isinstance(item, AnswerBatch):
+                yield item
+                continue
             held.append(self._batch(item))
-            if len(held) >= 4_096 or isinstance(item, AnswerBatch):
+            if len(held) == _TOGETHER:
                 yield from _joined(held)
                 held = []
         yield from _joined(held)

@@ -3,6 +3,7 @@
 ``distances`` is the mathematics, ``evaluate`` reads both tables and notes the look in the ledger.
 """
 
+from sfumato.evaluation.dependence import DependenceErrors, compare_dependence
 from sfumato.evaluation.distances import QueryErrors, mean_squared_error, total_variation
 from sfumato.evaluation.evaluate import (
     CountError,
@@ -17,6 +18,7 @@ from sfumato.evaluation.evaluate import (
 
 __all__ = [
     "CountError",
+    "DependenceErrors",
     "Evaluation",
     "Measure",
     "PairCounts",
@@ -24,6 +26,7 @@ __all__ = [
     "RangeQueries",
     "TotalVariation",
     "comparable_degrees",
+    "compare_dependence",
     "evaluate",
     "mean_squared_error",
     "total_variation",

@@ -136,7 +136,7 @@ def evaluate(
     published = open_table(release.data, release.schema)
     found: dict[str, Any] = {"columns": _columns(against, published)}
     for degree in sorted(degrees):
-        tv, worst, mse = _compare_marginals(against, published, degree, rng)
+        tv, worst, mse = compare_marginals(against, published, degree, rng)
         if TotalVariation(degree=degree) in measures:
             found.setdefault("tv", {})[degree] = tv
             found.setdefault("worst", {})[degree] = worst
@@ -162,12 +162,13 @@ def _columns(real: Table, published: Table) -> dict[str, tuple[list[int], list[i
     return {name: (a[name,].tolist(), b[name,].tolist()) for name in real.schema.names}
 
 
-def _compare_marginals(
+def compare_marginals(
     real: Table, published: Table, degree: int, rng: Rng
 ) -> tuple[float, tuple[Marginal, float], float]:
+    """Over the marginals of a degree: mean total variation, the worst one, mean squared error."""
     chosen = _marginals(real.schema, degree, rng)
     distances, squares = [], []
-    for part in _in_batches(real.schema, chosen):
+    for part in in_batches(real.schema, chosen):
         a, b = count_marginals(real, part), count_marginals(published, part)
         distances += [_distance(a[m], b[m]) for m in part]
         squares += [mean_squared_error(a[m], b[m]) for m in part]
@@ -199,7 +200,7 @@ def _compare_ranges(
 
 def _answers(table: Table, wanted: Sequence[Range]) -> NDArray[np.int64]:
     out = np.empty(len(wanted), dtype=np.int64)
-    for part in _in_batches(table.schema, list(dict.fromkeys(box.marginal for box in wanted))):
+    for part in in_batches(table.schema, list(dict.fromkeys(box.marginal for box in wanted))):
         counts = count_marginals(table, part)
         places = [place for place, box in enumerate(wanted) if box.marginal in counts.marginals]
         inside = [wanted[place] for place in places]
@@ -245,7 +246,7 @@ def _marginals(schema: Schema, degree: int, rng: Rng) -> list[Marginal]:
     return kept
 
 
-def _in_batches(schema: Schema, marginals: list[Marginal]) -> list[list[Marginal]]:
+def in_batches(schema: Schema, marginals: list[Marginal]) -> list[list[Marginal]]:
     """Marginals counted together, so many at a time that their cells fit into memory."""
     batches: list[list[Marginal]] = [[]]
     cells = 0

@@ -8,14 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.auditing import Case, audit
-from sfumato.auditing.case import describe, largest_ratio, of_mechanism, spread, whole
+from sfumato.auditing import Case, Check, audit
+from sfumato.auditing.case import describe, largest_ratio, of_mechanism
 from sfumato.auditing.finding import exceeds
+from sfumato.auditing.outputs import spread, whole
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
-from sfumato.mechanisms.local.hashing import Olh
+from sfumato.mechanisms.local.hashing import FastOlh, Olh
 from sfumato.mechanisms.local.laplace import LocalLaplace
 from sfumato.mechanisms.local.thresholds import exp_below
+from sfumato.mechanisms.local.unary import Oue
 from sfumato.privacy import LocalDP
 from sfumato.randomness import simulation_rng
 
@@ -90,6 +92,11 @@ def test_local_hashing_is_audited_though_no_seed_comes_twice():
     assert 0.9 < found.lower_bound <= found.exact <= 1
 
 
+def test_local_hashing_is_audited_however_many_categories():
+    found = audit(FastOlh(categories=20_000, epsilon=1), runs=20_000, rng=simulation_rng(7))
+    assert 0.7 < found.lower_bound <= found.exact <= 1
+
+
 def test_a_matrix_too_large_to_write_out_leaves_the_exact_loss_open():
     found = audit(Grr(categories=5_000, epsilon=8), runs=10_000, rng=simulation_rng(8))
     assert found.exact is None
@@ -111,6 +118,26 @@ def test_a_finding_is_plain_in_json():
     assert found["samples"] == 1_000
     assert found["pair"] in ("0 against 1", "1 against 0")
     assert found["refuted"] is False
+    assert (found["conclusive"], found["verdict"]) == (True, "stands")
+    assert all(check["passed"] for check in found["checks"])
+
+
+def test_an_audit_that_could_not_have_seen_anything_is_no_pass():
+    """64 bits hardly ever come twice: honest or not, nothing is told apart."""
+    found = audit(Oue(categories=64, epsilon=1), runs=5_000, rng=simulation_rng(11))
+    assert not found.refuted
+    assert not found.conclusive
+    assert found.to_dict()["conclusive"] is False
+    assert str(found).startswith("Oue(epsilon=1, categories=64) claims epsilon 1: inconclusive.")
+
+
+def test_half_the_claim_an_exact_ratio_or_a_refutation_is_conclusive():
+    found = replace(audit(GRR, runs=1_000, rng=simulation_rng(12)), lower_bound=0.49)
+    assert found.conclusive
+    assert not replace(found, ratio=None).conclusive
+    assert replace(found, ratio=None, lower_bound=0.5).conclusive
+    failed = (Check(name="a check", passed=False),)
+    assert replace(found, ratio=None, checks=failed).verdict == "refuted"
 
 
 def test_an_excess_in_the_twentieth_digit_is_an_excess():

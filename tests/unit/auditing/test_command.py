@@ -31,12 +31,28 @@ def test_a_table_on_standard_output_and_progress_beside_it():
 def test_json_is_a_list_of_rows_and_nothing_else():
     outcome = run("Grr", "--runs", "2000", "--quick", "--json")
     (row,) = json.loads(outcome.stdout)
-    assert (row["mechanism"], row["samples"], row["planted_bugs_caught"]) == ("Grr", 2_000, "3/3")
+    assert (row["mechanism"], row["samples"], row["planted_bugs_caught"]) == ("Grr", 2_000, "6/6")
     assert outcome.stderr == ""
 
 
 def test_the_list_names_every_mechanism():
     assert run("--list").stdout.split() == list(auditing.CASES)
+
+
+def test_the_list_is_json_where_that_is_asked_for():
+    assert json.loads(run("--list", "--json").stdout) == list(auditing.CASES)
+
+
+def test_a_mechanism_named_twice_is_audited_once():
+    outcome = run("laplace", "LocalLaplace", "--runs", "1000", "--quick", "--json")
+    assert [row["mechanism"] for row in json.loads(outcome.stdout)] == ["LocalLaplace"]
+
+
+def test_a_page_that_can_not_be_written_is_refused_before_anything_is_audited(tmp_path):
+    outcome = run("--markdown", str(tmp_path / "nowhere" / "page.md"))
+    assert isinstance(outcome.exception, InputError)
+    assert "can't be written" in str(outcome.exception)
+    assert (outcome.stdout, outcome.stderr) == ("", "")
 
 
 def test_a_page_is_written_and_replaced_but_nothing_else_is(tmp_path):

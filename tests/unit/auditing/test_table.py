@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.auditing import CASES, FULL, QUICK, audit_case, case, markdown, text
+from sfumato.auditing import CASES, FULL, QUICK, Check, audit_case, case, markdown, text
+from sfumato.auditing.cases import known
 from sfumato.errors import InputError
 from sfumato.privacy import LocalDP
 
@@ -18,7 +19,8 @@ def rows():
 
 def test_an_honest_row_has_no_problems(rows):
     assert [row.problems for row in rows] == [[], [], []]
-    assert [row.planted_bugs_caught for row in rows] == ["3/3", "1/1", "1/1"]
+    assert [row.planted_bugs_caught for row in rows] == ["6/6", "1/1", "1/1"]
+    assert [row.checks_passed for row in rows] == ["4/4", "4/4", ""]
 
 
 def test_the_fixed_names_are_in_json(rows):
@@ -29,6 +31,8 @@ def test_the_fixed_names_are_in_json(rows):
         assert 0 < row["lower_bound"] <= row["exact"] <= row["claimed"]
     assert shown[0]["planted_bugs"] == {
         "epsilon x 2": True, "a careless threshold": True, "a predictable generator": True,
+        "a device that tells the truth": True, "two people share a random word": True,
+        "one of 1,000 categories is never hidden": True,
     }  # fmt: skip
     assert shown[0]["n_mse_band"][0] < shown[0]["n_mse"] < shown[0]["n_mse_band"][1]
     assert shown[2]["n_mse"] is None
@@ -48,12 +52,24 @@ def test_the_page_tells_how_it_was_made_and_every_planted_bug(rows):
     assert "99.9% confidence" in page
     assert page.count("\n| ") == 1 + len(rows)
     assert "- Grr: a careless threshold, refuted" in page
+    assert "- Grr: two people share a random word, refuted" in page
+    assert "one false alarm in 1,000,000" in page
+
+
+def test_the_page_has_no_column_that_differs_from_run_to_run(rows):
+    slower = [replace(row, seconds=row.seconds + 9) for row in rows]
+    assert markdown(slower, command="x") == markdown(rows, command="x")
+    assert text(slower) != text(rows)
 
 
 def test_a_refuted_claim_a_missed_bug_and_a_wrong_formula_are_problems(rows):
     row = rows[0]
     broken = replace(row, finding=replace(row.finding, guarantee=LocalDP("0.5")))
     assert broken.problems == ["Grr: its claim is refuted"]
+    check = Check(name="it does what it says", passed=False)
+    other = replace(row, finding=replace(row.finding, checks=(check,)))
+    assert other.problems[-1] == "Grr: a check failed: it does what it says"
+    assert "0/1" in text([other])
     missed = replace(row, caught=(("a leak", False),))
     assert missed.problems == ["Grr: a planted bug was missed: a leak"]
     wrong = replace(row, accuracy=replace(row.accuracy, formula=1.0))
@@ -61,6 +77,9 @@ def test_a_refuted_claim_a_missed_bug_and_a_wrong_formula_are_problems(rows):
     assert "outside" in text([wrong])
     weak = replace(row, finding=replace(row.finding, lower_bound=0.1))
     assert weak.problems == ["Grr: the audit is too weak: it shows 0.10 of the exact loss"]
+    powerless = replace(weak, finding=replace(weak.finding, ratio=None))
+    assert "Grr: the audit is inconclusive" in powerless.problems[0]
+    assert "inconclusive" in text([powerless])
 
 
 def test_a_row_does_not_depend_on_what_else_is_audited(rows):
@@ -78,6 +97,21 @@ def test_a_full_audit_plants_a_fifth_more_and_demands_nine_tenths():
 @pytest.mark.parametrize("name", ["privkv", "PRIVKV", "priv-kv", "priv_kv"])
 def test_names_are_found_however_they_are_written(name):
     assert case(name).name == "PrivKv"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name"),
+    [
+        ("grr", "Grr"), ("sue", "Sue"), ("oue", "Oue"), ("olh", "Olh"), ("fast-olh", "FastOlh"),
+        ("hadamard", "HadamardResponse"), ("subset", "SubsetSelection"), ("duchi", "Duchi"),
+        ("piecewise", "Piecewise"), ("hybrid", "Hybrid"), ("laplace", "LocalLaplace"),
+        ("square-wave", "SquareWave"), ("privkv", "PrivKv"), ("state", "StateEncoding"),
+        ("f2m", "F2M"), ("bisample", "BiSample"), ("pckv-ue", "PckvUe"), ("pckv-grr", "PckvGrr"),
+        ("sampling", "Sampling"), ("splitting", "Splitting"), ("rsfd", "RsFd"), ("memo", "Memo"),
+    ],
+)  # fmt: skip
+def test_a_protocol_is_known_by_the_name_that_questions_give_it(protocol, name):
+    assert known(protocol) == name
 
 
 def test_an_unknown_name_is_told_with_what_was_meant():

@@ -73,14 +73,14 @@ class IntegerLayout:
                 "answers must be a list of whole numbers, got "
                 f"{array.dtype} of shape {array.shape}. None was counted."
             )
-        wide = array.dtype.kind == "i" or np.iinfo(array.dtype).max >= self.below
-        if array.size and wide and (array.min() < 0 or array.max() >= self.below):
+        fits = array.dtype.kind == "u" and np.iinfo(array.dtype).max < self.below
+        if array.size and not fits and (array.min() < 0 or array.max() >= self.below):
             place = int(np.argmax((array < 0) | (array >= self.below)))
             raise InputError(
                 f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}. "
                 "None was counted."
             )
-        return array.astype(self.dtype, copy=False)
+        return native(array, self.dtype)
 
     def one(self, answer: Answer) -> Answers:
         """One answer as an array of one."""
@@ -166,3 +166,12 @@ class BitLayout:
 
 
 Layout = IntegerLayout | BitLayout
+
+
+def native(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The array as compiled code may read it: one aligned block in this machine's byte order.
+
+    It is copied only where it is not that already. Compiled code takes numbers in another byte
+    order for others of the same size, which may lie outside of every range that was checked.
+    """
+    return np.require(array, dtype=dtype.newbyteorder("="), requirements=["C", "A"])

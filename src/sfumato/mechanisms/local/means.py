@@ -29,6 +29,7 @@ from sfumato.mechanisms.local.mechanism import (
     Transition,
     refuse_large,
     transition_of,
+    whole_code,
 )
 from sfumato.randomness import Rng
 
@@ -208,13 +209,21 @@ def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]
     ([0, 1, 1], [0, 1, 1])
     """
     if isinstance(code, int | np.integer):
-        check.whole(at_least=0, at_most=base**length - 1, code=code)
-        return [int(code) // base**place % base for place in range(length)]
+        if isinstance(code, bool) or not 0 <= code < base**length:
+            raise InputError(
+                f"the code of a record must be a whole number from 0 to {base}^{length} - 1. "
+                "Nothing was answered."
+            )
+        digits, rest = [], int(code)
+        for _ in range(length):
+            rest, digit = divmod(rest, base)
+            digits.append(digit)
+        return digits
     if not isinstance(code, Sequence | np.ndarray) or len(code) != length:
         raise InputError(
             f"a record has {length} whole numbers, this has not. Nothing was answered."
         )
-    return [check.whole(at_least=0, at_most=base - 1, code=number) for number in code]
+    return [whole_code(number, below=base) for number in code]
 
 
 def records_of(codes: Any, *, base: int, length: int) -> Codes:
@@ -224,7 +233,8 @@ def records_of(codes: Any, *, base: int, length: int) -> Codes:
         raise InputError(f"codes must be whole numbers, got {array.dtype}. Nothing was answered.")
     if array.ndim == 1 and base**length <= 2**63:
         _refuse_outside(array, base**length)
-        places = [array // base**place % base for place in range(length)]
+        wide = array.astype(np.uint64)  # narrower types may not hold the powers of the base
+        places = [wide // base**place % base for place in range(length)]
         return np.stack(places, axis=1).astype(np.uint16)
     if array.ndim != 2 or array.shape[1] != length:
         raise InputError(

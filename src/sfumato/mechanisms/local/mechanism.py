@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import inf, log
+from numbers import Integral
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.mechanisms.local.layout import Answer, Answers, Layout
+from sfumato.mechanisms.local.layout import Answer, Answers, Layout, native
 from sfumato.mechanisms.local.thresholds import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
@@ -121,7 +122,7 @@ class LocalMechanism(ABC):
 
     def checked_code(self, code: int) -> int:
         """The code, if it is one of the inputs."""
-        return check.whole(at_least=0, at_most=self.inputs - 1, code=code)
+        return whole_code(code, below=self.inputs)
 
     def checked_codes(self, codes: Any) -> Codes:
         """Codes as an array of unsigned integers, or an error before anything is drawn."""
@@ -136,8 +137,8 @@ class LocalMechanism(ABC):
                 f"codes must be from 0 to {self.inputs - 1}; some are not. Nothing was answered."
             )
         if array.dtype.kind == "u":
-            return np.ascontiguousarray(array)
-        return np.ascontiguousarray(array, dtype=np.uint32 if self.inputs <= 2**32 else np.uint64)
+            return native(array, array.dtype)
+        return native(array, np.dtype(np.uint32 if self.inputs <= 2**32 else np.uint64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +184,16 @@ class FrequencyMechanism(LocalMechanism):
         p, q = self.p, self.q
         rare = q * (1 - q) / (p - q) ** 2
         return float(rare) + frequency * float((1 - p - q) / (p - q))
+
+
+def whole_code(code: Any, *, below: int) -> int:
+    """A person's code as a plain integer, or an error that does not tell what it was."""
+    integral = isinstance(code, Integral) and not isinstance(code, bool)
+    if not integral or not 0 <= code < below:
+        raise InputError(
+            f"the code must be a whole number from 0 to {below - 1}. Nothing was answered."
+        )
+    return int(code)
 
 
 def refuse_large(mechanism: LocalMechanism, answers: int) -> None:

@@ -5,9 +5,11 @@ categories) it is known for 95% of people. A memo gives the same answer as long 
 the same.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, TypeVar
+from numbers import Integral
+from typing import Any, Final, Protocol, TypeVar
 
 from sfumato import check
 from sfumato.errors import InputError
@@ -17,6 +19,9 @@ from sfumato.randomness import Rng, derived_rng
 
 Value = TypeVar("Value", int, Sequence[int], contravariant=True)
 Reply = TypeVar("Reply", covariant=True)
+
+_VERSION: Final = 1
+_HEX: Final = re.compile(r"(?:[0-9a-f]{2}){16,}")
 
 
 class Answering(Protocol[Value, Reply]):
@@ -37,6 +42,13 @@ class Memo:
 
     What it does not hide: that the value changed, or came back. Two different answers to one
     question say for certain that the value was not the same (the reverse is not certain).
+
+    A device keeps ``to_dict()``, with the secret in it, where nobody else reads it, and goes on
+    with ``Memo.from_dict``. A memo made of the secret alone counts as a simulation.
+
+    >>> memo = Memo(secret=bytes(16))
+    >>> Memo.from_dict(memo.to_dict()) == memo
+    True
     """
 
     secret: bytes = field(repr=False)
@@ -45,11 +57,37 @@ class Memo:
 
     def __post_init__(self) -> None:
         derived_rng(self.secret, b"")  # refuses what is no secret
+        if not isinstance(self.secure, bool):
+            raise InputError(f"secure must be True or False, got {type(self.secure).__name__}")
 
     @classmethod
     def fresh(cls, *, rng: Rng) -> "Memo":
         """A memo with a new secret of 32 bytes."""
         return cls(secret=rng.words(4).tobytes(), secure=rng.secure)
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "Memo":
+        """The memo that ``to_dict`` gave; anything else is refused, and none of it is told."""
+        if not isinstance(value, Mapping) or set(value) != {"sfumato", "secret", "secure"}:
+            raise InputError(
+                "a kept memo has sfumato, secret and secure, and nothing else. No memo was made."
+            )
+        if type(value["sfumato"]) is not int or value["sfumato"] != _VERSION:
+            raise InputError(
+                f"a kept memo of version {_VERSION} can be read here, this is another. No memo was "
+                "made. Use the version of sfumato that kept it, or a newer one."
+            )
+        secret, secure = value["secret"], value["secure"]
+        if not isinstance(secret, str) or not _HEX.fullmatch(secret) or type(secure) is not bool:
+            raise InputError(
+                "the secret of a kept memo is 32 or more hexadecimal digits, in pairs and in "
+                "small letters, and secure is true or false. No memo was made."
+            )
+        return cls(secret=bytes.fromhex(secret), secure=secure)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the device keeps, for JSON; whoever reads it can undo every answer."""
+        return {"sfumato": _VERSION, "secret": self.secret.hex(), "secure": self.secure}
 
     def answer(self, mechanism: Answering[Value, Reply], value: Value, question: str) -> Reply:
         """The one answer to this question for this value.
@@ -98,7 +136,9 @@ def _plain(value: int | Sequence[int]) -> str:
     """A code or a record as text, whatever integers it came as."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(_plain(code) for code in value)
-    return str(check.whole(at_least=0, code=value))
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise InputError("the code must be a whole number of at least 0. Nothing was answered.")
+    return str(int(value))
 
 
 def _joined(*texts: str) -> bytes:

@@ -27,6 +27,7 @@ from sfumato.mechanisms.local.mechanism import (
     FrequencyMechanism,
     Transition,
     transition_of,
+    whole_code,
 )
 from sfumato.mechanisms.local.thresholds import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
@@ -99,7 +100,7 @@ class RecordMechanism:
             given, wanted = len(record), len(self.sizes)
             raise InputError(f"a record has {wanted} attributes, got {given}. It was not used.")
         pairs = zip(record, self.sizes, strict=True)
-        return tuple(check.whole(at_least=0, at_most=size - 1, code=code) for code, size in pairs)
+        return tuple(whole_code(code, below=size) for code, size in pairs)
 
     def checked_block(self, block: Any) -> NDArray[np.integer[Any]]:
         """Records as one (attributes, people) array, or an error before anything is drawn."""
@@ -115,7 +116,7 @@ class RecordMechanism:
                     f"the codes of attribute {column} must be from 0 to {size - 1}; some are not. "
                     "Nothing was answered."
                 )
-        return array
+        return array.astype(array.dtype.newbyteorder("="), copy=False)  # for compiled code
 
     def records(self) -> Iterator[tuple[int, ...]]:
         """Every possible record, the last attribute fastest."""

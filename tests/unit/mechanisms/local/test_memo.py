@@ -1,5 +1,6 @@
 """The same question again: the same answer, and what that hides and does not hide."""
 
+import json
 import subprocess
 import sys
 from fractions import Fraction
@@ -177,6 +178,70 @@ def test_a_fresh_memo_is_as_secure_as_its_generator_and_keeps_its_secret_to_itse
     assert len(real.secret) == 32
     assert real != Memo.fresh(rng=secure_rng())
     assert repr(real) == "Memo(secure=True)"
+
+
+def test_a_kept_memo_answers_as_before_and_is_as_secure_as_it_was():
+    for rng in (secure_rng(), simulation_rng(0)):
+        memo = Memo.fresh(rng=rng)
+        kept = Memo.from_dict(json.loads(json.dumps(memo.to_dict())))
+        assert kept == memo
+        assert kept.secure is rng.secure
+        answers = [[m.answer(GRR, 1, f"q{i}") for i in range(20)] for m in (memo, kept)]
+        assert answers[0] == answers[1]
+
+
+SECRET = "0123456789abcdef" * 2
+
+
+def test_what_a_device_keeps_does_not_change_from_one_version_to_the_next():
+    memo = Memo(secret=bytes.fromhex(SECRET), secure=True)
+    assert memo.to_dict() == {"sfumato": 1, "secret": SECRET, "secure": True}
+
+
+KEPT = {"sfumato": 1, "secret": SECRET, "secure": True}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        SECRET,
+        [SECRET],
+        {"secret": SECRET},
+        {"sfumato": 1, "secret": SECRET},
+        KEPT | {"more": 1},
+        KEPT | {"sfumato": 2},
+        KEPT | {"sfumato": True},
+        KEPT | {"sfumato": "1"},
+        KEPT | {"sfumato": 1.0},
+        KEPT | {"secret": SECRET.upper()},
+        KEPT | {"secret": SECRET + "0"},
+        KEPT | {"secret": SECRET + "\n"},
+        KEPT | {"secret": SECRET[:30]},
+        KEPT | {"secret": SECRET[:16] + " " + SECRET[16:]},
+        KEPT | {"secret": SECRET.encode()},
+        KEPT | {"secret": None},
+        KEPT | {"secure": 1},
+        KEPT | {"secure": "true"},
+    ],
+)
+def test_what_is_no_kept_memo_is_refused_and_the_secret_not_told(value):
+    with pytest.raises(InputError, match="No memo was made") as seen:
+        Memo.from_dict(value)
+    assert SECRET[:8] not in str(seen.value).lower()
+    assert seen.value.__context__ is None
+
+
+def test_whether_a_memo_is_secure_is_yes_or_no():
+    with pytest.raises(InputError, match="secure must be True or False"):
+        Memo(secret=MEMO.secret, secure="no")
+
+
+@pytest.mark.parametrize("value", [-77777, 77777, (0, -77777), np.array([77777, 1]), "77777"])
+def test_a_refused_value_is_not_told(value):
+    with pytest.raises(InputError, match="Nothing was answered") as seen:
+        MEMO.answer(GRR, value, "q")
+    assert "77777" not in str(seen.value)
 
 
 @pytest.mark.parametrize("secret", [b"", bytes(15), "text" * 8])

@@ -203,3 +203,18 @@ def test_a_tally_with_more_signs_than_answers_is_refused():
     mechanism = PckvUe(keys=1, epsilon=1, padding=1)
     with pytest.raises(InputError, match="more often"):
         mechanism.by_key(np.array([3, 3, 5]))
+
+
+@pytest.mark.parametrize(("keys", "padding"), [(400_000, 1), (1_000_000, 10_000)])
+def test_answers_about_the_most_keys_are_drawn_as_those_about_few(keys, padding):
+    """One answer takes more random words than a buffer holds; 6 sigma: false alarms below 1e-8."""
+    mechanism = PckvUe(keys=keys, padding=padding, epsilon=1)
+    pairs = Pairs.from_dicts([{1: 0.5}, {}, {keys - 1: -1.0}] * 2, keys=keys)
+    answers = mechanism.layout.checked_many(mechanism.answer_many(pairs, rng=simulation_rng(9)))
+    bits = np.unpackbits(answers, axis=1, count=2 * mechanism.positions, bitorder="little")
+    for plane, chance in enumerate((2 * mechanism.other, mechanism.other)):
+        places = bits[:, plane * mechanism.positions :][:, : mechanism.positions]
+        for part in np.array_split(places, 4, axis=1):
+            p = chance / 2**64
+            assert part.mean() == pytest.approx(p, abs=6 * (p * (1 - p) / part.size) ** 0.5)
+    assert len({row.tobytes() for row in answers}) == len(answers)

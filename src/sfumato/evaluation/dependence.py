@@ -1,0 +1,178 @@
+"""How much of what ties columns together a published table keeps: the measures of DP2-Pub.
+
+Jiang et al. 2023, arXiv 2208.11693, compare marginals of several columns and classifiers. All
+results come from the real data and are internal. On columns that are independent and uniform these
+measures see the sampling noise of n rows only, the same for every epsilon: use real data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from itertools import combinations
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.engine import CodeBatch, Table, count_marginals
+from sfumato.errors import InputError
+from sfumato.evaluation.evaluate import compare_marginals, in_batches
+from sfumato.models.information import mutual_information
+from sfumato.privacy.ledger import Ledger
+from sfumato.randomness import Rng
+from sfumato.schema import Marginal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DependenceErrors:
+    """What a comparison of two tables found. Internal: it is not private."""
+
+    tv: dict[int, float]
+    """Mean total variation over all marginals, by degree."""
+    count_error: float
+    """See ``mean_count_error``."""
+    information_error: float
+    """See ``information_error``."""
+    misclassification: dict[str, float] = field(default_factory=dict)
+    """See ``misclassification``, by label."""
+    internal: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``; carries the word internal."""
+        return asdict(self)
+
+
+def compare_dependence(
+    real: Table,
+    published: Table,
+    *,
+    degrees: Sequence[int],
+    rng: Rng,
+    held_out: Table | None = None,
+    labels: Sequence[str] = (),
+    ledger: Ledger | None = None,
+) -> DependenceErrors:
+    """All measures at once.
+
+    Args:
+        real: The table that was published.
+        published: What was published, with the same schema.
+        degrees: Of the marginals whose total variation is averaged.
+        rng: Chooses among very many marginals.
+        held_out: Real rows that were not published, to classify.
+        labels: Columns that a classifier shall predict.
+        ledger: Where the look is noted, at cost 0. None is for tables about nobody.
+    """
+    if labels and held_out is None:
+        raise InputError("classifiers are tested on held-out rows: pass held_out. Nothing was read")
+    _check_same_schema(real, published)
+    if ledger is not None:
+        ledger.look("evaluation: dependence, real against published")
+    return DependenceErrors(
+        tv={degree: mean_total_variation(real, published, degree, rng=rng) for degree in degrees},
+        count_error=mean_count_error(real, published, rng=rng),
+        information_error=information_error(real, published),
+        misclassification={}
+        if held_out is None
+        else {label: misclassification(published, held_out, label) for label in labels},
+    )
+
+
+def mean_total_variation(real: Table, published: Table, degree: int, *, rng: Rng) -> float:
+    """The mean over all marginals of ``degree`` columns of sum |P - Z| / 2.
+
+    Of more than a thousand marginals a random thousand, as in ``evaluate``.
+    """
+    _check_same_schema(real, published)
+    if not 1 <= degree <= len(real.schema):
+        raise InputError(f"degree must be between 1 and {len(real.schema)}, got {degree!r}")
+    return compare_marginals(real, published, degree, rng)[0]
+
+
+def mean_count_error(real: Table, published: Table, *, rng: Rng) -> float:
+    """The mean over columns of the mean over codes of (c - c')^2, with counts c and c'.
+
+    A formula that also divides by the number of rows is off by that factor against the figures
+    that were published with it. Equal uniform columns of k codes and n rows have 2 n / k.
+    """
+    _check_same_schema(real, published)
+    return compare_marginals(real, published, 1, rng)[2]
+
+
+def information_error(real: Table, published: Table) -> float:
+    """The mean over all pairs of columns of |I - I'|, their mutual information, in nats."""
+    _check_same_schema(real, published)
+    if len(real.schema) < 2:
+        raise InputError("mutual information needs two columns or more. Nothing was compared.")
+    return float(np.mean(np.abs(_information(real) - _information(published))))
+
+
+def misclassification(training: Table, held_out: Table, label: str) -> float:
+    """The share of held-out rows whose label a linear SVM, trained on other rows, gets wrong.
+
+    All columns but the label enter as indicators of their codes. Train on published rows and test
+    on real ones that had no part in them; the same with real training rows is what to compare with.
+    A table that shows one label only predicts it. Needs scikit-learn.
+    """
+    _check_same_schema(training, held_out)
+    if label not in training.schema.names or len(training.schema) < 2:
+        raise InputError(
+            f"label must be one of {', '.join(training.schema.names)}, with another column beside "
+            f"it, got {label!r}. Nothing was trained."
+        )
+    svm, preprocessing = _scikit_learn()
+    features = [name for name in training.schema.names if name != label]
+    known, asked = _rows(training), _rows(held_out)
+    if np.ptp(known[label]) == 0:
+        return float(np.mean(asked[label] != known[label][0]))
+    codes = [np.arange(training.schema[name].size) for name in features]
+    encoder = preprocessing.OneHotEncoder(categories=codes)
+    train = encoder.fit_transform(np.stack([known[name] for name in features], axis=1))
+    test = encoder.transform(np.stack([asked[name] for name in features], axis=1))
+    model = svm.LinearSVC(dual=False).fit(train, known[label])  # the primal draws no randomness
+    return float(np.mean(model.predict(test) != asked[label]))
+
+
+def _information(table: Table) -> NDArray[np.float64]:
+    """The mutual information of every pair of columns."""
+    found: list[float] = []
+    for part in in_batches(table.schema, list(combinations(table.schema.names, 2))):
+        counts = count_marginals(table, part)
+        found += [mutual_information(counts[pair]) for pair in part]
+    return np.array(found)
+
+
+@dataclass(frozen=True)
+class _AllCodes:
+    """The map kernel that leaves codes as they are."""
+
+    columns: Marginal
+
+    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
+        """The same codes, as Arrow."""
+        return pa.RecordBatch.from_pydict({name: pa.array(codes[name]) for name in self.columns})
+
+
+def _rows(table: Table) -> dict[str, NDArray[np.int64]]:
+    batches = list(table.map(_AllCodes(table.schema.names)))
+    if not any(batch.num_rows for batch in batches):
+        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+    whole = pa.Table.from_batches(batches)
+    return {name: whole[name].to_numpy().astype(np.int64) for name in table.schema.names}
+
+
+def _scikit_learn() -> tuple[ModuleType, ModuleType]:
+    try:
+        return import_module("sklearn.svm"), import_module("sklearn.preprocessing")
+    except ImportError as error:
+        raise InputError(
+            f"misclassification needs scikit-learn, which can't be loaded here ({error}). Nothing "
+            "was trained. Install it with: pip install 'sfumato[evaluate]'"
+        ) from error
+
+
+def _check_same_schema(real: Table, published: Table) -> None:
+    if real.schema.columns != published.schema.columns:
+        raise InputError("the tables to compare have different schemas. Nothing was compared.")

@@ -1,0 +1,137 @@
+"""From the answers of disjoint groups of people to one model: the structure that pays its noise.
+
+Some people answered about one column, others about a pair. All of it goes into the one-way
+tables; the answers about pairs decide whether columns are independent, a tree, or a mixture.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.models.binning import Bins
+from sfumato.models.mixture import fit_mixture
+from sfumato.models.model import Model
+from sfumato.models.pairs import Edge, NoisyTable, PairAnswers, agreed_tables
+from sfumato.models.product import ProductModel
+from sfumato.models.simplex import project
+from sfumato.models.structure import Dependence, Kind, dependence, shrink, spanning_tree
+from sfumato.models.tree import fit_tree
+from sfumato.randomness import Rng
+from sfumato.schema.table import Schema
+
+Table = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedFit:
+    """The chosen model, what each structure was worth, and the dependence it was made of."""
+
+    kind: Kind
+    model: Model
+    worth: Mapping[Kind, float]
+    """The log-likelihood of the answers above that of independent columns, less parameters."""
+    dependence: Mapping[Edge, Dependence]
+    """Of each pair that was answered about, without bias."""
+
+
+def fit_grouped(
+    schema: Schema,
+    *,
+    total: float,
+    one_ways: Mapping[str, NoisyTable],
+    answers: Sequence[PairAnswers],
+    bins: Mapping[str, Bins],
+    rng: Rng,
+) -> GroupedFit:
+    """The model of the most worth: independent columns ("none"), a "tree", or a mixture ("pairs").
+
+    Worth is the log-likelihood of the answers about pairs less the number of parameters, an
+    estimate of how well new answers would be explained: Akaike 1974. A tree's edges are chosen
+    among all pairs, which costs the logarithm of their number for each. All three have the same
+    one-way tables, so dependence is added only where it is predicted to help.
+
+    Args:
+        schema: The columns.
+        total: The number of rows that the model stands for.
+        one_ways: By column, one debiased frequency a code.
+        answers: The counted answers about pairs, each pair at most once; there may be none.
+        bins: Of every column, those of the questions about pairs.
+        rng: Where random starts come from.
+    """
+    heard = [each for each in answers if each.counts.any()]
+    tables = {each.columns: each.table() for each in heard}
+    if len(tables) < len(heard):
+        raise InputError("a pair stands twice among the answers: add up its counts first.")
+    shares, agreed = agreed_tables(schema, one_ways=one_ways, pairs=tables, bins=bins)
+    product = ProductModel(schema=schema, total=total, shares=shares)
+    found: dict[Kind, tuple[float, Model]] = {"none": (0.0, product)}
+    alone = log_likelihood(product, heard, bins)
+    for edge, frequencies in agreed.items():
+        tables[edge] = NoisyTable(frequencies=frequencies, variance=tables[edge].variance)
+    if edges := likely_edges(tables, shares, bins):
+        chosen = {edge: tables[edge] for edge in edges}
+        tree = fit_tree(schema, total=total, shares=shares, pairs=chosen, bins=bins)
+        cost = float(sum((bins[i].count - 1) * (bins[j].count - 1) for i, j in edges))
+        cost += len(edges) * log(comb(len(schema.names), 2))
+        found["tree"] = (log_likelihood(tree, heard, bins) - alone - cost, tree)
+    mixture = fit_mixture(schema, total=total, one_ways=shares, answers=heard, bins=bins, rng=rng)
+    if mixture.parameters:
+        gain = log_likelihood(mixture.model, heard, bins) - alone
+        found["pairs"] = (gain - mixture.parameters, mixture.model)
+    kind = max(found, key=lambda kind: found[kind][0])
+    return GroupedFit(
+        kind=kind,
+        model=found[kind][1],
+        worth={each: value for each, (value, _model) in found.items()},
+        dependence=_dependences(tables, shares, bins),
+    )
+
+
+def _dependences(
+    pairs: Mapping[Edge, NoisyTable], shares: Mapping[str, Table], bins: Mapping[str, Bins]
+) -> dict[Edge, Dependence]:
+    return {
+        (one, other): dependence(
+            table, bins[one].sums(shares[one]), bins[other].sums(shares[other])
+        )
+        for (one, other), table in pairs.items()
+    }
+
+
+def likely_edges(
+    pairs: Mapping[Edge, NoisyTable], shares: Mapping[str, Table], bins: Mapping[str, Bins]
+) -> tuple[Edge, ...]:
+    """The spanning tree by the mutual information that is left of each table after shrinking."""
+    weights = {}
+    for edge, table in pairs.items():
+        product = np.outer(*(bins[name].sums(shares[name]) for name in edge))
+        shrunk = project(shrink(table.frequencies, product, table.variance), 1.0)
+        weights[edge] = mutual_information(shrunk)
+    return spanning_tree(weights)
+
+
+def mutual_information(table: Table) -> float:
+    """Of two columns, from their two-way shares, in natural units.
+
+    >>> round(mutual_information(np.array([[0.5, 0.0], [0.0, 0.5]])), 4)
+    0.6931
+    """
+    product = np.outer(table.sum(axis=1), table.sum(axis=0))
+    held = table > 0
+    found = float((table[held] * np.log(table[held] / product[held])).sum())
+    return found if found > 1e-12 else 0.0  # rounding may leave a trace of either sign
+
+
+def log_likelihood(model: Model, answers: Sequence[PairAnswers], bins: Mapping[str, Bins]) -> float:
+    """Of counted answers about pairs, but for a constant: chances are q + (p - q) f."""
+    found = 0.0
+    for each in answers:
+        one, other = each.columns
+        table = model.marginal(each.columns) / model.total
+        by_bin = bins[other].sums(bins[one].sums(table), axis=1)
+        found += float((each.counts * np.log(each.q + (each.p - each.q) * by_bin)).sum())
+    return found

@@ -1,0 +1,182 @@
+"""Dependence in nats: entropy and mutual information of tables, and what noise does to them.
+
+Tables that went through randomized response look less dependent than they were and, being noisy,
+more dependent than nothing: the first is undone by ``debiased_joint``, the second is what the
+two functions of chance are for.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.errors import InputError
+from sfumato.models.simplex import project
+
+Table = NDArray[np.float64]
+Pair = tuple[str, str]
+
+Response = tuple[float | Fraction, float | Fraction] | Table
+"""How answers came about: (p, q) of a k-ary response, which gives the true code with probability
+p and every other one with q; or a transition matrix, inputs by answers."""
+
+
+def entropy(table: NDArray[Any]) -> float:
+    """H = - sum p log p of a table of counts or frequencies, with 0 log 0 = 0.
+
+    Shannon 1948, "A mathematical theory of communication", section 6.
+
+    >>> round(entropy(np.array([2, 1, 1, 0])), 6)
+    1.039721
+    """
+    shares = _shares(table)
+    positive = shares[shares > 0]
+    return max(0.0, -float(positive @ np.log(positive)))
+
+
+def mutual_information(joint: NDArray[Any]) -> float:
+    """I = sum p_ab log(p_ab / (p_a p_b)) of a two-way table of counts or frequencies.
+
+    >>> round(mutual_information(np.array([[2, 0], [1, 1]])), 6)
+    0.215762
+    """
+    shares = _shares(joint)
+    if shares.ndim != 2:
+        raise InputError(f"mutual information needs a table of 2 axes, got {shares.ndim}")
+    independent = np.multiply.outer(shares.sum(axis=1), shares.sum(axis=0))
+    positive = shares > 0
+    ratios = shares[positive] / independent[positive]
+    return max(0.0, float(shares[positive] @ np.log(ratios)))
+
+
+def debiased_joint(counts: NDArray[Any], left: Response, right: Response) -> Table:
+    """The joint frequencies behind two attributes whose answers were randomized independently.
+
+    The expected table of answers is n L^T F R, with the transition matrices of both attributes.
+    F = L^-T C R^-1 / n is unbiased; its nearest table without negative cells is returned (see
+    ``simplex.project``). For a k-ary response the inverse along an axis is
+    (x - q * sum x) / (p - q): Warner 1965, "Randomized response"; Kairouz, Bonawitz, Ramage 2016,
+    arXiv 1602.07387.
+
+    >>> debiased_joint(np.array([[5, 3], [3, 5]]), (0.75, 0.25), (1.0, 0.0)).tolist()
+    [[0.375, 0.125], [0.125, 0.375]]
+
+    Args:
+        counts: How often each pair of answers was given.
+        left: What the first attribute's answers (rows) went through.
+        right: What the second attribute's answers (columns) went through.
+    """
+    shares = _shares(counts)
+    if shares.ndim != 2:
+        raise InputError(f"a joint table has 2 axes, got {shares.ndim}. Nothing was estimated.")
+    undone = _undone(_undone(shares, left, "left").T, right, "right").T
+    return project(undone, 1.0)
+
+
+def expected_noise_information(sizes: tuple[int, int], n: int) -> float:
+    """The mutual information that n pairs of independent values show on average: by chance alone.
+
+    (a - 1)(b - 1) / (2n) to first order in 1/n, where every value is frequent: 2n I is then
+    chi-squared with (a - 1)(b - 1) degrees of freedom. Miller 1955, "Note on the bias of
+    information estimates". It holds for the answers as they came; a debiased table is noisier.
+
+    >>> expected_noise_information((3, 5), 1_000)
+    0.004
+    """
+    left, right = (check.whole(at_least=1, sizes=size) for size in sizes)
+    return (left - 1) * (right - 1) / (2 * check.whole(at_least=1, n=n))
+
+
+def chance_information(left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
+    """The mean mutual information of all pairings of two columns with these counts of values.
+
+    Exact at any size: each cell is hypergeometric. Vinh, Epps, Bailey 2010, "Information
+    theoretic measures for clusterings comparison", JMLR 11. With many rare values
+    it tends to the smaller entropy, far below ``expected_noise_information``.
+
+    >>> round(chance_information(np.array([3, 3]), np.array([1, 1, 1, 1, 1, 1])), 6)
+    0.693147
+    """
+    from sfumato.models._network_kernels import chance_sum  # loads numba: only when asked for
+
+    margins = [_margin(left), _margin(right)]
+    n = int(margins[0].sum())
+    if n != margins[1].sum():
+        raise InputError("both margins must count the same records, so their sums must be equal")
+    times, group_sizes = np.unique(margins[1], return_counts=True)[::-1]
+    sums = [chance_sum(margins[0], size, n) for size in group_sizes.tolist()]
+    return entropy(margins[0]) + entropy(margins[1]) - log(n) + float(times @ np.array(sums)) / n
+
+
+def information_matrix(tables: Mapping[Pair, NDArray[Any]], names: Sequence[str]) -> Table:
+    """The mutual information of every two attributes; the diagonal is 0.
+
+    Args:
+        tables: A two-way table for every pair of names, in either order.
+        names: The attributes in the order of rows and columns.
+    """
+    found = np.zeros((len(names), len(names)))
+    for j, second in enumerate(names):
+        for i, first in enumerate(names[:j]):
+            table = tables.get((first, second), tables.get((second, first)))
+            if table is None:
+                raise InputError(
+                    f"there is no table of {first!r} and {second!r}; a matrix needs all pairs"
+                )
+            found[i, j] = found[j, i] = mutual_information(table)
+    return found
+
+
+def information_error(found: Table, exact: Table) -> float:
+    """The mean absolute difference of two mutual-information matrices over all pairs.
+
+    Jiang et al. 2023, "DP2-Pub", arXiv 2208.11693. Diagonals are left out.
+    """
+    if found.shape != exact.shape or found.ndim != 2 or not 2 <= len(found) == found.shape[1]:
+        raise InputError(
+            "two matrices of the same 2 or more attributes are needed, got shapes "
+            f"{found.shape} and {exact.shape}"
+        )
+    above = np.triu_indices(len(found), 1)
+    return float(np.abs(found[above] - exact[above]).mean())
+
+
+def _undone(shares: Table, response: Response, name: str) -> Table:
+    """The expected shares of the inputs along the first axis."""
+    size = len(shares)
+    if not isinstance(response, tuple):
+        matrix = np.asarray(response, dtype=np.float64)
+        if matrix.shape != (size, size) or not np.allclose(matrix.sum(axis=1), 1, atol=1e-6):
+            raise InputError(
+                f"{name} must be a matrix of {size} inputs by {size} answers whose rows sum to 1, "
+                f"got shape {matrix.shape}. Nothing was estimated."
+            )
+        if np.linalg.matrix_rank(matrix) < size:
+            raise InputError(f"{name} can't be inverted: some inputs answer alike.")
+        return np.asarray(np.linalg.solve(matrix.T, shares))
+    p, q = (float(probability) for probability in response)
+    if not 0 <= q < p <= 1 or abs(p + (size - 1) * q - 1) > 1e-6:
+        raise InputError(
+            f"{name} must be (p, q) with 0 <= q < p and p + {size - 1} q = 1 for its {size} codes, "
+            f"got ({p!r}, {q!r}). Nothing was estimated."
+        )
+    return np.asarray((shares - q * shares.sum(axis=0)) / (p - q))
+
+
+def _shares(table: NDArray[Any]) -> Table:
+    cells = np.asarray(table, dtype=np.float64)
+    total = cells.sum()
+    if not (np.isfinite(cells) & (cells >= 0)).all() or not 0 < total < np.inf:
+        raise InputError("a table needs finite cells >= 0 with a sum above 0")
+    return np.asarray(cells / total)
+
+
+def _margin(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    margin = np.asarray(counts)
+    if margin.ndim != 1 or margin.dtype.kind not in "iu" or (margin < 0).any() or not margin.any():
+        raise InputError("a margin must be a vector of whole counts >= 0 with a sum above 0")
+    return margin.astype(np.int64)
