@@ -155,7 +155,8 @@ class FrequencyMechanism(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.whole(at_least=2, at_most=1_000_000, categories=self.categories)
+        categories = check.whole(at_least=2, at_most=1_000_000, categories=self.categories)
+        object.__setattr__(self, "categories", categories)  # a plain integer: it can't overflow
 
     @property
     def inputs(self) -> int:

@@ -186,3 +186,9 @@ def test_a_huge_matrix_is_not_written_out():
 
 def test_the_guarantee_is_that_of_the_decimal_text():
     assert Grr(categories=2, epsilon=0.1).guarantee == LocalDP(Fraction(1, 10))
+
+
+def test_a_number_of_categories_from_numpy_is_a_plain_integer():
+    plain, from_numpy = (Grr(categories=m, epsilon=1) for m in (200, np.uint8(200)))
+    assert plain.weights == from_numpy.weights
+    assert plain.weights.keep == from_numpy.weights.keep
