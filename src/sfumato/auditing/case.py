@@ -28,6 +28,7 @@ RUNS: Final = 200_000
 _TIGHT: Final = 0.999
 _ABOVE: Final = 1e-6
 _SEEDS: Final = 64
+_MOST_WEIGHTS: Final = 2**18  # of all those seeds together: seconds
 _MOST_ANSWERS: Final = 2**12  # beyond, too few answers come twice
 
 
@@ -185,8 +186,7 @@ def ratio_of(mechanism: LocalMechanism, written: Transition | None) -> Ratio | N
     if written is not None:
         return written.ratio
     if isinstance(mechanism, LocalHashing):
-        seeds = min(_SEEDS, MAX_TRANSITION // (mechanism.categories * mechanism.response.values))
-        return max((mechanism.given_seed(seed).ratio for seed in range(seeds)), default=None)
+        return _ratio_of_some_seeds(mechanism)
     try:
         return (
             largest_ratio(mechanism.probabilities())
@@ -195,6 +195,14 @@ def ratio_of(mechanism: LocalMechanism, written: Transition | None) -> Ratio | N
         )
     except InputError:
         return None
+
+
+def _ratio_of_some_seeds(mechanism: LocalHashing) -> Ratio | None:
+    each = mechanism.categories * mechanism.response.values
+    if each > MAX_TRANSITION:
+        return None
+    seeds = min(_SEEDS, max(1, _MOST_WEIGHTS // each))
+    return max(mechanism.given_seed(seed).ratio for seed in range(seeds))
 
 
 def _written(mechanism: LocalMechanism) -> Transition | None:

@@ -19,10 +19,11 @@ from sfumato.mechanisms.local.hashing import LocalHashing
 from sfumato.randomness import Rng
 
 LEVEL: Final = 1e-6
-"""An honest mechanism fails a check with at most this probability."""
+"""An honest mechanism fails a check with at most about this probability."""
 
 _LEAST_EACH: Final = 8  # answers about every input, however many inputs there are
 _HALVES: Final = 4
+_SINGLES: Final = 4
 _BYTE: Final = 8
 _COLUMNS: Final = 8
 _SKEWED: Final = 57.0  # 7^3 / 6: what skewness does to a tail at 7 standard deviations
@@ -130,12 +131,12 @@ def strangers(paths: Paths, *, what: str = "answer") -> Checking:
         echoes = []
         for code in ends:
             alike = paths.bulk(np.full(n, code), rng=rng)
-            echoes += [_echo(half, half) for half in _halves(alike, rng) if _is_even_enough(half)]
+            echoes += [_echo(hits, hits) for hits in _sets(alike, rng) if _is_even_enough(hits)]
         told = "" if echoes else "; answers too much alike to tell shared words"
         which = rng.below(2, n)
         mixed = paths.bulk(np.array(ends)[which], rng=rng)
         signs = (2 * which - 1).astype(np.float64)
-        echoes += [_echo(_without_own(half, which), signs) for half in _halves(mixed, rng)]
+        echoes += [_echo(_without_own(hits, which), signs) for hits in _sets(mixed, rng)]
         chance = len(echoes) * n * _tail(max(echoes))
         name = f"people who {what} in one call share nothing"
         return _judged(name, chance, f"{n:,} people{told}")
@@ -190,32 +191,43 @@ def _seed_tables(
         yield cells.reshape(inputs, size * 2), chances
 
 
-def _halves(drawn: Outputs, rng: Rng) -> Iterator[Floats]:
-    """0 or 1 for each output, by random sets that hold about half of them; for columns too."""
+def _sets(drawn: Outputs, rng: Rng) -> Iterator[Floats]:
+    """0 or 1 for each output, by sets of whole outputs; by sets of values of single columns too."""
     columns = drawn.T[:_COLUMNS] if drawn.ndim == 2 and drawn.shape[1] > 1 else ()
     for view in (whole(drawn), *columns):
         _, index, counts = np.unique(view, return_inverse=True, return_counts=True)
-        for _ in range(_HALVES):
-            order = rng.permutation(counts.size)
-            held = np.abs(np.cumsum(counts[order]) / view.size - 0.5)
-            chosen = np.zeros(counts.size)
-            chosen[order[: int(np.argmin(held)) + 1]] = 1.0
+        for chosen in (*_frequent(counts), *(_half(counts, rng) for _ in range(_HALVES))):
             yield chosen[index.reshape(-1)]
 
 
-def _is_even_enough(half: Floats) -> bool:
+def _frequent(counts: Counts) -> Floats:
+    """A set of one for each of the most frequent values."""
+    order = np.argsort(-counts, kind="stable")[:_SINGLES]
+    return np.asarray(np.arange(counts.size) == order[:, np.newaxis], dtype=np.float64)
+
+
+def _half(counts: Counts, rng: Rng) -> Floats:
+    """A random set of values that holds about half of what was drawn."""
+    order = rng.permutation(counts.size)
+    held = np.abs(np.cumsum(counts[order]) / counts.sum() - 0.5)
+    chosen = np.zeros(counts.size)
+    chosen[order[: int(np.argmin(held)) + 1]] = 1.0
+    return chosen
+
+
+def _is_even_enough(hits: Floats) -> bool:
     """Whether sums of its products are normal as far out as ``LEVEL`` looks."""
-    share = float(half.mean())
+    share = float(hits.mean())
     if not 0 < share < 1:
         return False
     skewness = (1 - 2 * share) ** 2 / (share * (1 - share))
-    return skewness / sqrt(half.size) * _SKEWED <= 1
+    return skewness / sqrt(hits.size) * _SKEWED <= 1
 
 
-def _without_own(half: Floats, which: NDArray[np.int64]) -> Floats:
+def _without_own(hits: Floats, which: NDArray[np.int64]) -> Floats:
     """What a person's own code does not explain."""
-    means = [half[which == code].mean() for code in (0, 1)]
-    return np.asarray(half - np.array(means)[which])
+    means = [hits[which == code].mean() for code in (0, 1)]
+    return np.asarray(hits - np.array(means)[which])
 
 
 def _echo(one: Floats, other: Floats) -> float:

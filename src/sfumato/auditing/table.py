@@ -109,7 +109,8 @@ class Row:
 def audit_case(name: str, *, effort: Effort = FULL, runs: int | None = None, seed: int = 0) -> Row:
     """Audit one mechanism of the list, its planted bugs and its error.
 
-    The draws depend on the seed and the name, not on what else is audited.
+    The draws depend on the seed and the name, not on what else is audited; those for the error
+    not on the audit either.
 
     Args:
         name: One of ``CASES``.
@@ -119,18 +120,22 @@ def audit_case(name: str, *, effort: Effort = FULL, runs: int | None = None, see
     """
     start = perf_counter()
     honest = case(name, larger=effort.larger)
-    rng = simulation_rng((seed << 32) + crc32(known(name).encode()))
+    rng, apart = (_rng(seed, known(name) + part) for part in ("", " error"))
     draws = runs or max(1_000, int(honest.runs * effort.part))
     finding = audit(honest, runs=draws, rng=rng, confidence=CONFIDENCE)
     caught = tuple((bug.bug, _is_caught(bug, draws, rng)) for bug in honest.planted)
     return Row(
         finding=finding,
         caught=caught,
-        accuracy=_measured(honest, effort, rng),
+        accuracy=_measured(honest, effort, apart),
         note=honest.note,
         effort=effort,
         seconds=perf_counter() - start,
     )
+
+
+def _rng(seed: int, what: str) -> Rng:
+    return simulation_rng((seed << 32) + crc32(what.encode()))
 
 
 def _is_caught(bug: Planted, runs: int, rng: Rng) -> bool:
@@ -209,7 +214,7 @@ EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same 
   answers alone. The pair of inputs and the set of whole answers that tell them apart are searched
   on pilot draws; **samples** fresh draws on each side then give the bound. It must stay below the
   claim and show most of the exact loss.
-- **checks** are of the code that runs, each with at most one false alarm in {alarms:,.0f}:
+- **checks** are of the code that runs, each with about one false alarm in {alarms:,.0f} or fewer:
   frequencies of EVERY input fit the declared ones, in bulk and one by one as on a device; a smaller
   attack on single answers stays below the claim; the seed of a hash is uniform whatever the code
   and the response; people who answer in one call share no randomness, and nobody's answer depends

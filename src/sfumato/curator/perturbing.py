@@ -75,7 +75,7 @@ def check_question(
 ) -> None:
     """Refuse, before anything is charged, a mechanism that does not fit the marginal."""
     if type(mechanism) not in ALLOWED:
-        names = ", ".join((kind.__name__ for kind in ALLOWED))
+        names = ", ".join(kind.__name__ for kind in ALLOWED)
         raise InputError(
             f"rows are perturbed by one of {names}, got {type(mechanism).__name__}. "
             "Nothing was looked at."

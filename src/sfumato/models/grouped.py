@@ -7,23 +7,29 @@ tables; the answers about pairs decide whether columns are independent, a tree, 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, log
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.binning import Bins
-from sfumato.models.mixture import fit_mixture
+from sfumato.models.mixture import MixtureModel, fit_mixture
 from sfumato.models.model import Model
 from sfumato.models.pairs import Edge, NoisyTable, PairAnswers, agreed_tables
 from sfumato.models.product import ProductModel
 from sfumato.models.simplex import project
 from sfumato.models.structure import Dependence, Kind, dependence, shrink, spanning_tree
-from sfumato.models.tree import fit_tree
+from sfumato.models.tree import TreeModel, fit_tree
 from sfumato.randomness import Rng
+from sfumato.schema.columns import Integer
 from sfumato.schema.table import Schema
 
 Table = NDArray[np.float64]
+Fitted = ProductModel | TreeModel | MixtureModel
+
+EDGE_CELLS: Final = 1_000_000
+"""A tree keeps a table by code for each edge: pairs of columns with more cells are no edges."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +37,7 @@ class GroupedFit:
     """The chosen model, what each structure was worth, and the dependence it was made of."""
 
     kind: Kind
-    model: Model
+    model: Fitted
     worth: Mapping[Kind, float]
     """The log-likelihood of the answers above that of independent columns, less parameters."""
     dependence: Mapping[Edge, Dependence]
@@ -68,19 +74,20 @@ def fit_grouped(
         raise InputError("a pair stands twice among the answers: add up its counts first.")
     shares, agreed = agreed_tables(schema, one_ways=one_ways, pairs=tables, bins=bins)
     product = ProductModel(schema=schema, total=total, shares=shares)
-    found: dict[Kind, tuple[float, Model]] = {"none": (0.0, product)}
-    alone = log_likelihood(product, heard, bins)
+    found: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
+    alone = log_likelihood(by_bins(product, bins), heard)
     for edge, frequencies in agreed.items():
         tables[edge] = NoisyTable(frequencies=frequencies, variance=tables[edge].variance)
-    if edges := likely_edges(tables, shares, bins):
+    small = {edge: table for edge, table in tables.items() if schema.cells(edge) <= EDGE_CELLS}
+    if edges := likely_edges(small, shares, bins):
         chosen = {edge: tables[edge] for edge in edges}
         tree = fit_tree(schema, total=total, shares=shares, pairs=chosen, bins=bins)
         cost = float(sum((bins[i].count - 1) * (bins[j].count - 1) for i, j in edges))
         cost += len(edges) * log(comb(len(schema.names), 2))
-        found["tree"] = (log_likelihood(tree, heard, bins) - alone - cost, tree)
+        found["tree"] = (log_likelihood(by_bins(tree, bins), heard) - alone - cost, tree)
     mixture = fit_mixture(schema, total=total, one_ways=shares, answers=heard, bins=bins, rng=rng)
     if mixture.parameters:
-        gain = log_likelihood(mixture.model, heard, bins) - alone
+        gain = log_likelihood(by_bins(mixture.model, bins), heard) - alone
         found["pairs"] = (gain - mixture.parameters, mixture.model)
     kind = max(found, key=lambda kind: found[kind][0])
     return GroupedFit(
@@ -126,12 +133,36 @@ def mutual_information(table: Table) -> float:
     return found if found > 1e-12 else 0.0  # rounding may leave a trace of either sign
 
 
-def log_likelihood(model: Model, answers: Sequence[PairAnswers], bins: Mapping[str, Bins]) -> float:
-    """Of counted answers about pairs, but for a constant: chances are q + (p - q) f."""
+def log_likelihood(model: Model, answers: Sequence[PairAnswers]) -> float:
+    """Of counted answers about pairs, but for a constant: chances are q + (p - q) f.
+
+    Args:
+        model: Of columns whose codes are the bins that were asked about: see ``by_bins``.
+        answers: The counted answers.
+    """
     found = 0.0
     for each in answers:
-        one, other = each.columns
         table = model.marginal(each.columns) / model.total
-        by_bin = bins[other].sums(bins[one].sums(table), axis=1)
-        found += float((each.counts * np.log(each.q + (each.p - each.q) * by_bin)).sum())
+        found += float((each.counts * np.log(each.q + (each.p - each.q) * table)).sum())
     return found
+
+
+def by_bins(model: Fitted, bins: Mapping[str, Bins]) -> Fitted:
+    """The same model of coarser columns: every marginal is that of the model, summed over bins.
+
+    For a tree this is so where within a bin codes are independent of the other columns, as
+    ``fit_tree`` makes it.
+    """
+    names, total = model.schema.names, model.total
+    schema = Schema(columns=tuple(Integer(name=n, low=1, high=bins[n].count) for n in names))
+    if isinstance(model, MixtureModel):
+        shares = {name: bins[name].sums(model.shares[name], axis=1) for name in names}
+        return MixtureModel(schema=schema, total=total, weights=model.weights, shares=shares)
+    shares = {name: bins[name].sums(model.shares[name]) for name in names}
+    if isinstance(model, ProductModel):
+        return ProductModel(schema=schema, total=total, shares=shares)
+    pairs = {
+        (one, other): bins[other].sums(bins[one].sums(table), axis=1)
+        for (one, other), table in model.pairs.items()
+    }
+    return TreeModel(schema=schema, total=total, shares=shares, pairs=pairs)

@@ -230,7 +230,7 @@ class _Question:
         found = [
             sqrt(single[i] + single[j] + self._apart(i, j, averaged, assumed)) for i, j in pairs
         ]
-        return sum(found) / len(found)
+        return min(sum(found) / len(found), 1.0)
 
     def _count(self, name: str) -> int:
         return min(self.one_ways[name].frequencies.size, self.bins)

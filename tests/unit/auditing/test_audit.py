@@ -94,7 +94,7 @@ def test_local_hashing_is_audited_though_no_seed_comes_twice():
 
 def test_local_hashing_is_audited_however_many_categories():
     found = audit(FastOlh(categories=20_000, epsilon=1), runs=20_000, rng=simulation_rng(7))
-    assert 0.7 < found.lower_bound <= found.exact <= 1
+    assert 0.6 < found.lower_bound <= found.exact <= 1
 
 
 def test_a_matrix_too_large_to_write_out_leaves_the_exact_loss_open():

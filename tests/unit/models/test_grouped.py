@@ -8,7 +8,13 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.models.binning import even_bins, whole
 from sfumato.models.dense import DenseModel
-from sfumato.models.grouped import fit_grouped, likely_edges, log_likelihood, mutual_information
+from sfumato.models.grouped import (
+    by_bins,
+    fit_grouped,
+    likely_edges,
+    log_likelihood,
+    mutual_information,
+)
 from sfumato.models.mixture import MixtureModel
 from sfumato.models.pairs import NoisyTable, PairAnswers
 from sfumato.models.product import ProductModel
@@ -155,19 +161,27 @@ def test_a_pair_that_stands_twice_is_refused():
         fit_grouped(SCHEMA, total=5.0, rng=simulation_rng(1), **twice)
 
 
-def test_the_likelihood_is_that_of_binned_and_randomized_cells():
+def test_the_likelihood_is_that_of_randomized_cells():
     schema = SCHEMA.pick(("a", "b"))
     cells = simulation_rng(2).uniform(16).reshape(4, 4)
-    model = DenseModel(schema=schema, counts=cells)
-    bins = {"a": even_bins(4, most=2), "b": whole(4)}
-    counts = np.arange(8).reshape(2, 4)
-    answers = PairAnswers(columns=("a", "b"), counts=counts, p=0.4, q=0.6 / 7)
+    counts, p, q = np.arange(16).reshape(4, 4), 0.4, 0.04
     expected = 0.0
-    for row in range(2):
-        for column in range(4):
-            share = cells[2 * row : 2 * row + 2, column].sum() / cells.sum()
-            expected += counts[row, column] * np.log(0.6 / 7 + (0.4 - 0.6 / 7) * share)
-    assert log_likelihood(model, [answers], bins) == pytest.approx(expected)
+    for cell in np.ndindex(4, 4):
+        expected += counts[cell] * np.log(q + (p - q) * cells[cell] / cells.sum())
+    answers = PairAnswers(columns=("a", "b"), counts=counts, p=p, q=q)
+    found = log_likelihood(DenseModel(schema=schema, counts=cells), [answers])
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("make", [independent, a_chain, two_kinds])
+def test_a_model_of_bins_has_the_marginals_of_the_model_summed(make):
+    bins = BINS | {"b": even_bins(4, most=2), "e": even_bins(4, most=3)}
+    asked = ask(make(), 2_000, seed=4, bins=bins)
+    model = fit_grouped(SCHEMA, total=7.0, rng=simulation_rng(4), **asked).model
+    coarse = by_bins(model, bins)
+    for one, other in combinations(NAMES, 2):
+        summed = bins[other].sums(bins[one].sums(model.marginal((one, other))), axis=1)
+        np.testing.assert_allclose(coarse.marginal((one, other)), summed, rtol=0, atol=1e-5)
 
 
 def test_pure_noise_has_no_likely_edges():
