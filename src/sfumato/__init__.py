@@ -12,13 +12,16 @@ from sfumato._version import __version__
 _ROOMS = {
     "sfumato.auditing": ("Finding", "audit"),
     "sfumato.collection.advice": ("Advice", "advise", "expected_error", "people_needed"),
+    "sfumato.collection.device": ("Client", "draw_rounds", "simulate_clients"),
     "sfumato.collection.estimates": ("FrequencyEstimate", "MeanEstimate"),
     "sfumato.collection.messages": ("Answer",),
     "sfumato.collection.moments": ("Moments", "VarianceQuestion"),
     "sfumato.collection.pairs": ("PairsEstimate", "PairsQuestion"),
     "sfumato.collection.questions": ("Question",),
     "sfumato.collection.records": ("RecordEstimate", "RecordQuestion"),
+    "sfumato.collection.semi_honest": ("SemiHonestResult", "publish_answers"),
     "sfumato.collection.server": ("AnswerBatch", "Tally", "TallyKernel"),
+    "sfumato.collection.two_round": ("TwoRound",),
     "sfumato.curator": ("Curator", "L1Error"),
     "sfumato.engine": ("open_table",),
     "sfumato.errors": (

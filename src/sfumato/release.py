@@ -24,23 +24,83 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.models.dense import DenseModel
-from sfumato.models.model import Model
+from sfumato.models.mixture import MixtureModel
+from sfumato.models.model import Model, Rows
 from sfumato.models.product import ProductModel
+from sfumato.models.tree import TreeModel
 from sfumato.privacy import guarantees, protection
-from sfumato.privacy.guarantees import Guarantee, PureDP
+from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.schema import Measurement, Schema
-from sfumato.schema.codes import code_type, decode
+from sfumato.schema import Marginal, Measurement, Schema
+from sfumato.schema.codes import code_type, decode, encode
 
 FORMAT = 1
 _MARKS = ("release.json", "internal.html")
 _OURS = {*_MARKS, "data.parquet", "data.csv", "model.npz", "report.html", "internal.json"}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublishedRows:
+    """What stands in the place of a model where there is none: the rows themselves, as codes.
+
+    Answers that were redrawn one by one are such rows. They can be counted, and some of them
+    taken, but there is nothing to draw more of them from.
+    """
+
+    schema: Schema
+    codes: Rows
+
+    @property
+    def total(self) -> float:
+        """How many rows there are: public, as they are."""
+        return float(self._rows)
+
+    def marginal(self, names: Marginal) -> NDArray[np.float64]:
+        """The rows in each cell, counted."""
+        shape = self.schema.shape(names)
+        cells = np.ravel_multi_index([self.codes[name].astype(np.intp) for name in names], shape)
+        counts = np.bincount(cells, minlength=self.schema.cells(names))
+        return counts.reshape(shape).astype(np.float64)
+
+    def draw(self, n_rows: int, *, rng: Rng) -> Rows:
+        """Some or all of the rows, in random order; never more than there are."""
+        if n_rows > self._rows:
+            raise InputError(
+                f"n_rows is {n_rows:,}, but this release holds {self._rows:,} rows and no model "
+                "to draw others from. Nothing was drawn. Ask for no more than that."
+            )
+        taken = rng.permutation(self._rows)[:n_rows]
+        return {name: column[taken].astype(np.int64) for name, column in self.codes.items()}
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Nothing: the rows are in the table beside."""
+        return {}
+
+    @staticmethod
+    def of(schema: Schema, data: pa.Table) -> "PublishedRows":
+        """The codes of published values."""
+        codes = {c.name: encode(c, data[c.name].combine_chunks()).astype(int) for c in schema}
+        return PublishedRows(schema=schema, codes=codes)
+
+    @property
+    def _rows(self) -> int:
+        return len(self.codes[self.schema.names[0]])
+
+
+_MODELS: Mapping[type[object], str] = {
+    DenseModel: "dense",
+    ProductModel: "product",
+    TreeModel: "tree",
+    MixtureModel: "mixture",
+    PublishedRows: "none",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +115,7 @@ class TableRelease:
     method: Mapping[str, Any]
     schema: Schema
     model: Model
+    """What the rows were drawn from, or ``PublishedRows`` if they were drawn from none."""
     measurements: tuple[Mapping[str, Any], ...]
     """What was measured and with how much noise, without the values."""
     data: pa.Table
@@ -63,8 +124,19 @@ class TableRelease:
     """The head of the ledger and this run's entries."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
 
+    def __post_init__(self) -> None:
+        if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
+            raise InputError(
+                "a local guarantee is about what a person answers, not about whether they answer: "
+                f"protect must be of neighbors='replace', got {self.protect}. Nothing was released."
+            )
+        if type(self.model) not in _MODELS:
+            raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
+
     def table(self, *, n_rows: int | None = None, rng: Rng) -> pa.Table:
         """New rows from the same model: post-processing, it costs nothing.
+
+        Without a model, some or all of the published rows; more are refused.
 
         Args:
             n_rows: How many; by default as many as the model stands for, which is a noisy or
@@ -85,7 +157,7 @@ class TableRelease:
             "method": dict(self.method),
             "rows": self.data.num_rows,
             "schema": self.schema.to_dict(),
-            "model": "dense" if isinstance(self.model, DenseModel) else "product",
+            "model": _MODELS[type(self.model)],
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
             "versions": dict(self.versions),
@@ -139,7 +211,7 @@ def describe_guarantee(guarantee: Guarantee, protect: Protection) -> dict[str, A
     numbers = {name: _rounded_up(Fraction(text)) for name, text in exact.items() if name != "kind"}
     return {
         "kind": guarantee.kind,
-        **({"delta": 0.0} if isinstance(guarantee, PureDP) else {}),
+        **({"delta": 0.0} if isinstance(guarantee, PureDP | LocalDP) else {}),
         **numbers,
         **protection.to_json(protect),
         "exact": exact,
@@ -285,7 +357,7 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
         private=value["private"],
         method=value["method"],
         schema=schema,
-        model=_model_from(schema, value["model"], arrays),
+        model=_model_from(schema, value["model"], arrays, data),
         measurements=tuple(value["measurements"]),
         data=data,
         ledger=value["ledger"],
@@ -293,11 +365,19 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
     )
 
 
-def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any]) -> Model:
+def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.Table) -> Model:
+    if kind == "none":
+        return PublishedRows.of(schema, data)
+    if kind == "tree":
+        return TreeModel.from_arrays(schema, arrays)
+    if kind == "mixture":
+        return MixtureModel.from_arrays(schema, arrays)
     if kind == "dense":
         return DenseModel(schema=schema, counts=arrays["counts"])
-    shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
-    return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
+    if kind == "product":
+        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+        return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
+    raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
 
 
 def _rounded_up(number: Fraction) -> float:

@@ -10,6 +10,8 @@ HEAVY = ["duckdb", "numba", "pandas", "pyarrow", "pyspark", "fastapi", "dp_accou
 LIGHT = {
     "import sfumato": [*HEAVY, "numpy", "typer", "rich"],
     "import sfumato.collection.client, sfumato.collection.messages": HEAVY,
+    "import sfumato.collection.device, sfumato.collection.plans": HEAVY,
+    "import sfumato.mechanisms.local": HEAVY,
     "import sfumato.cli": [*HEAVY, "numpy", "jinja2"],
     "import sfumato.privacy": HEAVY,
     "import sfumato.schema": ["duckdb", "numba", "pandas", "dp_accounting", "scipy"],

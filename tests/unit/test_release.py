@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,21 @@ import pytest
 
 from sfumato.errors import InputError, StorageError
 from sfumato.models.dense import DenseModel
+from sfumato.models.mixture import MixtureModel
 from sfumato.models.product import ProductModel
+from sfumato.models.tree import TreeModel
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
+from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import (
+    PublishedRows,
     TableRelease,
     check_free,
     describe_guarantee,
     draw_table,
     new_folder,
 )
-from sfumato.schema import Category, Integer, Schema
+from sfumato.schema import Category, Integer, Number, Schema
 
 SCHEMA = Schema(
     dataset="towns",
@@ -34,6 +39,25 @@ PRODUCT = ProductModel(
     total=10.0,
     shares={"age": np.array([0.5, 0.25, 0.25]), "town": np.array([0.5, 0.5])},
 )
+TREE = TreeModel(
+    schema=SCHEMA,
+    total=10.0,
+    shares={"age": np.array([0.4, 0.3, 0.3]), "town": np.array([0.5, 0.5])},
+    pairs={("town", "age"): np.array([[0.4, 0.1, 0.0], [0.0, 0.2, 0.3]])},
+)
+MIXTURE = MixtureModel(
+    schema=SCHEMA,
+    total=10.0,
+    weights=np.array([0.25, 0.75]),
+    shares={
+        "age": np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]),
+        "town": np.array([[0.5, 0.5], [0.25, 0.75]]),
+    },
+)
+ROWS = PublishedRows(
+    schema=SCHEMA, codes={"age": np.array([0, 2, 2, 1] * 3), "town": np.array([1, 0, 1, 1] * 3)}
+)
+MODELS = {"dense": DENSE, "product": PRODUCT, "tree": TREE, "mixture": MIXTURE, "none": ROWS}
 
 
 def release(model: Any = DENSE, **changes: Any) -> TableRelease:
@@ -52,17 +76,75 @@ def release(model: Any = DENSE, **changes: Any) -> TableRelease:
     return TableRelease(**{**parts, **changes})
 
 
-@pytest.mark.parametrize("model", [DENSE, PRODUCT], ids=["dense", "product"])
-@pytest.mark.parametrize("protect", [OneRow(neighbors="replace"), OnePerson(max_rows=3)])
-@pytest.mark.parametrize("guarantee", [PureDP(Fraction(1, 3)), ApproxDP(1, "1e-9")])
-def test_what_is_saved_is_loaded(model: Any, protect: Any, guarantee: Any, tmp_path: Path) -> None:
-    made = release(model, protect=protect, guarantee=guarantee)
+def published(model: Any, **changes: Any) -> TableRelease:
+    """All rows where the rows are all there is, as many as the model stands for otherwise."""
+    data = draw_table(model, n_rows=round(model.total), rng=simulation_rng(1))
+    return replace(release(), model=model, data=data, **changes)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    "protect", [OneRow(neighbors="replace"), OnePerson(max_rows=3, neighbors="replace")]
+)
+@pytest.mark.parametrize(
+    "guarantee", [PureDP(Fraction(1, 3)), ApproxDP(1, "1e-9"), LocalDP(Fraction(1, 3))]
+)
+def test_what_is_saved_is_loaded(kind: str, protect: Any, guarantee: Any, tmp_path: Path) -> None:
+    model = MODELS[kind]
+    made = published(model, protect=protect, guarantee=guarantee)
     made.save(tmp_path / "out", csv=True)
     found = TableRelease.load(tmp_path / "out")
     assert found.to_dict() == made.to_dict()
+    assert found.to_dict()["model"] == kind
     assert (found.guarantee, found.protect) == (guarantee, protect)
     assert found.data.equals(made.data)
-    assert np.array_equal(found.model.marginal(("age", "town")), model.marginal(("age", "town")))
+    assert type(found.model) is type(model)
+    for marginal in (("age", "town"), ("town",), ("town", "age")):
+        assert np.array_equal(found.model.marginal(marginal), model.marginal(marginal))
+
+
+def test_rows_without_a_model_are_taken_but_no_others_are_made(tmp_path: Path) -> None:
+    published(ROWS).save(tmp_path / "out")
+    found = TableRelease.load(tmp_path / "out")
+    assert sorted(map(str, found.table(rng=simulation_rng(0)).to_pylist())) == sorted(
+        map(str, found.data.to_pylist())
+    )
+    assert found.table(n_rows=5, rng=simulation_rng(0)).num_rows == 5
+    with pytest.raises(InputError, match="n_rows is 13, but this release holds 12 rows and no mod"):
+        found.table(n_rows=13, rng=simulation_rng(0))
+
+
+def test_rows_without_a_model_keep_their_codes_through_bins_missing_and_other(
+    tmp_path: Path,
+) -> None:
+    schema = Schema(
+        dataset="bins",
+        columns=(
+            Number(name="income", edges=(0.0, 10.0, 50.0), missing=True),
+            Category(name="town", values=("A", "B"), other=True, missing=True),
+        ),
+    )
+    codes = {"income": np.array([0, 1, 2, 1]), "town": np.array([3, 2, 1, 0])}
+    rows = PublishedRows(schema=schema, codes=codes)
+    published(rows, schema=schema).save(tmp_path / "out")
+    found = TableRelease.load(tmp_path / "out").model
+    assert np.array_equal(found.marginal(schema.names), rows.marginal(schema.names))
+
+
+def test_a_local_guarantee_says_so_and_protects_what_is_answered() -> None:
+    told = release(guarantee=LocalDP("0.1"), protect=OneRow(neighbors="replace")).to_dict()
+    assert told["guarantee"] == {
+        "kind": "local", "delta": 0.0, "epsilon": 0.1, "unit": "row", "neighbors": "replace",
+        "exact": {"kind": "local", "epsilon": "1/10"},
+    }  # fmt: skip
+    with pytest.raises(InputError, match="neighbors='replace', got one row added or removed"):
+        release(guarantee=LocalDP("0.1"), protect=OneRow())
+
+
+def test_a_model_that_could_not_be_loaded_again_is_refused_before_it_is_saved() -> None:
+    made = release()
+    with pytest.raises(InputError, match="a release can't save <object"):
+        replace(made, model=object())
 
 
 def test_new_rows_of_a_loaded_release_follow_its_model(tmp_path: Path) -> None:
@@ -255,6 +337,14 @@ OTHERS = {
     "another format": ("sfumato", 2),
     "another kind": ("kind", "recommender"),
 }
+
+
+def test_a_model_of_another_version_is_refused(tmp_path: Path) -> None:
+    release().save(tmp_path / "out")
+    path = tmp_path / "out" / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model": "oracle"}))
+    with pytest.raises(InputError, match="its model is of the kind 'oracle'"):
+        TableRelease.load(tmp_path / "out")
 
 
 def _drop(folder: Path, entry: str) -> None:

@@ -26,9 +26,9 @@ def audit(
     with probability 1 - confidence at most. Where the mechanism is finite and small, the exact
     ratio of the probabilities it declares is computed too.
 
-    Further checks draw more, each with one false alarm in 1,000,000: a smaller attack on answers
-    that are made one by one, as on a device; frequencies of every input against the declared
-    ones; seeds of hashes against codes; people who answer in one call against each other.
+    Further checks draw more, each with about one false alarm in 1,000,000: a smaller attack on
+    answers that are made one by one, as on a device; frequencies of every input against the
+    declared ones; seeds of hashes against codes; people who answer in one call against each other.
 
     A finding that is not ``conclusive`` says nothing: more runs or fewer categories may.
 

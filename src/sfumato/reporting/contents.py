@@ -12,9 +12,10 @@ import numpy as np
 from sfumato.evaluation import Evaluation, PairCounts, total_variation
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import answer_ranges
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
+from sfumato.models.product import ProductModel
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, from_json
 from sfumato.privacy.protection import OneRow, Protection
-from sfumato.release import TableRelease
+from sfumato.release import PublishedRows, TableRelease
 from sfumato.reporting.view import (
     ColumnView,
     Figure,
@@ -88,11 +89,29 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
         "pure": "Every possible published table is almost as likely",
         "zcdp": "What is published has almost the same distribution",
         "approximate": "But for an event as unlikely as delta, every table is almost as likely",
+        "local": "Every possible answer of a device is almost as likely",
     }[release.guarantee.kind]
     return (
         f"{promised} with {whose} as without that change: {release.guarantee}.",
+        _origin(release),
+    )
+
+
+def _origin(release: TableRelease) -> str:
+    """Where the published rows come from."""
+    if isinstance(release.model, PublishedRows):
+        return (
+            "The rows are not real rows. They are answers that people's devices randomized, drawn "
+            "anew so that their frequencies fit; nothing else of the people was used."
+        )
+    if isinstance(release.guarantee, LocalDP):
+        return (
+            "The rows are not real rows. They were drawn from a model, and the model was fitted to "
+            "answers that people's devices randomized; nothing else of the people was used."
+        )
+    return (
         "The rows are not real rows. They were drawn from a model, and the model was fitted to "
-        "counts with noise; nothing else of the data was used.",
+        "counts with noise; nothing else of the data was used."
     )
 
 
@@ -232,7 +251,7 @@ def range_label(schema: Schema, box: Range) -> str:
 
 def _notes(release: TableRelease) -> tuple[str, ...]:
     notes = ["Numbers inside a bin are drawn uniformly; values outside the limits count inside."]
-    if not isinstance(release.model, DenseModel):
+    if isinstance(release.model, ProductModel):
         notes.append("Columns are independent in this table: no pair was measured.")
     if unseen := release.method.get("never_measured"):
         notes.append(f"Never measured, spread evenly by assumption: {', '.join(unseen)}.")

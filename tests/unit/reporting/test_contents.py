@@ -8,9 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sfumato.collection.device import draw_rounds, simulate_clients
+from sfumato.collection.two_round import TwoRound
 from sfumato.engine import open_table
 from sfumato.evaluation import CountError, RangeQueries, TotalVariation, evaluate
 from sfumato.jobs import publish_table
+from sfumato.models.generator import integer_schema
 from sfumato.models.product import ProductModel
 from sfumato.privacy import Ledger
 from sfumato.randomness import simulation_rng
@@ -242,3 +245,14 @@ def test_a_domain_of_any_size_is_stated_shortly(columns: int, says: str) -> None
         made(), schema=wide, model=ProductModel(schema=wide, total=1.0, shares=shares)
     )
     assert dict(report_view(release).facts)["Combinations of values"] == says
+
+
+def test_a_table_from_devices_says_that_answers_were_randomized_there() -> None:
+    rng, schema = simulation_rng(0), integer_schema((2, 3), dataset="devices")
+    survey = TwoRound(schema, epsilon=4)
+    codes, rounds = np.stack([rng.below(2, 400), rng.below(3, 400)]), draw_rounds(400, rng=rng)
+    asked = {"agreed": survey.manifest, "rng": rng}
+    first = simulate_clients(survey.first_round(), codes, rounds, **asked)
+    second = simulate_clients(survey.second_round([first]), codes, rounds, **asked)
+    view = report_view(survey.publish([second], rng=rng))
+    assert "devices randomized" in " ".join(view.promise)
