@@ -43,6 +43,8 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/noise.py
 	$(BIN)/python bench/local.py
 	$(BIN)/python bench/local_variances.py
+	$(BIN)/python bench/network.py
+	$(BIN)/python bench/dp2pub.py
 	$(BIN)/python bench/counting.py
 	$(BIN)/python bench/mwem_speed.py
 	$(BIN)/python bench/mwem_lab.py
