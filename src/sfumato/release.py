@@ -24,74 +24,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.models.dense import DenseModel
 from sfumato.models.mixture import MixtureModel
-from sfumato.models.model import Model, Rows
+from sfumato.models.model import Model
 from sfumato.models.product import ProductModel
+from sfumato.models.rows import PublishedRows
 from sfumato.models.tree import TreeModel
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.codes import code_type, decode, encode
+from sfumato.schema import Measurement, Schema
+from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
 _MARKS = ("release.json", "internal.html")
 _OURS = {*_MARKS, "data.parquet", "data.csv", "model.npz", "report.html", "internal.json"}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PublishedRows:
-    """What stands in the place of a model where there is none: the rows themselves, as codes.
-
-    Answers that were redrawn one by one are such rows. They can be counted, and some of them
-    taken, but there is nothing to draw more of them from.
-    """
-
-    schema: Schema
-    codes: Rows
-
-    @property
-    def total(self) -> float:
-        """How many rows there are: public, as they are."""
-        return float(self._rows)
-
-    def marginal(self, names: Marginal) -> NDArray[np.float64]:
-        """The rows in each cell, counted."""
-        shape = self.schema.shape(names)
-        cells = np.ravel_multi_index([self.codes[name].astype(np.intp) for name in names], shape)
-        counts = np.bincount(cells, minlength=self.schema.cells(names))
-        return counts.reshape(shape).astype(np.float64)
-
-    def draw(self, n_rows: int, *, rng: Rng) -> Rows:
-        """Some or all of the rows, in random order; never more than there are."""
-        if n_rows > self._rows:
-            raise InputError(
-                f"n_rows is {n_rows:,}, but this release holds {self._rows:,} rows and no model "
-                "to draw others from. Nothing was drawn. Ask for no more than that."
-            )
-        taken = rng.permutation(self._rows)[:n_rows]
-        return {name: column[taken].astype(np.int64) for name, column in self.codes.items()}
-
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Nothing: the rows are in the table beside."""
-        return {}
-
-    @staticmethod
-    def of(schema: Schema, data: pa.Table) -> "PublishedRows":
-        """The codes of published values."""
-        codes = {c.name: encode(c, data[c.name].combine_chunks()).astype(int) for c in schema}
-        return PublishedRows(schema=schema, codes=codes)
-
-    @property
-    def _rows(self) -> int:
-        return len(self.codes[self.schema.names[0]])
 
 
 _MODELS: Mapping[type[object], str] = {

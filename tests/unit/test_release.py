@@ -15,12 +15,12 @@ from sfumato.errors import InputError, StorageError
 from sfumato.models.dense import DenseModel
 from sfumato.models.mixture import MixtureModel
 from sfumato.models.product import ProductModel
+from sfumato.models.rows import PublishedRows
 from sfumato.models.tree import TreeModel
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import (
-    PublishedRows,
     TableRelease,
     check_free,
     describe_guarantee,

@@ -41,10 +41,11 @@ from sfumato.models.pram import (
     redrawing,
     redrawing_helps,
 )
+from sfumato.models.rows import PublishedRows
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, check_rng
-from sfumato.release import PublishedRows, TableRelease, draw_table
+from sfumato.release import TableRelease, draw_table
 from sfumato.schema import Schema
 
 Codes = NDArray[Any]

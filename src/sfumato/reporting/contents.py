@@ -13,9 +13,10 @@ from sfumato.evaluation import Evaluation, PairCounts, total_variation
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import answer_ranges
 from sfumato.models.product import ProductModel
+from sfumato.models.rows import PublishedRows
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, from_json
 from sfumato.privacy.protection import OneRow, Protection
-from sfumato.release import PublishedRows, TableRelease
+from sfumato.release import TableRelease
 from sfumato.reporting.view import (
     ColumnView,
     Figure,

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.collection.device import Client, draw_rounds, simulate_clients
-from sfumato.collection.messages import Answer
-from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
-from sfumato.collection.two_round import (
-    TwoRound,
+from sfumato.collection.grouped_rounds import (
     best_protocol,
     cell_noise,
     column_tables,
@@ -19,6 +16,9 @@ from sfumato.collection.two_round import (
     first_plan,
     second_plan,
 )
+from sfumato.collection.messages import Answer
+from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
+from sfumato.collection.two_round import TwoRound
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.models.generator import independent_table, integer_schema, tree_table
