@@ -102,12 +102,12 @@ def test_the_gate_keeps_its_promise(look, one, other, protect):
 
 @pytest.mark.parametrize(("look", "one", "other", "protect"), CASES.values(), ids=CASES)
 def test_a_gate_that_spends_double_is_caught(look, one, other, protect, monkeypatch):
-    honest_noise, honest_selection = gate._noise, gate._selection
+    honest_noise, honest_selection = gate.noise_of, gate.selection_of
     monkeypatch.setattr(
-        gate, "_noise", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
+        gate, "noise_of", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
     )
     monkeypatch.setattr(
-        gate, "_selection", lambda cost, moved: honest_selection(PureDP(cost.epsilon * 2), moved)
+        gate, "selection_of", lambda cost, moved: honest_selection(PureDP(cost.epsilon * 2), moved)
     )
     assert lower_bound(look, one, other, protect) > EPSILON
 

@@ -16,6 +16,7 @@ from sfumato.collection.messages import VERSION, Answer, version
 from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms.local.mechanism import whole_code
+from sfumato.mechanisms.local.parts import answer_parts, draw_part
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.table import Schema
 from sfumato.schema.values import code_of
@@ -117,11 +118,10 @@ class Client:
 
     def _draw(self, plan: RoundPlan) -> Answer:
         schema = self._agreed.schema
-        place = plan.draw(rng=self._rng)
-        part = plan.parts[place]
-        mechanism = part.mechanism(schema, self._agreed.epsilon)
-        drawn = mechanism.answer(part.cell(self._codes, schema), rng=self._rng)
-        value = [place, mechanism.layout.to_json(drawn)]
+        place = draw_part(plan.weights, rng=self._rng)
+        part = plan.parts[place].made(schema, self._agreed.epsilon)
+        drawn = part.mechanism.answer(part.cell(self._codes), rng=self._rng)
+        value = [place, part.mechanism.layout.to_json(drawn)]
         return Answer(question=plan.id, value=value, simulated=not self._rng.secure)
 
     def _resume(self, state: Any) -> None:
@@ -171,24 +171,11 @@ def simulate_clients(
     agreement = Agreement.from_manifest(agreed)
     plan, schema = RoundPlan.from_dict(message, agreement), agreement.schema
     block = _checked_block(codes, schema, people=len(rounds))
-    mine = block[:, np.asarray(rounds) == plan.round]
-    drawn = plan.draw_many(mine.shape[1], rng=rng)
-    answers = np.zeros(drawn.size, dtype=np.uint64)
-    for place, people in by_part(drawn, len(plan.parts)):
-        part = plan.parts[place]
-        own = {name: mine[schema.names.index(name), people] for name in part.columns}
-        cells = part.cell_many(own, schema)
-        mechanism = part.mechanism(schema, agreement.epsilon)
-        answers[people] = mechanism.answer_many(cells, rng=rng)
+    mine = np.flatnonzero(np.asarray(rounds) == plan.round)
+    own = {name: row[mine] for name, row in zip(schema.names, block, strict=True)}
+    parts = [part.made(schema, agreement.epsilon) for part in plan.parts]
+    drawn, answers = answer_parts(parts, plan.weights, own, mine.size, rng=rng)
     return AnswerRows(question=plan.id, part=drawn, answer=answers, simulated=not rng.secure)
-
-
-def by_part(parts: NDArray[np.int64], count: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """For each part that was drawn, the places of those who drew it; one sort for all."""
-    order = np.argsort(parts, kind="stable")
-    edges = np.searchsorted(parts[order], np.arange(count + 1)).tolist()
-    held = [(part, edges[part], edges[part + 1]) for part in range(count)]
-    return [(part, order[start:end]) for part, start, end in held if end > start]
 
 
 def _checked_block(codes: ArrayLike, schema: Schema, *, people: int) -> NDArray[Any]:

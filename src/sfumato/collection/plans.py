@@ -4,12 +4,10 @@ The agreement is pinned before anything is asked. A plan lists the parts, one of
 draws and answers about; whatever does not fit the agreement is refused as a whole.
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate
 from math import prod
 from typing import Any, Final
 
@@ -21,9 +19,9 @@ from sfumato.collection.messages import VERSION, exact_epsilon, fingerprint, ver
 from sfumato.collection.protocols import FREQUENCIES
 from sfumato.errors import BudgetError, InputError, SchemaError
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
+from sfumato.mechanisms.local.parts import Part, check_weights
 from sfumato.mechanisms.local.thresholds import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng
 from sfumato.schema import files
 from sfumato.schema.columns import Number
 from sfumato.schema.table import Marginal, Schema
@@ -32,7 +30,6 @@ VARIANTS: Final = ("grouped",)
 PROTOCOLS: Final = ("grr", "fast-olh", "hadamard")
 """Those whose answers are one integer."""
 MAX_PARTS: Final = 50_000
-MAX_WEIGHT: Final = 2**62
 MAX_CELLS: Final = 1_000_000
 
 _AGREED: Final = {"sfumato", "kind", "columns", "epsilon", "variant", "shares"}
@@ -131,20 +128,14 @@ class PlanPart:
         """What randomizes the cell."""
         return mechanism_of(self.protocol, prod(self.shape(schema)), epsilon)
 
-    def cell(self, codes: Mapping[str, int], schema: Schema) -> int:
-        """The cell of one person, whose codes are given by column."""
-        cell = 0
-        for name, cut, size in zip(self.columns, self.bins, self.shape(schema), strict=True):
-            cell = cell * size + (codes[name] if cut is None else cut[codes[name]])
-        return cell
-
-    def cell_many(self, codes: Mapping[str, Any], schema: Schema) -> NDArray[np.uint32]:
-        """The cells of many people, whose codes were checked."""
-        cells = np.zeros(1, dtype=np.uint32)
-        for name, cut, size in zip(self.columns, self.bins, self.shape(schema), strict=True):
-            own = np.asarray(codes[name]) if cut is None else np.array(cut)[codes[name]]
-            cells = cells * np.uint32(size) + own.astype(np.uint32)
-        return cells
+    def made(self, schema: Schema, epsilon: Fraction) -> Part:
+        """The part as devices answer it."""
+        return Part(
+            columns=self.columns,
+            sizes=schema.shape(self.columns),
+            bins=self.bins,
+            mechanism=self.mechanism(schema, epsilon),
+        )
 
     def check(self, schema: Schema) -> None:
         """Refuse what does not fit the agreed columns."""
@@ -182,29 +173,12 @@ class RoundPlan:
     def __post_init__(self) -> None:
         check.one_of((1, 2), round=self.round)
         check.whole(at_least=1, at_most=MAX_PARTS, parts=len(self.parts))
-        if len(self.weights) != len(self.parts):
-            raise InputError("a plan has one weight for each part. It was not used.")
-        for weight in self.weights:
-            check.whole(at_least=1, at_most=MAX_WEIGHT, weight=weight)
-        check.whole(at_least=1, at_most=MAX_WEIGHT, sum_of_weights=sum(self.weights))
+        check_weights(self.weights, len(self.parts))
 
     @cached_property
     def id(self) -> str:
         """The fingerprint that answers carry."""
         return fingerprint(self.to_dict())
-
-    @cached_property
-    def ends(self) -> list[int]:
-        """The running sum of the weights: draws below an end belong to its part or one before."""
-        return list(accumulate(self.weights))
-
-    def draw(self, *, rng: Rng) -> int:
-        """The part that one person answers about."""
-        return bisect_right(self.ends, int(rng.below(self.ends[-1], 1)[0]))
-
-    def draw_many(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
-        """The parts of many people, by the same rule."""
-        return np.searchsorted(self.ends, rng.below(self.ends[-1], n), side="right")
 
     def to_dict(self) -> dict[str, Any]:
         """The message; bins stand in it once, parts name them by their place."""

@@ -4,28 +4,41 @@ Every public verb charges the ledger before it looks, and what it returns may be
 counts stay in this object; algorithms hand in public arrays and get public numbers back.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, wraps
+from functools import wraps
 from threading import RLock
 from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.curator import perturbing
+from sfumato import check
+from sfumato.curator import perturbing, responding
+from sfumato.curator.interviews import Interview
 from sfumato.curator.perturbing import Perturbation
+from sfumato.curator.responding import Responses
 from sfumato.curator.scores import Score
+from sfumato.curator.steps import (
+    amount,
+    check_replace,
+    label_of,
+    noise_of,
+    noisy,
+    same_kind,
+    selection_of,
+    total_of,
+)
 from sfumato.engine import ExactCounts, Table, count_marginals
-from sfumato.errors import BudgetError, InputError, InternalError
-from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
+from sfumato.errors import BudgetError, InputError
+from sfumato.mechanisms import noise_for
 from sfumato.mechanisms.local import Answers, LocalMechanism
 from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
@@ -107,10 +120,10 @@ class Curator:
 
         Pure epsilon for a PureDP budget, otherwise rho.
         """
-        rest = _amount(self._working) - self._used
+        rest = amount(self._working) - self._used
         if rest <= 0:
             raise BudgetError(f"the budget {self.budget} of this run is spent")
-        return _same_kind(self._working, rest)
+        return same_kind(self._working, rest)
 
     @property
     def knows_rows(self) -> bool:
@@ -124,7 +137,7 @@ class Curator:
 
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
-        return _noise(cost, isinstance(target, Range), self.protect).sigma_counts
+        return noise_of(cost, isinstance(target, Range), self.protect).sigma_counts
 
     @_alone
     def reserve(self, cost: Cost, *, label: str) -> None:
@@ -145,7 +158,7 @@ class Curator:
         moved = sensitivity.total(self.protect)
         noise = noise_for(cost, moved, moved**2)
         exact = self._count([()])[()]
-        return _noisy((), exact, noise, self.rng)
+        return noisy((), exact, noise, self.rng)
 
     @_alone
     def measure(self, targets: Sequence[Target], *, costs: Sequence[Cost]) -> list[Measurement]:
@@ -153,13 +166,13 @@ class Curator:
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
-        self._charge(_sum(costs), "measure", targets)
+        self._charge(total_of(costs), "measure", targets)
         self._count([_marginal(target) for target in targets])
         return [
-            _noisy(
+            noisy(
                 target,
                 self._exact(target),
-                _noise(cost, isinstance(target, Range), self.protect),
+                noise_of(cost, isinstance(target, Range), self.protect),
                 self.rng,
             )
             for target, cost in zip(targets, costs, strict=True)
@@ -188,7 +201,7 @@ class Curator:
         _check_allowed(allowed, len(targets))
         self._charge(cost, "select", targets)
         scores = score.of(self._answers(asked), asked.offsets)
-        selection = _selection(cost, asked.moved)
+        selection = selection_of(cost, asked.moved)
         return selection.select(scores, rng=self.rng, allowed=allowed)
 
     @_alone
@@ -209,7 +222,8 @@ class Curator:
             numbers: The public number that stands for each code.
         """
         perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
-        self._charge(perturbing.cost_of(mechanism, self.protect), "perturb", [marginal])
+        check_replace(self.protect)
+        self._charge(PureDP(mechanism.epsilon), "perturb", [marginal])
         shape = self.schema.shape(marginal)
         kernel = Perturbation(
             marginal=marginal,
@@ -221,11 +235,37 @@ class Curator:
         )
         return perturbing.answers(self._table, kernel)
 
+    @_alone
+    def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
+        """Every row as answers about the named columns, each by randomized response.
+
+        Charged with the sum of the epsilons before the rows are read, once.
+        """
+        mechanisms = responding.mechanisms_for(self.schema, epsilons)
+        check_replace(self.protect)
+        self._charge(responding.cost_of(mechanisms), "respond", [(name,) for name in mechanisms])
+        return responding.responses(self._table, mechanisms, rng=self.rng)
+
+    @_alone
+    def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
+        """Divide the rows into groups of which each will answer once, with up to ``cost``.
+
+        Charged once, before the rows are read: a row is in one group.
+        """
+        check.whole(at_least=1, at_most=64, groups=groups)
+        if not columns or self.schema.marginal(columns) != tuple(columns):
+            raise InputError("an interview names one or more columns in the schema's order")
+        check_replace(self.protect)
+        self._charge(cost, "interview", [(name,) for name in columns])
+        return Interview(
+            self._table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
+        )
+
     def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
         used = self._used + self._amount(cost)
         if used > self._paid:
-            self._pay(cost, _label(verb, targets))
+            self._pay(cost, label_of(verb, targets))
         self._used = used
 
     def _amount(self, cost: Cost) -> Fraction:
@@ -233,13 +273,13 @@ class Curator:
         if type(cost) is not type(self._working):
             kind = type(self._working).__name__
             raise InputError(f"steps of this run cost {kind}, got {cost!r}. Nothing was looked at.")
-        return _amount(cost)
+        return amount(cost)
 
     def _pay(self, cost: Cost, label: str) -> None:
         """Charge the ledger, within the budget of this run."""
-        rest = _amount(self._working) - self._paid
-        if _amount(cost) > rest:
-            left = f"only {_same_kind(self._working, rest)}" if rest > 0 else "nothing"
+        rest = amount(self._working) - self._paid
+        if amount(cost) > rest:
+            left = f"only {same_kind(self._working, rest)}" if rest > 0 else "nothing"
             raise BudgetError(
                 f"{label!r} asks for {cost} but {left} is left of this run's budget "
                 f"{self.budget}. Nothing was looked at. Ask for less, or give a larger budget."
@@ -247,7 +287,7 @@ class Curator:
         self._steps += 1
         request = f"{self._run}/{self._steps}"
         self._ledger.spend(cost, label=label, protect=self.protect, request=request)
-        self._paid += _amount(cost)
+        self._paid += amount(cost)
 
     def _prepare(self, targets: Sequence[Target], score: Score) -> "_Asked":
         """What is public about a list of targets, checked before anything is charged.
@@ -348,51 +388,3 @@ def _bounded(table: Table, protect: Protection) -> Table:
     if protect.column is None:
         raise InputError("protecting a person needs the column that names the person")
     return table.bounded(protect.column, protect.max_rows)
-
-
-def _noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
-    values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
-    return Measurement(
-        target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
-    )
-
-
-@lru_cache(maxsize=256)
-def _noise(cost: Cost, is_range: bool, protect: Protection) -> Noise:
-    if is_range:
-        moved = sensitivity.range_query(protect)
-        return noise_for(cost, moved, moved**2)
-    l1, l2_squared = sensitivity.histogram_l1(protect), sensitivity.histogram_l2_squared(protect)
-    return noise_for(cost, l1, l2_squared)
-
-
-@lru_cache(maxsize=256)
-def _selection(cost: Cost, moved: int) -> Selection:
-    return selection_for(cost, moved)
-
-
-def _amount(cost: Cost) -> Fraction:
-    return cost.epsilon if isinstance(cost, PureDP) else cost.rho
-
-
-def _same_kind(cost: Cost, amount: Fraction) -> Cost:
-    return PureDP(amount) if isinstance(cost, PureDP) else ZCDP(amount)
-
-
-def _sum(costs: Sequence[Cost]) -> Cost:
-    if len(costs) == 1:
-        return costs[0]
-    if len({type(cost) for cost in costs}) != 1:
-        raise InternalError("costs of one measurement must be of one kind")
-    return _same_kind(costs[0], sum((_amount(cost) for cost in costs), Fraction(0)))
-
-
-def _label(verb: str, targets: Sequence[Target]) -> str:
-    """What the ledger says of a step: public names only."""
-    if not targets:
-        return verb
-    if len(targets) > 1:
-        return f"{verb} {len(targets)} targets"
-    (target,) = targets
-    named = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
-    return f"{verb} ({named})"

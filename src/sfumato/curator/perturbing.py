@@ -14,8 +14,6 @@ from sfumato.errors import InputError
 from sfumato.mechanisms import local
 from sfumato.mechanisms.local import Answers, Grid, LocalMechanism
 from sfumato.mechanisms.local.arrow import from_arrow, to_arrow
-from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
 
@@ -94,21 +92,6 @@ def check_question(
         raise InputError("each cell needs its number, and the mechanism the grid's points")
     if grid is not None and not ((numbers >= grid.low) & (numbers <= grid.high)).all():
         raise InputError("the number of each cell must lie on the grid. Nothing was looked at.")
-
-
-def cost_of(mechanism: LocalMechanism, protect: Protection) -> PureDP:
-    """What all answers together cost: one row gives one answer, so its epsilon.
-
-    Under replace: the answers of all other rows do not change, that of one row is epsilon-local
-    DP (Kasiviswanathan et al. 2011), and the number of answers is public. Under add-remove the
-    number of answers would tell the number of rows.
-    """
-    if not isinstance(protect, OneRow) or protect.neighbors != "replace":
-        raise InputError(
-            "one answer for each row shows how many rows there are, so it protects one row that "
-            "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
-        )
-    return PureDP(mechanism.epsilon)
 
 
 def answers(table: Table, kernel: Perturbation) -> Iterator[Answers]:

@@ -277,7 +277,9 @@ def worst_ratio(epsilon):
     records = [{"town": town, "age": age} for town in range(3) for age in range(6)]
     for part in asked.parts:  # the draw of the part is the same for all records and cancels
         transition = part.mechanism(SCHEMA, Fraction(epsilon)).transition()
-        rows = [transition.weights[part.cell(record, SCHEMA)] for record in records]
+        rows = [
+            transition.weights[part.made(SCHEMA, AGREED.epsilon).cell(record)] for record in records
+        ]
         for column in zip(*rows, strict=True):
             shares = [Fraction(w, sum(row)) for w, row in zip(column, rows, strict=True)]
             worst = max(worst, max(shares) / min(shares))
@@ -296,7 +298,7 @@ def expected(epsilon):
     found = {}
     for place, part in enumerate(asked.parts):
         transition = part.mechanism(SCHEMA, Fraction(epsilon)).transition()
-        row = transition.probabilities()[part.cell(CODES, SCHEMA)]
+        row = transition.probabilities()[part.made(SCHEMA, AGREED.epsilon).cell(CODES)]
         for answer, chance in zip(transition.answers, row, strict=True):
             found[place, answer] = chance * asked.weights[place] / sum(asked.weights)
     return found

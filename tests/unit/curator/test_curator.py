@@ -147,9 +147,9 @@ def test_a_cost_of_another_kind_is_refused():
 
 
 def test_the_kind_of_cost_picks_noise_and_selection():
-    assert isinstance(gate._noise(ZCDP("0.1"), False, OneRow()), DiscreteGaussian)
-    assert isinstance(gate._selection(PureDP("0.1"), 1), PermuteAndFlip)
-    assert isinstance(gate._selection(ZCDP("0.1"), 1), ExponentialMechanism)
+    assert isinstance(gate.noise_of(ZCDP("0.1"), False, OneRow()), DiscreteGaussian)
+    assert isinstance(gate.selection_of(PureDP("0.1"), 1), PermuteAndFlip)
+    assert isinstance(gate.selection_of(ZCDP("0.1"), 1), ExponentialMechanism)
 
 
 @pytest.mark.parametrize(

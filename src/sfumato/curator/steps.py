@@ -1,0 +1,83 @@
+"""What a step of the gate costs, how much noise that brings, and what the ledger says of it."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, InternalError
+from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
+from sfumato.privacy import sensitivity
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.workload import Range, Target
+
+
+def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
+    """Exact counts with noise: what may be published."""
+    values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
+    return Measurement(
+        target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
+    )
+
+
+@lru_cache(maxsize=256)
+def noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
+    """The noise that a cost buys for a marginal or a range."""
+    if is_range:
+        moved = sensitivity.range_query(protect)
+        return noise_for(cost, moved, moved**2)
+    l1, l2_squared = sensitivity.histogram_l1(protect), sensitivity.histogram_l2_squared(protect)
+    return noise_for(cost, l1, l2_squared)
+
+
+@lru_cache(maxsize=256)
+def selection_of(cost: Cost, moved: int) -> Selection:
+    """The selection that a cost buys among scores of that sensitivity."""
+    return selection_for(cost, moved)
+
+
+def amount(cost: Cost) -> Fraction:
+    """Epsilon or rho."""
+    return cost.epsilon if isinstance(cost, PureDP) else cost.rho
+
+
+def same_kind(cost: Cost, amount: Fraction) -> Cost:
+    """A cost of the same kind."""
+    return PureDP(amount) if isinstance(cost, PureDP) else ZCDP(amount)
+
+
+def total_of(costs: Sequence[Cost]) -> Cost:
+    """What several steps cost together."""
+    if len(costs) == 1:
+        return costs[0]
+    if len({type(cost) for cost in costs}) != 1:
+        raise InternalError("costs of one measurement must be of one kind")
+    return same_kind(costs[0], sum((amount(cost) for cost in costs), Fraction(0)))
+
+
+def label_of(verb: str, targets: Sequence[Target]) -> str:
+    """What the ledger says of a step: public names only."""
+    if not targets:
+        return verb
+    if len(targets) > 1:
+        return f"{verb} {len(targets)} targets"
+    (target,) = targets
+    named = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
+    return f"{verb} ({named})"
+
+
+def check_replace(protect: Protection) -> None:
+    """Answers row by row show how many rows there are: only a row that is replaced is protected.
+
+    Under add-remove the number of answers would tell the number of rows.
+    """
+    if not isinstance(protect, OneRow) or protect.neighbors != "replace":
+        raise InputError(
+            "one answer for each row shows how many rows there are, so it protects one row that "
+            "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
+        )
