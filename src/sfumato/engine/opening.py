@@ -7,7 +7,7 @@ from typing import Any, Final
 from sfumato.engine.source import SourceTable
 from sfumato.engine.table import Source
 from sfumato.errors import InputError, StorageError
-from sfumato.schema import Schema
+from sfumato.schema import Marginal, Schema
 
 _CSV: Final = (".csv", ".tsv", ".txt")
 _PARQUET: Final = (".parquet", ".pq")
@@ -35,16 +35,21 @@ def open_table(
         StorageError: the file is not there or can't be read.
         TableError: a column is missing, or the format is not what the name says.
     """
-    if isinstance(source, str | PathLike):
-        found = _from_path(str(source), schema, encoding, delimiter)
-    else:
-        found = _from_memory(source)
-    table = SourceTable(schema, found)
+    table = SourceTable(schema, source_of(source, schema.names, encoding, delimiter))
     table.require(schema.names)
     return table
 
 
-def _from_path(text: str, schema: Schema, encoding: str, delimiter: str | None) -> Source:
+def source_of(
+    source: Any, expected: Marginal, encoding: str = "utf-8", delimiter: str | None = None
+) -> Source:
+    """Where the rows come from: a path, a data frame or a relation, with some expected columns."""
+    if isinstance(source, str | PathLike):
+        return _from_path(str(source), expected, encoding, delimiter)
+    return _from_memory(source)
+
+
+def _from_path(text: str, expected: Marginal, encoding: str, delimiter: str | None) -> Source:
     path, kind, inner = _kind(text)
     if kind not in _CSV and (encoding != "utf-8" or delimiter is not None):
         raise InputError(f"encoding and delimiter are for CSV files; {path.name} is none")
@@ -52,7 +57,7 @@ def _from_path(text: str, schema: Schema, encoding: str, delimiter: str | None) 
     if kind in _CSV:
         from sfumato.engine.csv import CsvFile
 
-        return CsvFile(path=path, expected=schema.names, encoding=encoding, delimiter=delimiter)
+        return CsvFile(path=path, expected=expected, encoding=encoding, delimiter=delimiter)
     if kind in _PARQUET:
         from sfumato.engine.parquet import ParquetFile
 

@@ -1,0 +1,202 @@
+"""Weighted sums over people's ratings: what the gate measures for a recommender.
+
+Contributions are rounded to a public grid before they are summed, so that sums are integers, the
+noise is discrete and exact, and the rounding is part of the sensitivity.
+"""
+
+from dataclasses import dataclass
+from math import ceil, floor, log2, sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.engine.ratings import Ratings
+from sfumato.errors import InputError
+from sfumato.mechanisms import DiscreteGaussian
+from sfumato.privacy import rating_sensitivity
+from sfumato.privacy.guarantees import ZCDP
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
+
+Floats = NDArray[np.float64]
+
+MOST_GRAM_ITEMS: Final = 20_000
+"""Items of the largest Gram matrix: 3.2 GB of whole numbers."""
+
+_SIGMA_STEPS: Final = 2.0**23
+"""About the noise in steps of the grid: fine enough that rounding costs next to nothing, and
+below the largest sigma that is drawn exactly."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemSums:
+    """Ask, for every item, how many rated it and by how much above a public number."""
+
+    offsets: Floats
+    """For each item a public or released number that is taken off its ratings."""
+    bound: float
+    """Residuals beyond it, above or below, count as it."""
+    c0: int
+    """A person's ratings weigh 1/sqrt(max(c, c0)) if they gave c of them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gram:
+    """Ask for the matrix of products of what people gave to any two items."""
+
+    items: NDArray[np.int64]
+    """The items that count, public or chosen by what was released."""
+    c0: int
+    """A person's products weigh 1/max(c, c0), c of the items being rated by them."""
+    bound: float | None = None
+    """None: only whether an item is rated counts, as 1. Else ratings less ``offsets``, as for
+    ``ItemSums``, in units of the bound."""
+    offsets: Floats | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ItemMeasurement:
+    """Weighted counts and sums of residuals by item, both with noise: public numbers."""
+
+    counts: Floats
+    sums: Floats
+    """In units of ratings; divided by ``counts`` they are mean residuals."""
+    sigma_counts: float
+    sigma_sums: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GramMeasurement:
+    """A symmetric matrix with noise, and the standard deviations of its entries: public."""
+
+    matrix: Floats
+    sigma_diagonal: float
+    sigma: float
+    """Of the other entries: they are two in the matrix, so each needs less by sqrt(2)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grid:
+    """Steps in which contributions are counted, and the noise for them."""
+
+    steps: float
+    """So many to a unit: a power of two, chosen by public numbers."""
+    squared: int
+    """The squared L2 sensitivity in steps, rounding included; even."""
+
+    @staticmethod
+    def of(cost: ZCDP, sensitivity: float, rounding: float) -> "Grid":
+        """The grid on which the noise has about 2^23 steps."""
+        sigma = sensitivity / sqrt(2 * float(cost.rho))
+        steps = 2.0 ** floor(log2(_SIGMA_STEPS / sigma))
+        moved = sensitivity * steps * (1 + 1e-9) + rounding
+        return Grid(steps=steps, squared=2 * ceil(moved**2 / 2))
+
+
+def check_sums(ratings: object, ask: ItemSums) -> Ratings:
+    """Refuse, before anything is charged, what does not fit the ratings."""
+    table = _ratings(ratings)
+    _check_offsets(ask.offsets, len(table.catalogue))
+    check.positive(bound=ask.bound)
+    check.whole(at_least=1, c0=ask.c0)
+    return table
+
+
+def check_gram(ratings: object, ask: Gram) -> Ratings:
+    """Refuse, before anything is charged, what does not fit the ratings."""
+    table = _ratings(ratings)
+    items = len(table.catalogue)
+    check.whole(at_least=1, c0=ask.c0)
+    check.whole(at_least=1, at_most=MOST_GRAM_ITEMS, number_of_items=ask.items.size)
+    known = ask.items.ndim == 1 and ask.items.dtype.kind in "iu"
+    if not known or ask.items.min() < 0 or ask.items.max() >= items:
+        raise InputError("items must be codes of the catalogue. Nothing was looked at.")
+    if np.unique(ask.items).size < ask.items.size:
+        raise InputError("an item is named twice. Nothing was looked at.")
+    if (ask.bound is None) != (ask.offsets is None):
+        raise InputError("a bound and offsets belong together. Nothing was looked at.")
+    if ask.bound is not None and ask.offsets is not None:
+        check.positive(bound=ask.bound)
+        _check_offsets(ask.offsets, items)
+    return table
+
+
+def measured_sums(
+    ratings: Ratings, ask: ItemSums, cost: ZCDP, protect: Protection, *, rng: Rng
+) -> ItemMeasurement:
+    """Count, sum and add noise; the cost was charged."""
+    from sfumato.engine.rating_kernels import add_sums
+
+    items, held = len(ratings.catalogue), ratings.by_person
+    sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
+    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items))
+    grid = Grid.of(cost, sensitivity, rounding)
+    exact = np.zeros((2, items), dtype=np.int64)
+    values = np.array(ratings.scale.values)
+    parts = held.starts, held.items, held.codes, values
+    add_sums(*parts, ask.offsets, float(ask.bound), ask.c0, grid.steps, exact[0], exact[1])
+    noise = DiscreteGaussian.for_cost(cost, grid.squared)
+    found = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
+    sigma = noise.sigma_counts / grid.steps
+    return ItemMeasurement(
+        counts=found[0],
+        sums=found[1] * ask.bound,
+        sigma_counts=sigma,
+        sigma_sums=sigma * ask.bound,
+    )
+
+
+def measured_gram(
+    ratings: Ratings, ask: Gram, cost: ZCDP, protect: Protection, *, rng: Rng
+) -> GramMeasurement:
+    """Multiply, sum and add noise; the cost was charged.
+
+    An entry beside the diagonal stands twice in the Frobenius norm, so noise of half the variance
+    is enough for it: rho = sum over entries of change^2 / (2 sigma^2), Canonne et al. 2020,
+    theorem 14.
+    """
+    from sfumato.engine.rating_kernels import add_gram
+
+    catalogue, size, held = len(ratings.catalogue), ask.items.size, ratings.by_person
+    rounding = rating_sensitivity.rounding(protect, most_ratings(protect, size) ** 2)
+    grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
+    places = np.full(catalogue, -1, dtype=np.int64)
+    places[ask.items] = np.arange(size)
+    exact = np.zeros((size, size), dtype=np.int64)
+    offsets = np.zeros(catalogue) if ask.offsets is None else ask.offsets
+    parts = held.starts, held.items, held.codes, np.array(ratings.scale.values)
+    add_gram(*parts, offsets, float(ask.bound or 0.0), places, ask.c0, grid.steps, exact)
+    on, off = (DiscreteGaussian.for_cost(cost, grid.squared // part) for part in (1, 2))
+    exact.flat[:: size + 1] += on.sample(size, rng=rng)
+    for row in range(size - 1):  # row by row: no second matrix of noise
+        exact[row, row + 1 :] += off.sample(size - 1 - row, rng=rng)
+    matrix = exact / grid.steps
+    matrix += np.triu(matrix, 1).T
+    return GramMeasurement(
+        matrix=matrix,
+        sigma_diagonal=on.sigma_counts / grid.steps,
+        sigma=off.sigma_counts / grid.steps,
+    )
+
+
+def most_ratings(protect: Protection, items: int) -> int:
+    """The most ratings of one person that can count: each item once, and no more than bounded."""
+    return items if isinstance(protect, OneRow) else min(items, protect.max_rows)
+
+
+def _ratings(table: object) -> Ratings:
+    if not isinstance(table, Ratings):
+        raise InputError(
+            "sums over people's ratings need ratings: open them with open_ratings. "
+            "Nothing was looked at."
+        )
+    return table
+
+
+def _check_offsets(offsets: Floats, items: int) -> None:
+    if offsets.shape != (items,) or not np.isfinite(offsets).all():
+        raise InputError(
+            f"offsets must be {items:,} finite numbers, one for each item. Nothing was looked at."
+        )

@@ -1,0 +1,153 @@
+"""Ratings come in with raw ids, are checked against what is public, and are held by person."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sfumato.engine.counting import count_marginals
+from sfumato.engine.ratings import open_catalogue, open_ratings
+from sfumato.errors import InputError, TableError
+from sfumato.schema.ratings import Catalogue, RatingScale
+
+FILMS = ("Alien", "Brazil", "Casablanca", "Dune")
+STARS = RatingScale(1, 5)
+
+
+def frame(*rows):
+    return pd.DataFrame(rows, columns=["user", "item", "rating"])
+
+
+def ratings(*rows, **options):
+    return open_ratings(frame(*rows), catalogue=FILMS, scale=STARS, **options)
+
+
+def held(found):
+    by_person = found.by_person
+    return [
+        dict(
+            zip(
+                by_person.items[start:end].tolist(),
+                by_person.codes[start:end].tolist(),
+                strict=True,
+            )
+        )
+        for start, end in zip(by_person.starts[:-1], by_person.starts[1:], strict=True)
+    ]
+
+
+def test_ratings_are_held_by_person_with_items_in_the_order_of_the_catalogue():
+    found = ratings(("ann", "Dune", 5), ("bob", "Alien", 1), ("ann", "Alien", 3))
+    assert held(found) == [{0: 2, 3: 4}, {0: 0}]
+
+
+def test_files_and_frames_say_the_same(tmp_path):
+    rows = frame(("ann", "Dune", 5), ("bob", "Alien", 1))
+    rows.to_csv(tmp_path / "r.csv", index=False)
+    rows.to_parquet(tmp_path / "r.parquet")
+    pd.DataFrame({"item": FILMS, "title": [f"{f}!" for f in FILMS]}).to_csv(tmp_path / "items.csv")
+    for source in (tmp_path / "r.csv", tmp_path / "r.parquet", pa.Table.from_pandas(rows)):
+        found = open_ratings(source, catalogue=tmp_path / "items.csv", scale=STARS)
+        assert held(found) == [{3: 4}, {0: 0}]
+        assert found.catalogue.title(3) == "Dune!"
+
+
+def test_whole_number_ids_stay_whole_numbers_whatever_the_type_of_the_column():
+    for kind in (int, float, str):
+        rows = pd.DataFrame({"user": [1, 2], "item": [20, 10], "rating": [4, 2]})
+        rows["item"] = rows["item"].astype(int).astype(kind)
+        found = open_ratings(rows, catalogue=[10, 20], scale=STARS)
+        assert held(found) == [{1: 3}, {0: 1}]
+        assert found.catalogue.id(1) == 20
+
+
+def test_a_row_without_a_rating_is_no_rating(tmp_path):
+    found = ratings(("ann", "Dune", None), ("ann", "Alien", 3.0), (None, None, None))
+    assert held(found) == [{0: 2}]
+    path = tmp_path / "r.csv"
+    path.write_text("user,item,rating\nann,Dune,\nann,Alien,3\n")
+    assert held(open_ratings(path, catalogue=FILMS, scale=STARS)) == [{0: 2}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"),
+    [
+        ([("ann", "Dune", 6)], "row 1: 6 is not on the scale 1 to 5"),
+        ([("ann", "Dune", 0)], "not on the scale"),
+        ([("ann", "Alien", 3), ("ann", "Dune", 3.5)], "row 2: 3.5 is not on the scale"),
+        ([("ann", "Dune", float("inf"))], "not on the scale"),
+        ([("ann", "Dune", "good")], "not a number"),
+        ([("ann", "Jaws", 3)], "'Jaws' is not in the catalogue"),
+        ([("ann", "Dune", 3), ("bob", "Dune", 3), ("ann", "Dune", 4)], "second rating .* number 3"),
+        ([(None, "Dune", 3)], "id is missing"),
+        ([("ann", None, 3)], "id is missing"),
+        ([], "no ratings"),
+        ([("ann", "Dune", None)], "no ratings"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_with_its_place(rows, what):
+    with pytest.raises(TableError, match=f"{what}.*Nothing was published"):
+        ratings(*rows).validate()
+
+
+def test_ids_of_mixed_type_are_refused():
+    with pytest.raises((InputError, TableError)):
+        ratings(("ann", "Dune", 3), (7, "Dune", 3)).validate()
+    with pytest.raises(InputError, match="all text or all whole numbers"):
+        Catalogue.of(["1", 1])
+    with pytest.raises(InputError, match="all text or all whole numbers"):
+        Catalogue.of([True, 1])
+
+
+def test_a_missing_column_is_named_with_those_that_are_there():
+    with pytest.raises(TableError, match=r"'film'.*it has 'user', 'item', 'rating'"):
+        ratings(("ann", "Dune", 3), item="film")
+
+
+def test_a_catalogue_names_each_item_once():
+    with pytest.raises(InputError, match="'Dune' twice"):
+        Catalogue.of(["Dune", "Alien", "Dune"])
+    assert open_catalogue(range(3)).items == ("0", "1", "2")
+
+
+def test_bounding_keeps_so_many_of_each_person_whoever_else_is_there():
+    rng = np.random.default_rng(1)
+    rows = [(f"p{p}", FILMS[i], 3) for p in range(40) for i in range(4) if rng.random() < 0.8]
+    whole = ratings(*rows).bounded("user", 2)
+    counts = whole.by_person.counts
+    assert counts.max() == 2
+    alone = [ratings(*(r for r in rows if r[0] == f"p{p}")).bounded("user", 2) for p in range(40)]
+    names = list(dict.fromkeys(row[0] for row in rows))
+    assert held(whole) == [held(alone[int(name[1:])])[0] for name in names]
+    reversed_rows = ratings(*rows[::-1]).bounded("user", 2)
+    assert held(reversed_rows)[::-1] == held(whole)
+    kept = np.bincount(whole.by_person.items, minlength=4)
+    assert kept.min() > kept.max() / 3  # no item is favored for everyone
+
+
+def test_one_person_with_very_many_ratings_is_read_and_bounded():
+    many = pd.DataFrame({"user": 1, "item": np.arange(100_000), "rating": 3})
+    found = open_ratings(many, catalogue=range(100_000), scale=STARS)
+    assert found.by_person.counts.tolist() == [100_000]
+    assert found.bounded("user", 50).by_person.counts.tolist() == [50]
+
+
+def test_ratings_can_be_counted_like_any_table():
+    found = ratings(("ann", "Dune", 5), ("bob", "Dune", 1), ("ann", "Alien", 5))
+    counts = count_marginals(found, [("item",), ("rating",)])
+    assert counts["item",].tolist() == [1, 0, 0, 2]
+    assert counts["rating",].tolist() == [1, 0, 0, 0, 2]
+
+
+def test_half_stars_are_a_scale():
+    half = RatingScale("0.5", 5, "0.5")
+    assert half.size == 10
+    assert half.codes(np.array([0.5, 4.5, 0.25, np.nan, 5.5])).tolist() == [0, 8, -1, -1, -1]
+    assert RatingScale.from_dict(half.to_dict()) == half
+
+
+@pytest.mark.parametrize("ends", [(5, 1), (1, 1), (1, "4.5"), (1, 5, 0), (0, 2000)], ids=str)
+def test_a_scale_that_is_none_is_refused(ends):
+    with pytest.raises(InputError):
+        RatingScale(*ends)
