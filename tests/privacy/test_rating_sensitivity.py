@@ -194,19 +194,19 @@ def test_with_hardly_any_noise_the_sums_are_the_exact_ones():
     weight = 1 / np.sqrt(np.maximum(tables[0].sum(axis=1), 5))[:, None]
     rated, x = tables[0] * weight, tables[1] * weight
     ask = ItemSums(offsets=OFFSETS, bound=2.0, c0=5)
-    sums = measured_sums(found, ask, ZCDP(10**6), protect, rng=rng)
-    assert np.allclose(sums.counts, rated.sum(axis=0), atol=0.01)
-    assert np.allclose(sums.sums, 2 * x.sum(axis=0), atol=0.02)
+    sums = measured_sums(found, ask, ZCDP(5_000), protect, rng=rng)
+    assert np.allclose(sums.counts, rated.sum(axis=0), atol=0.04)
+    assert np.allclose(sums.sums, 2 * x.sum(axis=0), atol=0.08)
     items = np.array([7, 2, 9])
     for ask, table in (
         (Gram(items=np.arange(ITEMS), c0=5), rated),
         (Gram(items=np.arange(ITEMS), c0=5, bound=2.0, offsets=OFFSETS), x),
     ):
-        gram = measured_gram(found, ask, ZCDP(10**6), protect, rng=rng)
-        assert np.allclose(gram.matrix, table.T @ table, atol=0.01)
+        gram = measured_gram(found, ask, ZCDP(5_000), protect, rng=rng)
+        assert np.allclose(gram.matrix, table.T @ table, atol=0.04)
     some = tables[0][:, items] / np.sqrt(np.maximum(tables[0][:, items].sum(axis=1), 5))[:, None]
-    gram = measured_gram(found, Gram(items=items, c0=5), ZCDP(10**6), protect, rng=rng)
-    assert np.allclose(gram.matrix, some.T @ some, atol=0.01)
+    gram = measured_gram(found, Gram(items=items, c0=5), ZCDP(5_000), protect, rng=rng)
+    assert np.allclose(gram.matrix, some.T @ some, atol=0.04)
 
 
 def test_a_grid_is_public_and_rounding_is_paid_for():
