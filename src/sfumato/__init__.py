@@ -18,11 +18,13 @@ _ROOMS = {
     "sfumato.collection.moments": ("Moments", "VarianceQuestion"),
     "sfumato.collection.pairs": ("PairsEstimate", "PairsQuestion"),
     "sfumato.collection.questions": ("Question",),
+    "sfumato.collection.record_plans": ("RecordRows",),
     "sfumato.collection.records": ("RecordEstimate", "RecordQuestion"),
     "sfumato.collection.semi_honest": ("SemiHonestResult", "publish_answers"),
     "sfumato.collection.server": ("AnswerBatch", "Tally", "TallyKernel"),
     "sfumato.collection.two_round": ("TwoRound",),
-    "sfumato.curator": ("Curator", "L1Error"),
+    "sfumato.collection.plans": ("AnswerRows",),
+    "sfumato.curator": ("Curator", "L1Error", "MutualInformation"),
     "sfumato.engine": ("open_table",),
     "sfumato.errors": (
         "BudgetError",
@@ -37,12 +39,21 @@ _ROOMS = {
     "sfumato.evaluation": (
         "CountError",
         "Evaluation",
+        "InformationError",
+        "LabelErrors",
+        "Misclassification",
         "QueryErrors",
         "RangeQueries",
         "TotalVariation",
         "evaluate",
     ),
-    "sfumato.jobs": ("estimate_answers", "evaluate_release", "publish_table", "simulate_answers"),
+    "sfumato.jobs": (
+        "dp2pub_table",
+        "estimate_answers",
+        "evaluate_release",
+        "publish_table",
+        "simulate_answers",
+    ),
     "sfumato.mechanisms": (
         "DiscreteGaussian",
         "DiscreteLaplace",
@@ -87,6 +98,7 @@ _ROOMS = {
     "sfumato.models.consistency": ("consistent",),
     "sfumato.models.deconvolution": ("expectation_maximization",),
     "sfumato.models.frequencies": ("norm_sub",),
+    "sfumato.models.generator": ("independent_table", "integer_schema", "tree_table"),
     "sfumato.models.keyvalue": ("KeyValueEstimate", "corrected_rounds"),
     "sfumato.privacy": ("ApproxDP", "Ledger", "LocalDP", "OnePerson", "OneRow", "PureDP", "ZCDP"),
     "sfumato.publishing": ("Auto", "publish"),
@@ -109,7 +121,7 @@ _ROOMS = {
         "random_ranges",
         "ranges",
     ),
-    "sfumato.synthesis": ("Histogram", "Independent", "Mwem"),
+    "sfumato.synthesis": ("Dp2Pub", "Histogram", "Independent", "Mwem"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

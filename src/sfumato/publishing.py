@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 import numpy as np
 
@@ -20,14 +20,15 @@ from sfumato.models.dense import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP, portion, to_json
+from sfumato.privacy.protection import Protection
 from sfumato.release import TableRelease, describe_measurements, draw_table
 from sfumato.schema import Schema, Target, Workload
-from sfumato.synthesis import Algorithm, Fit, Histogram, Independent, Mwem
+from sfumato.synthesis import Algorithm, Dp2Pub, Fit, Histogram, Independent, Mwem
 from sfumato.synthesis.algorithm import total_and_rest
 
 log = logging.getLogger(__name__)
 
-METHODS = ("auto", "histogram", "independent", "mwem")
+METHODS = ("auto", "dp2pub", "histogram", "independent", "mwem")
 
 UNMEASURED = 0.08
 """What leaving a pair out is taken to cost in total variation: .05 to .16 on the real tables we
@@ -59,7 +60,7 @@ def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
         algorithm = choice.algorithm
         method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
     fit = algorithm.run(curator)
-    described = {"name": algorithm.name, **algorithm.describe(), **method}
+    described = {"name": algorithm.name, **algorithm.describe(), **fit.found, **method}
     if unseen := _never_measured(curator.schema, fit):
         described["never_measured"] = unseen
     return _release(curator, fit, described)
@@ -133,8 +134,12 @@ def algorithm_named(
 ) -> "Algorithm | Auto":
     """The algorithm that a command names, with its own options given as text."""
     kinds: dict[str, Any] = {
-        "auto": Auto, "histogram": Histogram, "independent": Independent, "mwem": Mwem,
-    }  # fmt: skip
+        "auto": Auto,
+        "dp2pub": Dp2Pub,
+        "histogram": Histogram,
+        "independent": Independent,
+        "mwem": Mwem,
+    }
     if name not in kinds:
         listed = ", ".join(METHODS)
         raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
@@ -147,8 +152,16 @@ def algorithm_named(
             listed = ", ".join(settable) or "none"
             message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
             raise InputError(message)
-        given[option] = _option(option, text, whole=known[option] is int)
+        given[option] = _option(option, text, kind=known[option])
     return kind(**{key: value for key, value in given.items() if key in known})  # type: ignore[no-any-return]
+
+
+def check_promise(
+    algorithm: "Algorithm | Auto", schema: Schema, *, protect: Protection, budget: Cap
+) -> None:
+    """Refuse, before a table is opened, what an algorithm can't promise."""
+    if isinstance(algorithm, Dp2Pub):
+        algorithm.check_promise(schema, protect, budget)
 
 
 def budget_for(
@@ -160,11 +173,12 @@ def budget_for(
 ) -> Cap:
     """The kind of budget with which an algorithm has the least noise, from public facts.
 
-    Pure where that brings less noise or no delta was given, otherwise approximate:
+    Pure where that brings less noise, no delta was given or rows are randomized one by one,
+    otherwise approximate:
     k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
     """
     pure = PureDP(epsilon)
-    if delta is None:
+    if delta is None or isinstance(algorithm, Dp2Pub):
         return pure
     approximate = ApproxDP(epsilon, delta)
     steps = 1
@@ -179,31 +193,7 @@ def budget_for(
     return approximate if gaussian < laplace else pure
 
 
-def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
-    return TableRelease(
-        dataset=curator.ledger.dataset,
-        guarantee=curator.budget,
-        protect=curator.protect,
-        private=curator.private,
-        method=method,
-        schema=curator.schema,
-        model=fit.model,
-        measurements=describe_measurements(fit.measurements),
-        data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
-        ledger=_ledger_part(curator),
-    )
-
-
-def _never_measured(schema: Schema, fit: Fit) -> list[str]:
-    """Columns that no measurement speaks of: the model spreads them evenly, by assumption."""
-    seen: set[str] = set()
-    for measurement in fit.measurements:
-        target = measurement.target
-        seen |= set(target if isinstance(target, tuple) else target.marginal)
-    return [name for name in schema.names if name not in seen]
-
-
-def _ledger_part(curator: Curator) -> dict[str, Any]:
+def ledger_part(curator: Curator) -> dict[str, Any]:
     """The head of the ledger and the entries of this run: what a reader can check."""
     paid = [
         {
@@ -221,6 +211,33 @@ def _ledger_part(curator: Curator) -> dict[str, Any]:
         "head": {"seq": head.seq, "hash": head.hash},
         "entries": paid,
     }
+
+
+def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
+    return TableRelease(
+        dataset=curator.ledger.dataset,
+        guarantee=curator.budget,
+        protect=curator.protect,
+        private=curator.private,
+        method=method,
+        schema=curator.schema,
+        model=fit.model,
+        measurements=describe_measurements(fit.measurements),
+        data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
+        ledger=ledger_part(curator),
+    )
+
+
+def _never_measured(schema: Schema, fit: Fit) -> list[str]:
+    """Columns that no measurement speaks of: the model spreads them evenly, by assumption.
+
+    Of a column of one value there is nothing to assume.
+    """
+    seen: set[str] = set()
+    for measurement in fit.measurements:
+        target = measurement.target
+        seen |= set(target if isinstance(target, tuple) else target.marginal)
+    return [column.name for column in schema if column.size > 1 and column.name not in seen]
 
 
 def _mean_share(workload: Workload, rows: float, sigma: Callable[[Target], float]) -> float:
@@ -245,8 +262,10 @@ def _merged(schema: Schema, target: Target) -> float:
     return cells * inside
 
 
-def _option(name: str, text: str, *, whole: bool) -> int | bool:
-    if whole:
+def _option(name: str, text: str, *, kind: Any) -> int | bool | str:
+    if get_origin(kind) is Literal:
+        return str(check.one_of(get_args(kind), **{name: text}))
+    if kind is int:
         try:
             return int(text)
         except ValueError:

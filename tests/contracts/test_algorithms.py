@@ -1,5 +1,7 @@
 """What every synthesis algorithm must do, whatever it is: one body over all of them."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from sfumato.publishing import Auto, publish
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
-from sfumato.synthesis import Histogram, Independent, Mwem
+from sfumato.synthesis import Dp2Pub, Histogram, Independent, Mwem
 from sfumato.synthesis.independent import shares_by_cells
 
 SCHEMA = Schema(
@@ -53,17 +55,16 @@ def curator(*, protect, budget, rng, ledger=None, rows=None):
     return Curator(rows or table(), protect=protect, budget=budget, ledger=book, rng=rng)
 
 
-everywhere = [
-    pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: f"{a.name}"),
-    pytest.mark.parametrize("protect", PROTECTIONS, ids=str),
-    pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: b.kind),
+EVERYWHERE = [
+    *product(ALGORITHMS, PROTECTIONS, BUDGETS),
+    (Dp2Pub(), OneRow(neighbors="replace"), PureDP(1)),  # all that it promises
 ]
 
-
-def over_all(test):
-    for mark in everywhere:
-        test = mark(test)
-    return test
+over_all = pytest.mark.parametrize(
+    ("algorithm", "protect", "budget"),
+    EVERYWHERE,
+    ids=[f"{a.name}-{protect}-{budget.kind}" for a, protect, budget in EVERYWHERE],
+)
 
 
 @over_all
@@ -212,8 +213,9 @@ def test_mwem_takes_as_many_rounds_as_there_are_targets_up_to_ten():
 
 
 def test_a_second_publication_from_a_spent_curator_is_a_budget_error():
-    for algorithm in (Histogram(), Independent(), Mwem(workload=PAIRS)):
-        gatekeeper = curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1))
+    for algorithm in (Histogram(), Independent(), Mwem(workload=PAIRS), Dp2Pub()):
+        protect = OneRow(neighbors="replace")
+        gatekeeper = curator(protect=protect, budget=PureDP(1), rng=simulation_rng(1))
         publish(algorithm, gatekeeper)
         with pytest.raises(BudgetError):
             publish(algorithm, gatekeeper)

@@ -11,6 +11,7 @@ LIGHT = {
     "import sfumato": [*HEAVY, "numpy", "typer", "rich"],
     "import sfumato.collection.client, sfumato.collection.messages": HEAVY,
     "import sfumato.collection.device, sfumato.collection.plans": HEAVY,
+    "import sfumato.collection.record_plans": HEAVY,
     "import sfumato.mechanisms.local": HEAVY,
     "import sfumato.cli": [*HEAVY, "numpy", "jinja2"],
     "import sfumato.privacy": HEAVY,

@@ -12,20 +12,26 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sfumato.curator import Curator, L1Error
+from sfumato.curator import Curator, L1Error, MutualInformation
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
 from sfumato.privacy import Ledger, OnePerson, OneRow, PureDP
 from sfumato.randomness import simulation_rng
-from sfumato.schema import Integer, Range, Schema
+from sfumato.schema import Boolean, Integer, Range, Schema
 
-SCHEMA = Schema(columns=(Integer(name="a", low=0, high=2),), dataset="audit")
+SCHEMA = Schema(
+    columns=(Integer(name="a", low=0, high=2), *(Boolean(name=name) for name in "bcd")),
+    dataset="audit",
+)
 EPSILON = 1.0
 RUNS = 10_000
 
 
 def curator(codes, protect, seed):
-    table = ArrayTable(SCHEMA, {"a": codes}, people={"who": ["y", *["x"] * (len(codes) - 1)]})
+    rows = codes if isinstance(codes, dict) else {"a": codes}
+    n = len(next(iter(rows.values())))
+    people = {"who": ["y", *["x"] * (n - 1)]}
+    table = ArrayTable(SCHEMA, {name: [0] * n for name in "abcd"} | rows, people=people)
     return Curator(
         table,
         protect=protect,
@@ -51,12 +57,24 @@ def selection(gatekeeper):
     return (gatekeeper.select(targets, score=score, cost=PureDP(EPSILON)),)
 
 
+def information(gatekeeper):
+    targets = [("b", "c"), ("b", "d")]
+    score = MutualInformation(children=("b", "b"), rows=2)
+    return (gatekeeper.select(targets, score=score, cost=PureDP(EPSILON)),)
+
+
 REPLACE = OneRow(neighbors="replace")
 CASES = {
     "histogram, a row added": (histogram, [0, 2], [0, 0, 2], OneRow()),
     "histogram, a row replaced": (histogram, [0, 1], [0, 0], REPLACE),
     "range, a row replaced": (one_range, [0, 1], [0, 0], REPLACE),
     "selection, a row replaced": (selection, [0, 1], [0, 0], REPLACE),
+    "information, a row replaced": (
+        information,
+        {"b": [0, 1], "c": [0, 1], "d": [0, 0]},
+        {"b": [0, 1], "c": [0, 0], "d": [0, 1]},
+        REPLACE,
+    ),
     "histogram, a person with 2 rows": (
         histogram,
         [2],

@@ -1,15 +1,21 @@
 """Every score in the closed list moves at most by its sensitivity, and some neighbor attains it."""
 
+import math
+from decimal import Decimal, localcontext
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator import scores as closed_list
-from sfumato.curator.scores import L1Error
-from sfumato.privacy import OnePerson, OneRow
+from sfumato.curator.scores import Asked, L1Error, MutualInformation
+from sfumato.mechanisms import selection_for
+from sfumato.privacy import OnePerson, OneRow, PureDP, sensitivity
+from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema
-from sfumato.schema.workload import box_sums, boxes, layout
+from sfumato.schema.workload import box_sums, boxes
 
 SCHEMA = Schema(columns=(Integer(name="a", low=0, high=2), Boolean(name="b")))
 RANGES = [Range((("a", 0, 1),)), Range((("a", 1, 2), ("b", 0, 0))), Range((("b", 1, 1),))]
@@ -56,20 +62,20 @@ def unit_rows(protect, draw):
 @given(data=st.data(), others=people, protect=protections)
 def test_an_l1_error_moves_at_most_by_its_sensitivity(targets, data, others, protect):
     before, after = unit_rows(protect, data.draw)
-    offsets = layout(SCHEMA, targets)
+    asked = Asked.of(SCHEMA, protect, targets)
     answers = data.draw(
         st.lists(
             st.one_of(st.floats(-5, 9), st.integers(-10, 18).map(lambda half: half / 2)),
-            min_size=int(offsets[-1]),
-            max_size=int(offsets[-1]),
+            min_size=int(asked.offsets[-1]),
+            max_size=int(asked.offsets[-1]),
         )
     )
     score = L1Error(answers=np.array(answers))
     gap = np.abs(
-        score.of(exact(others + before, targets), offsets)
-        - score.of(exact(others + after, targets), offsets)
+        score.of(exact(others + before, targets), asked)
+        - score.of(exact(others + after, targets), asked)
     )
-    assert gap.max() <= score.sensitivity(targets, protect)
+    assert gap.max() <= score.sensitivity(asked)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +90,185 @@ def test_an_l1_error_moves_at_most_by_its_sensitivity(targets, data, others, pro
 def test_the_sensitivity_is_attained_so_a_smaller_one_would_be_wrong(
     protect, before, after, targets
 ):
-    offsets = layout(SCHEMA, targets)
+    asked = Asked.of(SCHEMA, protect, targets)
     answers = exact([(0, 0)] * 9, targets) * 1.0  # above in (0, 0), below everywhere else
     score = L1Error(answers=answers)
-    gap = np.abs(
-        score.of(exact(before, targets), offsets) - score.of(exact(after, targets), offsets)
+    gap = np.abs(score.of(exact(before, targets), asked) - score.of(exact(after, targets), asked))
+    assert gap.max() == score.sensitivity(asked)
+
+
+REPLACE = OneRow(neighbors="replace")
+
+
+def of_sizes(*sizes):
+    """A schema of columns a, b, ... with so many values each."""
+    named = zip("abcd", sizes, strict=False)
+    return Schema(columns=tuple(Integer(name=n, low=0, high=size - 1) for n, size in named))
+
+
+def histograms(cells, n):
+    """Every way to put n rows into so many cells."""
+    if cells == 1:
+        yield (n,)
+        return
+    for first in range(n + 1):
+        for rest in histograms(cells - 1, n - first):
+            yield (first, *rest)
+
+
+def neighbors(histogram):
+    """Every histogram after one row was replaced."""
+    for old, new in permutations(range(len(histogram)), 2):
+        if histogram[old]:
+            moved = list(histogram)
+            moved[old] -= 1
+            moved[new] += 1
+            yield tuple(moved)
+
+
+def largest_gap(sizes, n):
+    """The most steps by which one replaced row changes I(a; the others), over all tables."""
+    schema, every = of_sizes(*sizes), list(histograms(math.prod(sizes), n))
+    score = MutualInformation(children=("a",) * len(every), rows=n)
+    asked = Asked.of(schema, REPLACE, [schema.names] * len(every))
+    score.check(asked)
+    found = dict(zip(every, score.of(np.ravel(every), asked).tolist(), strict=True))
+    gap = max(abs(own - found[other]) for table, own in found.items() for other in neighbors(table))
+    return gap, score.sensitivity(asked)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n"),
+    [
+        ((2, 2), 2),
+        ((2, 2), 9),
+        ((2, 4), 4),
+        ((4, 2), 4),
+        ((3, 3), 3),
+        ((3, 3), 4),
+        ((3, 3), 5),
+        ((2, 2, 2), 3),
+        ((3, 2, 2), 3),
+    ],
+    ids=str,
+)
+def test_information_moves_at_most_by_its_sensitivity_and_hardly_less(sizes, n):
+    """Over all tables there are; so half of the sensitivity would be wrong."""
+    gap, moved = largest_gap(sizes, n)
+    assert 0.97 * moved < gap <= moved
+
+
+def test_one_row_tells_nothing_and_one_value_tells_nothing():
+    assert largest_gap((3, 3), 1) == (0, 1)
+    gap, moved = largest_gap((3, 1), 4)
+    assert gap == 0 < moved
+
+
+def information_of(schema, rows, targets=(("a", "b"),), children=("a",)):
+    score = MutualInformation(children=children, rows=rows)
+    return score, Asked.of(schema, REPLACE, targets)
+
+
+def nats_moved(schema, rows):
+    """The sensitivity in nats, from the step that one unit of information is divided into."""
+    score, asked = information_of(schema, rows)
+    cells = schema.cells(("a", "b"))
+    side = math.isqrt(cells)
+    even = np.diag(np.full(side, rows // side)).reshape(-1)
+    (steps,) = score.of(even, asked).tolist()
+    return score.sensitivity(asked) * math.log(side) / steps
+
+
+def test_what_is_binary_is_declared_and_never_looked_up_in_the_data():
+    """The sensitivity of three declared values, before any row is known."""
+    declared = nats_moved(of_sizes(3, 3), 9_000)
+    limits = [sensitivity.mutual_information(REPLACE, rows=9_000, binary=b) for b in (True, False)]
+    assert limits[0] < 0.6 * limits[1] < declared
+
+
+def test_taking_two_values_of_the_data_for_the_domain_would_be_wrong():
+    """The planted mistake: the smaller sensitivity is exceeded as soon as a third value comes."""
+    gap, moved = largest_gap((3, 3), 5)
+    binary, general = (
+        sensitivity.mutual_information(REPLACE, rows=5, binary=b) for b in (True, False)
     )
-    assert gap.max() == score.sensitivity(targets, protect)
+    assert gap > moved * binary / general
+
+
+def test_one_target_that_is_not_binary_counts_for_all_of_them():
+    schema = of_sizes(2, 2, 3, 3)
+    binary, _ = information_of(schema, 100, [("a", "b")], ("a",))
+    alone = binary.sensitivity(Asked.of(schema, REPLACE, [("a", "b")]))
+    targets, children = [("a", "b"), ("c", "d")], ("a", "c")
+    both, asked = information_of(schema, 100, targets, children)
+    scores = both.of(np.array([50, 0, 0, 50, 40, 0, 0, 0, 30, 0, 0, 0, 30]), asked)
+    one_nat = scores[0] / math.log(2)
+    assert both.sensitivity(asked) / one_nat == pytest.approx(
+        sensitivity.mutual_information(REPLACE, rows=100, binary=False), rel=0.01
+    )
+    assert alone != both.sensitivity(asked)
+
+
+def test_the_step_is_a_small_part_of_the_sensitivity():
+    for rows in (2, 3, 10, 1_000, 21_574, 10**6, 10**9):
+        for sizes in ((2, 2), (3, 3), (150, 150)):
+            score, asked = information_of(of_sizes(*sizes), rows)
+            assert 256 <= score.sensitivity(asked) <= 520
+
+
+def exact_information(table):
+    """With sixty digits."""
+    with localcontext() as context:
+        context.prec = 60
+
+        def weighed(counts):
+            return sum(Decimal(c) * Decimal(c).ln() for c in counts.reshape(-1).tolist() if c)
+
+        n = Decimal(int(table.sum()))
+        sides = weighed(table.sum(axis=0)) + weighed(table.sum(axis=1))
+        return n.ln() + (weighed(table) - sides) / n
+
+
+@pytest.mark.parametrize(("side", "rows"), [(2, 50), (8, 10**6), (30, 10**9)])
+def test_floating_point_loses_no_more_than_the_sensitivity_allows_for(side, rows):
+    rng = simulation_rng(3)
+    for _ in range(5):
+        table = rng.below(rows // side**2, side**2).reshape(side, side)
+        n = int(table.sum())
+        found = closed_list._information(table[None], n)[0]
+        assert abs(Decimal(float(found)) - exact_information(table)) <= Decimal(
+            closed_list._lost_nats(side**2, n)
+        )
+
+
+def worst_ratio(claimed_rows, n=4):
+    """The largest log-ratio of a selection's exact probabilities, over all neighbors."""
+    schema, epsilon = of_sizes(2, 2, 2), 1
+    targets, children = [("a", "b"), ("a", "c"), ("b", "c")], ("a", "c", "b")
+    score, asked = information_of(schema, claimed_rows, targets, children)
+    selection = selection_for(PureDP(epsilon), score.sensitivity(asked))
+    chances = {}
+    for cells in histograms(8, n):
+        table = np.array(cells).reshape(2, 2, 2)
+        exact = np.concatenate([table.sum(axis=axis).reshape(-1) for axis in (2, 1, 0)])
+        scores = score.of(exact * (claimed_rows // n), asked)
+        chances[cells] = np.log(selection.probabilities(scores))
+    return max(
+        np.abs(own - chances[other]).max()
+        for cells, own in chances.items()
+        for other in neighbors(cells)
+    )
+
+
+def test_a_selection_by_information_keeps_its_promise_exactly():
+    assert 0.6 < worst_ratio(4) <= 1
+
+
+def test_a_selection_that_believes_in_four_times_the_rows_does_not():
+    """Why the gate compares the number of rows with the table's: noise would shrink."""
+    assert worst_ratio(16) > 1.2
 
 
 def test_the_list_of_scores_is_closed():
-    """A new score must be added to the property test above, not only to the list."""
-    assert closed_list.Score is L1Error
+    """A new score must be added to the property tests above, not only to the list."""
+    assert closed_list.Score == L1Error | MutualInformation

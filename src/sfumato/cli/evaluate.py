@@ -14,6 +14,10 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(help="A folder that `publish` wrote.")],
     against: Annotated[str, typer.Option(help="The real table.")],
     workload: Annotated[str | None, typer.Option(help="Ranges to compare, as a file.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="A column that classifiers shall predict; needs scikit-learn."),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
     encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
@@ -22,7 +26,7 @@ def evaluate(
     from sfumato import jobs
 
     found = jobs.evaluate_release(
-        folder, against=against, workload=workload, ledger=ledger, encoding=encoding
+        folder, against=against, workload=workload, label=label, ledger=ledger, encoding=encoding
     )
     if json:
         show.as_json(found.to_dict())
@@ -37,6 +41,11 @@ def evaluate(
         )
     for degree, value in found.tv.items():
         typer.echo(f"{degree}-way total variation   {value:.4f}")
+    if found.information_error is not None:
+        typer.echo(f"mutual information      {found.information_error:.4f} nats off, mean of pairs")
+    for name, errors in found.misclassification.items():
+        shares = f"{errors.published:.1%} learned from published rows, {errors.real:.1%} from real"
+        typer.echo(f"label got wrong         {shares} ({show.label(name, 30)})")
     if found.queries is not None:
         for name, value in found.queries.to_dict().items():
             typer.echo(f"query error, {name:13} {value:,.1f}")

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from sfumato import _version
-from sfumato.cli import answers, audit, demo, evaluate, interrupted, ledger, publish
+from sfumato.cli import answers, audit, demo, dp2pub, evaluate, interrupted, ledger, publish
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("publish")(publish.publish)
+app.command("dp2pub")(dp2pub.dp2pub)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
 app.add_typer(answers.app, name="answers")

@@ -22,7 +22,9 @@ def publish(
             "not need it stays pure."
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, histogram, independent or mwem.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="auto, dp2pub, histogram, independent or mwem.")
+    ] = "auto",
     workload: Annotated[
         str | None, typer.Option(help="1-way, 2-way, 3-way or a file. [default: 2-way]")
     ] = None,

@@ -42,11 +42,17 @@ def release(made: "TableRelease", *, folder: str) -> None:
         typer.echo("A simulation: seeded noise protects nobody. Nothing was charged.")
     method = made.method["name"]
     reason = f" ({made.method['reason']})" if "reason" in made.method else ""
-    typer.echo(f"method      {method}{reason}")
+    variant = f", {made.method['variant']}" if "variant" in made.method else ""
+    typer.echo(f"method      {method}{variant}{reason}")
+    if trust := made.method.get("trust"):
+        rehearsed = "" if trust == "server" else " (a rehearsal: this program held the table)"
+        typer.echo(f"trust       {trust}{rehearsed}")
     promise = f"{made.guarantee}, {made.guarantee.kind}, for {made.protect}"
     typer.echo(f"guarantee   {promise if made.private else 'none'}")
     size = f"{counted(made.data.num_rows, 'row')}, {counted(made.data.num_columns, 'column')}"
     typer.echo(f"published   {size}: {folder}")
+    if made.method.get("published") == "answers":
+        typer.echo("            randomized rows as they came: redrawing would make them worse")
     if unseen := made.method.get("never_measured"):
         typer.echo(f"            never measured, spread evenly by assumption: {', '.join(unseen)}")
     if made.data.num_rows < FEW_ROWS:

@@ -1,43 +1,53 @@
 """A participant's device in a survey of two rounds: it trusts its own ledger only.
 
-It pins what was agreed, tosses a coin for its round, draws one answer in its life and repeats
-that one when asked again. numpy and cryptography are all that it loads.
+It pins what was agreed, draws one answer in each round that is its own and repeats that one when
+asked again; together they never cost more than was agreed. numpy and cryptography are all that it
+loads.
 """
 
+import os
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sfumato import check
-from sfumato.collection.messages import VERSION, Answer, version
-from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
+from sfumato.collection.messages import VERSION, Answer, exact_epsilon, version
+from sfumato.collection.plans import ROUNDS, Agreement, AnswerRows, RoundPlan
+from sfumato.collection.record_plans import RecordPlan, RecordRows, read_plan
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms.local.mechanism import whole_code
-from sfumato.mechanisms.local.parts import answer_parts, draw_part
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.table import Schema
 from sfumato.schema.values import code_of
 
-ROUNDS: Final = 2
-_STATE: Final = {"sfumato", "kind", "survey", "round", "plans", "answer"}
+_HEAD: Final = {"sfumato", "kind", "survey", "plans"}
+_STATES: Final = {
+    "grouped": _HEAD | {"round", "answer"},
+    "faithful": _HEAD | {"answers", "spent"},
+}
 
 
 class Client:
     """One person's half of a survey in two rounds.
 
     Formal guarantee: all that a client ever sends is epsilon-local DP for the whole record, with
-    the agreed epsilon, whatever the server asks and however often. Its round, the part it draws
-    and every refusal of a plan do not depend on the record. This holds as long as the client
-    lives: a device that may restart keeps ``to_dict()`` before it sends, and goes on with
-    ``restore``.
+    the agreed epsilon, whatever the server asks and however often. In the variant "grouped" it
+    answers in one round, which a coin chooses; in "faithful" in both, and its ledger adds up what
+    they cost. Its round, the part it draws and every refusal of a plan do not depend on the record.
+    This holds as long as the client lives: a device that may restart keeps ``to_dict()`` before it
+    sends, and goes on with ``restore``. A client can't be copied, nor answer after a fork: the
+    other one would answer afresh. Its noise is its generator's: two people with equal records
+    answer differently, and nobody can replay what ``secure_rng`` drew.
 
     Args:
         record: The person's values by column.
         agreed: The survey's manifest, as it was shown to the person.
-        rng: Where the coin and the answer come from.
+        rng: Where the coin and the answers come from.
         coded: Whether the record holds codes instead of values.
     """
 
@@ -54,39 +64,43 @@ class Client:
         self._codes = _codes(self._agreed.schema, record, coded=coded)
         self._rng = rng
         self._lock = threading.Lock()
-        self._round = 1 + int(rng.below(ROUNDS, 1)[0])
-        self._plans: dict[int, str] = {}
-        self._answer: Answer | None = None
+        self._process = os.getpid()
+        both = self._agreed.variant == "faithful"
+        own = (1, 2) if both else (1 + int(rng.below(ROUNDS, 1)[0]),)
+        self._ledger = _Ledger(epsilon=self._agreed.epsilon, rounds=own)
 
     def answer(self, message: Any) -> Answer | None:
         """The answer to a plan, or None where the round is not this client's own.
 
-        The first answer is the only one: the same plan gets the same answer again, another plan
-        for a round that was seen already, or one for a round that is over, is refused.
+        The first answer of a round is the only one: the same plan gets the same answer again. A
+        plan that costs more than is left, another plan for a round that was seen already, or one
+        for a round that is over, is refused.
         """
-        plan = RoundPlan.from_dict(message, self._agreed)
+        self._check_process()
+        plan = read_plan(message, self._agreed)
         with self._lock:  # asked twice at once, it still draws once
-            self._admit(plan)
-            self._plans[plan.round] = plan.id
-            if plan.round != self._round:
-                return None
-            if self._answer is None:
-                self._answer = self._draw(plan)
-            return self._answer
+            self._ledger.admit(plan)
+            if self._ledger.to_draw(plan):
+                value = plan.answer(self._codes, self._agreed.schema, rng=self._rng)
+                answer = Answer(question=plan.id, value=value, simulated=not self._rng.secure)
+                self._ledger.answers[plan.round] = answer
+                self._ledger.spent[plan.round] = plan.cost
+            self._ledger.plans[plan.round] = plan.id
+            return self._ledger.answers.get(plan.round)
 
     def to_dict(self) -> dict[str, Any]:
-        """The client's ledger: what it saw and what it answered, without the record.
+        """The client's ledger: what it saw, answered and spent, without the record.
 
         Not for the server: it tells the round of a client that has not answered.
         """
-        return {
-            "sfumato": VERSION,
-            "kind": "client",
-            "survey": self._agreed.id,
-            "round": self._round,
-            "plans": {str(number): plan for number, plan in sorted(self._plans.items())},
-            "answer": None if self._answer is None else self._answer.to_dict(),
-        }
+        self._check_process()
+        with self._lock:
+            return {
+                "sfumato": VERSION,
+                "kind": "client",
+                "survey": self._agreed.id,
+                **self._ledger.to_dict(),
+            }
 
     @classmethod
     def restore(
@@ -100,62 +114,92 @@ class Client:
     ) -> "Client":
         """The client that ``to_dict`` was called of: it does not answer afresh."""
         client = cls(record, agreed=agreed, rng=rng, coded=coded)
-        client._resume(state)
+        client._ledger = _restored(state, client._agreed)
         return client
 
-    def _admit(self, plan: RoundPlan) -> None:
-        """The client's own ledger: each round has one plan, and rounds don't come back."""
-        seen = self._plans.get(plan.round)
+    def __copy__(self) -> NoReturn:
+        """Refused: a copy would answer afresh, at the cost of epsilon once more."""
+        raise TypeError(
+            "a client can't be copied or pickled: the copy would answer afresh. Keep its "
+            "to_dict() and go on with Client.restore"
+        )
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        """Refused, as ``__copy__``."""
+        self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        """Refused, as ``__copy__``."""
+        self.__copy__()
+
+    def _check_process(self) -> None:
+        """A fork makes two clients of one, and a secure generator draws anew in each."""
+        if os.getpid() != self._process:
+            raise BudgetError(
+                "this client was made in another process, which may answer too; both together "
+                "would cost epsilon twice. Nothing was answered. Keep its to_dict() there and go "
+                "on with Client.restore in one process only."
+            )
+
+
+@dataclass(kw_only=True)
+class _Ledger:
+    """By round: the plan that was seen, the answer that was drawn and what it cost."""
+
+    epsilon: Fraction
+    rounds: tuple[int, ...]
+    """Those in which the client answers."""
+    plans: dict[int, str] = field(default_factory=dict)
+    answers: dict[int, Answer] = field(default_factory=dict)
+    spent: dict[int, Fraction] = field(default_factory=dict)
+
+    def to_draw(self, plan: RoundPlan | RecordPlan) -> bool:
+        """Whether a plan is to be answered now for the first time."""
+        return plan.round in self.rounds and plan.round not in self.answers
+
+    def admit(self, plan: RoundPlan | RecordPlan) -> None:
+        """Each round has one plan, rounds don't come back, and the sum never exceeds epsilon."""
+        seen = self.plans.get(plan.round)
         if seen is not None and seen != plan.id:
             raise BudgetError(
                 f"round {plan.round} was asked with another plan before, and a second answer "
                 "would cost epsilon again. Nothing was answered."
             )
-        if seen is None and any(number > plan.round for number in self._plans):
+        if seen is None and any(number > plan.round for number in self.plans):
             raise BudgetError(
                 f"round {plan.round} is over: a later one was asked already. Nothing was answered."
             )
+        left = self.epsilon - sum(self.spent.values())
+        if self.to_draw(plan) and plan.cost > left:
+            raise BudgetError(
+                f"the plan asks for epsilon {plan.cost}, but {left} is left of the agreed "
+                f"{self.epsilon}. Nothing was answered."
+            )
 
-    def _draw(self, plan: RoundPlan) -> Answer:
-        schema = self._agreed.schema
-        place = draw_part(plan.weights, rng=self._rng)
-        part = plan.parts[place].made(schema, self._agreed.epsilon)
-        drawn = part.mechanism.answer(part.cell(self._codes), rng=self._rng)
-        value = [place, part.mechanism.layout.to_json(drawn)]
-        return Answer(question=plan.id, value=value, simulated=not self._rng.secure)
-
-    def _resume(self, state: Any) -> None:
-        if not isinstance(state, Mapping) or set(state) != _STATE or state["kind"] != "client":
-            raise _no_state(f"it has {', '.join(sorted(_STATE))}")
-        version(state)
-        plans, kept = state["plans"], state["answer"]
-        if state["survey"] != self._agreed.id:
-            raise _no_state("this one is of another survey")
-        if not isinstance(plans, Mapping) or not all(
-            number in ("1", "2") and isinstance(plan, str) for number, plan in plans.items()
-        ):
-            raise _no_state("its plans are fingerprints by round")
-        own = check.whole(at_least=1, at_most=ROUNDS, round=state["round"])
-        answer = None if kept is None else Answer.from_dict(kept)
-        if (None if answer is None else answer.question) != plans.get(str(own)):
-            raise _no_state("its answer belongs to the plan of its round")
-        self._round, self._answer = own, answer
-        self._plans = {int(number): plan for number, plan in plans.items()}
+    def to_dict(self) -> dict[str, Any]:
+        """The ledger's part of a client's state."""
+        plans = {"plans": _by_text(self.plans)}
+        answers = {number: answer.to_dict() for number, answer in self.answers.items()}
+        if len(self.rounds) == 1:
+            (own,) = self.rounds
+            return plans | {"round": own, "answer": answers.get(own)}
+        spent = {number: str(cost) for number, cost in self.spent.items()}
+        return plans | {"answers": _by_text(answers), "spent": _by_text(spent)}
 
 
 def draw_rounds(people: int, *, rng: Rng) -> NDArray[np.int64]:
-    """The round of each of many people: the coins of so many clients."""
+    """The round of each of many people: the coins of so many clients of the variant "grouped"."""
     return 1 + rng.below(ROUNDS, people)
 
 
 def simulate_clients(
     message: Any,
     codes: ArrayLike,
-    rounds: NDArray[np.int64],
+    rounds: NDArray[np.int64] | None = None,
     *,
     agreed: Mapping[str, Any],
     rng: Rng,
-) -> AnswerRows:
+) -> AnswerRows | RecordRows:
     """What so many clients would answer to a plan, drawn together: the same distribution.
 
     Whoever holds all records and a generator is a trusted party, whatever the answers look like.
@@ -163,30 +207,36 @@ def simulate_clients(
     Args:
         message: The plan.
         codes: A row a column of the agreed schema, a column a person.
-        rounds: The round of each person: see ``draw_rounds``.
+        rounds: The round of each person, see ``draw_rounds``; None in the variant "faithful", where
+            everybody answers in both.
         agreed: The survey's manifest.
         rng: Where the answers come from.
     """
     check_rng(rng)
     agreement = Agreement.from_manifest(agreed)
-    plan, schema = RoundPlan.from_dict(message, agreement), agreement.schema
-    block = _checked_block(codes, schema, people=len(rounds))
-    mine = np.flatnonzero(np.asarray(rounds) == plan.round)
-    own = {name: row[mine] for name, row in zip(schema.names, block, strict=True)}
-    parts = [part.made(schema, agreement.epsilon) for part in plan.parts]
-    drawn, answers = answer_parts(parts, plan.weights, own, mine.size, rng=rng)
-    return AnswerRows(question=plan.id, part=drawn, answer=answers, simulated=not rng.secure)
-
-
-def _checked_block(codes: ArrayLike, schema: Schema, *, people: int) -> NDArray[Any]:
-    block = np.asarray(codes)
-    if block.shape != (len(schema), people) or block.dtype.kind not in "iu":
+    plan, schema = read_plan(message, agreement), agreement.schema
+    if (rounds is None) != (agreement.variant == "faithful"):
         raise InputError(
-            f"codes must be {len(schema)} rows of {people} whole numbers, got {block.dtype} of "
+            'rounds are needed in the variant "grouped" (see draw_rounds), and not in "faithful", '
+            f'where everybody answers in both; this survey is "{agreement.variant}". Nothing was '
+            "answered."
+        )
+    block = _checked_block(codes, schema, people=None if rounds is None else len(rounds))
+    mine = slice(None) if rounds is None else np.flatnonzero(np.asarray(rounds) == plan.round)
+    own = {name: row[mine] for name, row in zip(schema.names, block, strict=True)}
+    return plan.answer_many(own, schema, rng=rng)
+
+
+def _checked_block(codes: ArrayLike, schema: Schema, *, people: int | None) -> NDArray[Any]:
+    block = np.asarray(codes)
+    wanted = block.shape[-1] if people is None and block.ndim else people
+    if block.shape != (len(schema), wanted) or block.dtype.kind not in "iu":
+        raise InputError(
+            f"codes must be {len(schema)} rows of {wanted} whole numbers, got {block.dtype} of "
             f"the shape {block.shape}. Nothing was answered."
         )
     for column, row in zip(schema, block, strict=True):
-        if people and (row.min() < 0 or row.max() >= column.size):
+        if row.size and (row.min() < 0 or row.max() >= column.size):
             raise InputError(
                 f"codes of {column.name!r} must be from 0 to {column.size - 1}; some are not. "
                 "Nothing was answered."
@@ -201,6 +251,65 @@ def _codes(schema: Schema, record: Any, *, coded: bool) -> dict[str, int]:
     if coded:
         return {c.name: whole_code(record.get(c.name), below=c.size) for c in schema}
     return {column.name: code_of(column, record.get(column.name)) for column in schema}
+
+
+def _restored(state: Any, agreed: Agreement) -> _Ledger:
+    """The ledger in a client's state; one that does not hold together is refused."""
+    fields = _STATES[agreed.variant]
+    if not isinstance(state, Mapping) or set(state) != fields or state["kind"] != "client":
+        raise _no_state(f"it has {', '.join(sorted(fields))}")
+    version(state)
+    if state["survey"] != agreed.id:
+        raise _no_state("this one is of another survey")
+    plans = _by_round(state["plans"], "plans")
+    if not all(isinstance(plan, str) for plan in plans.values()):
+        raise _no_state("its plans are fingerprints by round")
+    read = _both_rounds if agreed.variant == "faithful" else _one_round
+    found = read(state, plans, agreed)
+    named = {number: answer.question for number, answer in found.answers.items()}
+    if named != {number: plan for number, plan in plans.items() if number in found.rounds}:
+        raise _no_state("its answers belong to the plans of its rounds")
+    return found
+
+
+def _one_round(state: Mapping[str, Any], plans: dict[int, str], agreed: Agreement) -> _Ledger:
+    own = check.whole(at_least=1, at_most=ROUNDS, round=state["round"])
+    kept = state["answer"]
+    return _Ledger(
+        epsilon=agreed.epsilon,
+        rounds=(own,),
+        plans=plans,
+        answers={} if kept is None else {own: Answer.from_dict(kept)},
+        spent={} if kept is None else {own: agreed.epsilon},
+    )
+
+
+def _both_rounds(state: Mapping[str, Any], plans: dict[int, str], agreed: Agreement) -> _Ledger:
+    kept, costs = _by_round(state["answers"], "answers"), _by_round(state["spent"], "spent")
+    spent = {number: exact_epsilon(cost) for number, cost in costs.items()}
+    first = spent.get(1, agreed.round_epsilon)
+    if set(spent) != set(kept) or sum(spent.values()) > agreed.epsilon or not all(spent.values()):
+        raise _no_state("every answer has its cost, together at most the agreed epsilon")
+    if first != agreed.round_epsilon:
+        raise _no_state("the first round costs what was agreed")
+    return _Ledger(
+        epsilon=agreed.epsilon,
+        rounds=(1, 2),
+        plans=plans,
+        answers={number: Answer.from_dict(answer) for number, answer in kept.items()},
+        spent=spent,
+    )
+
+
+def _by_text(found: Mapping[int, Any]) -> dict[str, Any]:
+    """Rounds as JSON names them."""
+    return {str(number): value for number, value in sorted(found.items())}
+
+
+def _by_round(found: Any, what: str) -> dict[int, Any]:
+    if not isinstance(found, Mapping) or not set(found) <= {"1", "2"}:
+        raise _no_state(f"its {what} are given by round")
+    return {int(number): value for number, value in found.items()}
 
 
 def _no_state(why: str) -> InputError:

@@ -1,14 +1,14 @@
 """The rounds of the variant with groups: what each person is asked once, counted, and fitted.
 
-Half of the people answer about one column; what they say decides how the other half is asked
-about pairs of columns. All functions take public values: the server sees answers only.
+Half of the people answer first, most about one column and some about a pair of them; what they
+say decides how the other half is asked. All functions take public values: the server sees answers
+only.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 from math import sqrt
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.collection.device import by_part
 from sfumato.collection.messages import Answer
 from sfumato.collection.plans import (
     PROTOCOLS,
@@ -28,13 +27,31 @@ from sfumato.collection.plans import (
 )
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
-from sfumato.models.binning import Bins, bins_by_mass, ordered_codes
+from sfumato.mechanisms.local.parts import by_part
+from sfumato.models.binning import (
+    WIDE,
+    Bins,
+    bins_by_mass,
+    even_bins,
+    ordered_codes,
+    whole,
+)
 from sfumato.models.grouped import GroupedFit, fit_grouped
-from sfumato.models.pairs import NoisyTable, PairAnswers, possible_tables
-from sfumato.models.structure import PairPlan, column_shares, plan_pairs
+from sfumato.models.pair_plan import (
+    NO_PAIRS,
+    PairPlan,
+    Population,
+    Questions,
+    column_shares,
+    plan_pairs,
+    plan_pilot,
+)
+from sfumato.models.pairs import Edge, NoisyTable, PairAnswers, column_averages, known_columns
+from sfumato.models.structure import Dependence, mean_dependence
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease, draw_table
+from sfumato.schema.columns import Column
 from sfumato.schema.table import Marginal
 
 Collected = AnswerRows | Answer | Mapping[str, Any] | None
@@ -74,11 +91,25 @@ class SecondRound:
     plan: RoundPlan
     bins: Mapping[str, Bins]
     choice: PairPlan
+    seen: Dependence | None
+    """The mean squared total variation between columns and their product, by the first round."""
 
 
 def first_plan(agreed: Agreement) -> RoundPlan:
-    """Everybody of the first round is asked about one column, larger ones more often."""
-    return _plan(agreed, 1, _column_parts(agreed))
+    """Most people are asked about one column, larger ones more often; some about a pair.
+
+    As many about pairs as hardly cost anything should columns be independent: see
+    ``plan_pilot``. Bins of columns with many codes are cut evenly.
+    """
+    people = _population(agreed)
+    questions = plan_pilot(people)
+    bins = {name: even_bins(people.sizes[name], most=k) for name, k in questions.bins.items()}
+    return _plan(agreed, 1, questions, bins)
+
+
+def columns_plan(agreed: Agreement) -> RoundPlan:
+    """Everybody of the first round is asked about one column: what others are compared with."""
+    return _plan(agreed, 1, NO_PAIRS, {})
 
 
 def second_plan(agreed: Agreement, heard: RoundTally) -> SecondRound:
@@ -88,24 +119,27 @@ def second_plan(agreed: Agreement, heard: RoundTally) -> SecondRound:
     """
     if heard.people == 0:
         raise InputError("nobody answered in the first round: there is nothing to plan with.")
-    known = possible_tables(agreed.schema, column_tables(agreed, [heard]))
-    choice = plan_pairs(
-        known,
-        answered=heard.people,
-        left=heard.people,
-        noise=lambda cells: cell_noise(mechanism_of("grr", cells, agreed.epsilon)),
-    )
+    schema, one_ways = agreed.schema, column_tables(agreed, [heard])
+    cut = {column.name: _bins_of(heard.plan, column) for column in schema}
+    pairs = {each.columns: each.table() for each in pair_answers(agreed, [heard], cut)}
+    known = known_columns(schema, one_ways=one_ways, pairs=pairs, bins=cut)
+    averages = column_averages(one_ways=one_ways, pairs=pairs, bins=cut)
+    seen = mean_dependence(pairs, averages) if pairs else None
+    kept = {name: known[name].variance / table.variance for name, table in one_ways.items()}
+    people = _population(agreed, smoothed=kept)
+    asked = {name for part in heard.plan.parts for name in part.columns if len(part.columns) == 2}
+    whole_ones = {name for name in asked if cut[name].count == cut[name].codes}
+    choice = plan_pairs(people, known, left=heard.people, seen=seen, whole=whole_ones)
     bins = {
         column.name: bins_by_mass(
-            known[column.name].frequencies, most=choice.most_bins, ordered=ordered_codes(column)
+            known[column.name].frequencies,
+            most=choice.questions.bins.get(column.name, column.size),
+            ordered=ordered_codes(column),
         )
-        for column in agreed.schema
+        for column in schema
     }
-    pairs = [_pair_part(edge, bins) for edge in combinations(agreed.asked, 2)]
-    shares = [(part, choice.share / len(pairs)) for part in pairs if choice.share > 0]
-    if choice.share < 1:
-        shares += [(part, share * (1 - choice.share)) for part, share in _column_parts(agreed)]
-    return SecondRound(plan=_plan(agreed, 2, shares), bins=bins, choice=choice)
+    plan = _plan(agreed, 2, choice.questions, bins)
+    return SecondRound(plan=plan, bins=bins, choice=choice, seen=seen)
 
 
 def count(
@@ -143,17 +177,24 @@ def column_tables(agreed: Agreement, rounds: Iterable[RoundTally]) -> dict[str, 
     return found
 
 
-def pair_answers(agreed: Agreement, heard: RoundTally) -> list[PairAnswers]:
-    """The counted answers about pairs of columns."""
-    found = []
-    for part, counts in zip(heard.plan.parts, heard.counts, strict=True):
-        if len(part.columns) == 2:
-            one, other = part.columns
+def pair_answers(
+    agreed: Agreement, rounds: Iterable[RoundTally], bins: Mapping[str, Bins]
+) -> list[PairAnswers]:
+    """The counted answers about pairs of columns, of all rounds that asked in these bins."""
+    found: dict[Edge, PairAnswers] = {}
+    for heard in rounds:
+        for part, counts in zip(heard.plan.parts, heard.counts, strict=True):
+            if len(part.columns) == 1 or not counts.any():
+                continue
+            edge = part.columns[0], part.columns[1]
+            if part != _pair_part(edge, bins):
+                continue
             mechanism = part.mechanism(agreed.schema, agreed.epsilon)
             table = counts.reshape(part.shape(agreed.schema))
+            total = table + found[edge].counts if edge in found else table
             p, q = float(mechanism.p), float(mechanism.q)
-            found.append(PairAnswers(columns=(one, other), counts=table, p=p, q=q))
-    return found
+            found[edge] = PairAnswers(columns=edge, counts=total, p=p, q=q)
+    return list(found.values())
 
 
 def release(
@@ -162,7 +203,7 @@ def release(
     """Fit and draw: a row for each person who answered, a number that is public."""
     people = first.people + second.people
     one_ways = column_tables(agreed, [first, second])
-    pairs = pair_answers(agreed, second)
+    pairs = pair_answers(agreed, [first, second], asked.bins)
     fit = fit_grouped(
         agreed.schema,
         total=float(people),
@@ -172,13 +213,13 @@ def release(
         rng=rng,
     )
     tables: dict[Marginal, NoisyTable] = {(name,): table for name, table in one_ways.items()}
-    tables |= {each.columns: each.table() for each in pairs if each.counts.any()}
+    tables |= {each.columns: each.table() for each in pairs}
     return TableRelease(
         dataset=agreed.schema.dataset or f"survey {agreed.id}",
         guarantee=agreed.guarantee,
         protect=OneRow(neighbors="replace"),
         private=not (first.simulated or second.simulated),
-        method=_method(agreed, asked, fit, first.people, second.people),
+        method=_method(agreed, asked, fit, first, second),
         schema=agreed.schema,
         model=fit.model,
         measurements=tuple(
@@ -207,49 +248,85 @@ def best_protocol(categories: int, epsilon: Fraction) -> tuple[str, FrequencyMec
     return best, made[best]
 
 
-def _column_parts(agreed: Agreement) -> list[tuple[PlanPart, float]]:
+@lru_cache(maxsize=4_096)
+def _pair_noise(cells: int, epsilon: Fraction) -> float:
+    return cell_noise(mechanism_of("grr", cells, epsilon))
+
+
+def _population(agreed: Agreement, *, smoothed: Mapping[str, float] | None = None) -> Population:
+    """The columns that are asked about; smoothing lowers the noise of ordered ones by a factor."""
     sizes = {name: agreed.schema[name].size for name in agreed.asked}
-    shares = column_shares(
-        sizes, noise=lambda codes: cell_noise(best_protocol(codes, agreed.epsilon)[1])
+    alone = {
+        size: cell_noise(best_protocol(size, agreed.epsilon)[1]) for size in set(sizes.values())
+    }
+    wide = {name for name in sizes if ordered_codes(agreed.schema[name]) >= WIDE}
+    kept = {name: part for name, part in (smoothed or {}).items() if name in wide}
+    return Population(
+        sizes=sizes,
+        alone={name: alone[size] * kept.get(name, 1.0) for name, size in sizes.items()},
+        noise=lambda cells: _pair_noise(cells, agreed.epsilon),
+        shares=column_shares(sizes, noise=alone.__getitem__),
     )
-    parts = [
-        PlanPart(columns=(name,), bins=(None,), protocol=best_protocol(size, agreed.epsilon)[0])
-        for name, size in sizes.items()
-    ]
-    return list(zip(parts, shares.values(), strict=True))
 
 
-def _pair_part(edge: tuple[str, str], bins: Mapping[str, Bins]) -> PlanPart:
+def _bins_of(plan: RoundPlan, column: Column) -> Bins:
+    """The bins in which a plan asks about pairs with a column; each code, if it does not."""
+    for part in plan.parts:
+        if len(part.columns) == 2 and column.name in part.columns:
+            asked = part.bins[part.columns.index(column.name)]
+            return whole(column.size) if asked is None else Bins(of=np.array(asked))
+    return whole(column.size)
+
+
+def _pair_part(edge: Edge, bins: Mapping[str, Bins]) -> PlanPart:
     cuts = [bins[name] for name in edge]
     asked = (None if cut.count == cut.codes else tuple(cut.of.tolist()) for cut in cuts)
     return PlanPart(columns=edge, bins=tuple(asked))
 
 
-def _plan(agreed: Agreement, number: int, shares: list[tuple[PlanPart, float]]) -> RoundPlan:
+def _plan(
+    agreed: Agreement, number: int, questions: Questions, bins: Mapping[str, Bins]
+) -> RoundPlan:
+    people, found = _population(agreed), list[tuple[PlanPart, float]]()
+    for name, share in people.shares.items():
+        left = 1 - questions.share if name in questions.bins else 1.0
+        if left > 0:
+            protocol = best_protocol(people.sizes[name], agreed.epsilon)[0]
+            part = PlanPart(columns=(name,), bins=(None,), protocol=protocol)
+            found.append((part, left * share))
+    each = people.each(questions)
+    found += [(_pair_part(edge, bins), each) for edge in questions.edges]
     return RoundPlan(
         survey=agreed.id,
         round=number,
         epsilon=agreed.epsilon,
-        parts=tuple(part for part, _ in shares),
-        weights=tuple(max(1, round(share * _UNIT)) for _, share in shares),
+        parts=tuple(part for part, _ in found),
+        weights=tuple(max(1, round(share * _UNIT)) for _, share in found),
     )
 
 
 def _method(
-    agreed: Agreement, asked: SecondRound, fit: GroupedFit, first: int, second: int
+    agreed: Agreement, asked: SecondRound, fit: GroupedFit, first: RoundTally, second: RoundTally
 ) -> dict[str, Any]:
     """What a release says of how it was made: public numbers only."""
     return {
         "name": "two-round",
         "variant": agreed.variant,
         "survey": agreed.id,
-        "answers": [first, second],
-        "asked_about_pairs": asked.choice.share,
-        "most_bins": asked.choice.most_bins,
+        "answers": [first.people, second.people],
+        "asked_about_pairs": [_asked_about_pairs(plan) for plan in (first.plan, second.plan)],
+        "dependence": None if asked.seen is None else [asked.seen.squared, asked.seen.error],
+        "most_bins": max(asked.choice.questions.bins.values(), default=0),
         "predicted": asked.choice.predicted,
         "structure": fit.kind,
         "worth": dict(fit.worth),
     }
+
+
+def _asked_about_pairs(plan: RoundPlan) -> float:
+    weighed = zip(plan.parts, plan.weights, strict=True)
+    pairs = sum(weight for part, weight in weighed if len(part.columns) == 2)
+    return pairs / sum(plan.weights)
 
 
 def _gathered(answers: Collected | Iterable[Collected], plan: RoundPlan) -> Iterable[AnswerRows]:

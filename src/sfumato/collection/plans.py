@@ -1,7 +1,8 @@
 """What a survey in two rounds agrees with a device, asks it, and gets back: public, strict values.
 
-The agreement is pinned before anything is asked. A plan lists the parts, one of which a device
-draws and answers about; whatever does not fit the agreement is refused as a whole.
+The agreement is pinned before anything is asked. A plan of the variant "grouped" lists the parts,
+one of which a device draws and answers about (that of "faithful" is in ``record_plans``); whatever
+does not fit the agreement is refused as a whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +20,24 @@ from sfumato.collection.messages import VERSION, exact_epsilon, fingerprint, ver
 from sfumato.collection.protocols import FREQUENCIES
 from sfumato.errors import BudgetError, InputError, SchemaError
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
-from sfumato.mechanisms.local.parts import Part, check_weights
-from sfumato.mechanisms.local.thresholds import local_epsilon
+from sfumato.mechanisms.local.parts import Part, answer_parts, check_weights, draw_part
+from sfumato.mechanisms.local.thresholds import MAX_EPSILON, MIN_EPSILON, local_epsilon
 from sfumato.privacy.guarantees import LocalDP
+from sfumato.randomness import Rng
 from sfumato.schema import files
 from sfumato.schema.columns import Number
 from sfumato.schema.table import Marginal, Schema
 
-VARIANTS: Final = ("grouped",)
+VARIANTS: Final = ("grouped", "faithful")
+ROUNDS: Final = 2
 PROTOCOLS: Final = ("grr", "fast-olh", "hadamard")
 """Those whose answers are one integer."""
 MAX_PARTS: Final = 50_000
 MAX_CELLS: Final = 1_000_000
+BUDGET_UNITS: Final = 2**24
+"""A column's epsilon in a plan is a multiple of 1 in so many of an even share: short to spell."""
 
+_DIGITS: Final = 30  # of the longest number that ``exact_epsilon`` reads
 _AGREED: Final = {"sfumato", "kind", "columns", "epsilon", "variant", "shares"}
 _PLAN: Final = {"sfumato", "kind", "survey", "round", "epsilon", "bins", "parts"}
 _PART: Final = {"columns", "bins", "protocol", "weight"}
@@ -39,9 +45,10 @@ _PART: Final = {"columns", "bins", "protocol", "weight"}
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What every participant is told first: the columns, epsilon, and how people are divided.
+    """What every participant is told first: the columns, epsilon, and what is halved.
 
-    Half of the people, by the coin of each, belong to each round; nobody answers in both.
+    In the variant "grouped" it is the people: by the coin of each they belong to one round and
+    answer with all of epsilon. In "faithful" it is epsilon: everybody answers in both rounds.
     """
 
     schema: Schema
@@ -52,14 +59,21 @@ class Agreement:
         if not isinstance(self.schema, Schema):
             raise InputError(f"schema must be a Schema, got {type(self.schema).__name__}")
         check.one_of(VARIANTS, variant=self.variant)
-        object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
         if not self.asked:
             raise InputError("every column has one value only: there is nothing to ask.")
+        halved = self.variant == "faithful"
+        exact = _halved_epsilon(self.epsilon, self.asked) if halved else local_epsilon(self.epsilon)
+        object.__setattr__(self, "epsilon", exact)
 
     @property
     def guarantee(self) -> LocalDP:
-        """The promise to each person, who answers once."""
+        """The promise to each person, for all that they answer in both rounds."""
         return LocalDP(self.epsilon)
+
+    @property
+    def round_epsilon(self) -> Fraction:
+        """What one round costs a person who answers in it."""
+        return self.epsilon / ROUNDS if self.variant == "faithful" else self.epsilon
 
     @cached_property
     def asked(self) -> Marginal:
@@ -89,14 +103,14 @@ class Agreement:
     @staticmethod
     def from_manifest(manifest: Any) -> "Agreement":
         """The agreement in a message; anything else is refused."""
-        _fields(manifest, _AGREED, "an agreement")
+        check_fields(manifest, _AGREED, "an agreement")
         schema = Schema.from_dict({"sfumato": files.VERSION, "columns": manifest["columns"]})
         found = Agreement(
             schema=schema,
             epsilon=exact_epsilon(manifest["epsilon"]),
             variant=str(manifest["variant"]),
         )
-        _same(found.manifest(), manifest, "agreement")
+        check_spelling(found.manifest(), manifest, "agreement")
         return found
 
 
@@ -175,6 +189,27 @@ class RoundPlan:
         check.whole(at_least=1, at_most=MAX_PARTS, parts=len(self.parts))
         check_weights(self.weights, len(self.parts))
 
+    @property
+    def cost(self) -> Fraction:
+        """The epsilon of an answer."""
+        return self.epsilon
+
+    def answer(self, codes: Mapping[str, int], schema: Schema, *, rng: Rng) -> list[int]:
+        """One person's answer: the place of the part that was drawn, and what was said about it."""
+        place = draw_part(self.weights, rng=rng)
+        part = self.parts[place].made(schema, self.epsilon)
+        drawn = part.mechanism.answer(part.cell(codes), rng=rng)
+        return [place, int(part.mechanism.layout.to_json(drawn))]
+
+    def answer_many(
+        self, codes: Mapping[str, NDArray[Any]], schema: Schema, *, rng: Rng
+    ) -> "AnswerRows":
+        """The answers of many people, whose codes were checked: the same distribution."""
+        people = len(next(iter(codes.values())))
+        parts = [part.made(schema, self.epsilon) for part in self.parts]
+        drawn, answers = answer_parts(parts, self.weights, codes, people, rng=rng)
+        return AnswerRows(question=self.id, part=drawn, answer=answers, simulated=not rng.secure)
+
     @cached_property
     def id(self) -> str:
         """The fingerprint that answers carry."""
@@ -208,7 +243,7 @@ class RoundPlan:
     @staticmethod
     def from_dict(message: Any, agreed: Agreement) -> "RoundPlan":
         """The plan in a message, if it is one of the agreed survey; anything else is refused."""
-        _fields(message, _PLAN, "a plan")
+        check_fields(message, _PLAN, "a plan")
         _check_promise(message, agreed)
         bins = _read_bins(message["bins"], agreed.schema)
         listed = message["parts"]
@@ -224,7 +259,7 @@ class RoundPlan:
             parts=parts,
             weights=tuple(entry["weight"] for entry in listed),
         )
-        _same(found.to_dict(), message, "plan")
+        check_spelling(found.to_dict(), message, "plan")
         return found
 
 
@@ -251,7 +286,8 @@ def mechanism_of(protocol: str, cells: int, epsilon: Fraction) -> FrequencyMecha
     return made
 
 
-def _fields(message: Any, expected: set[str], what: str) -> None:
+def check_fields(message: Any, expected: set[str], what: str) -> None:
+    """Refuse what is no object of this version with exactly these fields."""
     if not isinstance(message, Mapping):
         raise InputError(f"{what} is a JSON object. It was not used.")
     version(message)
@@ -259,12 +295,34 @@ def _fields(message: Any, expected: set[str], what: str) -> None:
         raise InputError(f"{what} has {', '.join(sorted(expected))}. It was not used.")
 
 
-def _same(spelled: Mapping[str, Any], message: Mapping[str, Any], what: str) -> None:
+def check_spelling(spelled: Mapping[str, Any], message: Mapping[str, Any], what: str) -> None:
+    """Refuse a message that says the same in other words: it would have another fingerprint."""
     if spelled != dict(message):
         raise InputError(
             f"this {what} is written otherwise than this program writes it. It was not used. "
             "Use the program that made it."
         )
+
+
+def _halved_epsilon(epsilon: check.Number, asked: Marginal) -> Fraction:
+    """An epsilon of which each round gets half, exact.
+
+    An even share of a half must be enough for an answer about one column, and all of it must not be
+    too much: the second round may give nearly all of it to one.
+    """
+    exact, columns = check.exact(epsilon=epsilon), len(asked)
+    low, high = ROUNDS * columns * MIN_EPSILON, ROUNDS * MAX_EPSILON
+    if not low <= exact <= high:
+        raise InputError(
+            f"epsilon of two answers about {columns} columns must be between {float(low):g} and "
+            f"{high}, got {epsilon!r}. Nothing was asked."
+        )
+    if exact.denominator * ROUNDS * columns * BUDGET_UNITS * MAX_EPSILON >= 10**_DIGITS:
+        raise InputError(
+            f"epsilon has too many digits to be divided among {columns} columns, got {epsilon!r}. "
+            "Nothing was asked. Round it."
+        )
+    return exact
 
 
 def _check_promise(message: Mapping[str, Any], agreed: Agreement) -> None:

@@ -9,9 +9,8 @@ anything but answers, so nothing here costs anything.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from math import prod
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
 from sfumato.models import pram as redraws
-from sfumato.models.channels import Channel, along
+from sfumato.models.channels import Channel
 from sfumato.models.clusters import (
     Cluster,
     attribute_shares,
@@ -28,7 +27,8 @@ from sfumato.models.clusters import (
     disjoint_clusters,
     importance,
 )
-from sfumato.models.information import debiased_joint, entropy, mutual_information
+from sfumato.models.counting import narrow
+from sfumato.models.information import debiased_information, entropy
 from sfumato.models.network import LearnedNetwork, greedy_network_from_scores
 from sfumato.models.pram import (
     MOST_CELLS,
@@ -36,20 +36,19 @@ from sfumato.models.pram import (
     Estimator,
     PramResult,
     compound_pram,
-    observed_frequencies,
-    predicted_errors,
-    redrawing,
     redrawing_helps,
 )
+from sfumato.models.redrawing import Pram, joint_gain
 from sfumato.models.rows import PublishedRows
-from sfumato.privacy.guarantees import LocalDP
+from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, check_rng
 from sfumato.release import TableRelease, draw_table
 from sfumato.schema import Schema
 
 Codes = NDArray[Any]
-Pram = Literal["attribute", "compound", "auto"]
+
+_LONGEST_FRACTION: Final = 40  # characters; beyond, a float says it as well
 
 LARGEST_PAIR: Final = 2**22
 """Cells of the largest two-way table that the network is learned from."""
@@ -81,6 +80,8 @@ class SemiHonestResult:
     """PBC of each cluster; they sum to exactly 1."""
     second_round: Mapping[str, Fraction]
     """The epsilon of each column, should there be a second round that costs as much as this one."""
+    budgets: Mapping[str, Fraction]
+    """The epsilon that each column's answers cost; they sum to that of the guarantee."""
     parts: Mapping[Cluster, PramResult]
     """What was redrawn together, with the estimate, whether it was clipped, and the gap."""
 
@@ -96,12 +97,16 @@ class SemiHonestResult:
 
     def describe(self) -> dict[str, Any]:
         """The method as it stands in a release: all of it follows from the answers."""
+        parents = zip(self.asked, self.learned.network.parents, strict=True)
         return {
             "name": "dp2pub",
             "trust": "semi-honest",
+            "variant": "faithful",
             "published": "redrawn" if self.helped else "answers",
+            "network": {child: [self.asked[place] for place in own] for child, own in parents},
             "clusters": [list(cluster) for cluster in self.clusters],
-            "shares": [float(share) for share in self.shares],
+            "shares": [str(share) for share in self.shares],
+            "budgets": {name: str(epsilon) for name, epsilon in self.budgets.items()},
             "redrawn": [
                 {"columns": list(names), "clipped": part.clipped, "gap": part.gap}
                 for names, part in self.parts.items()
@@ -109,7 +114,13 @@ class SemiHonestResult:
         }
 
     def release(
-        self, *, dataset: str, private: bool, ledger: Mapping[str, Any], rng: Rng
+        self,
+        *,
+        dataset: str,
+        private: bool,
+        ledger: Mapping[str, Any],
+        rng: Rng,
+        guarantee: Guarantee | None = None,
     ) -> TableRelease:
         """A table of the codes, without a model.
 
@@ -118,12 +129,14 @@ class SemiHonestResult:
             private: Whether the answers were drawn by secure generators, on the devices.
             ledger: The head and the entries that paid for the answers; of the collector.
             rng: Draws the values inside bins.
+            guarantee: What was paid, if not the local promise of the answers: PureDP from who held
+                the table and randomized it.
         """
-        named = zip(self.schema.names, self.codes.astype(np.int64), strict=True)
-        rows = PublishedRows(schema=self.schema, codes=dict(named))
+        codes = dict(zip(self.schema.names, self.codes, strict=True))
+        rows = PublishedRows(schema=self.schema, codes=codes)
         return TableRelease(
             dataset=dataset,
-            guarantee=self.guarantee,
+            guarantee=self.guarantee if guarantee is None else guarantee,
             protect=OneRow(neighbors="replace"),
             private=private,
             method=self.describe(),
@@ -158,7 +171,7 @@ def publish_answers(
         degree: The most parents of an attribute.
         max_cluster: The most members of a cluster.
         estimator: Of the true frequencies, as in ``models.pram``.
-        pram: Redraw attributes by themselves, clusters jointly, or what ``compound_gain`` predicts.
+        pram: Redraw attributes by themselves, clusters jointly, or what ``joint_gain`` predicts.
         rng: Chooses the root and the clusters' seeds, and draws the codes.
     """
     check_rng(rng)
@@ -173,7 +186,8 @@ def publish_answers(
     single = {name: _redraw(answers, (name,), estimator, rng) for name in answers.names}
     entropies = {name: entropy(part.frequencies) for name, part in single.items()}
     shares = budget_shares(clusters, entropies)
-    epsilon = sum((made.epsilon for made in answers.mechanisms), Fraction(0))
+    budgets = dict(zip(answers.names, (m.epsilon for m in answers.mechanisms), strict=True))
+    epsilon = sum(budgets.values(), Fraction(0))
     parts = _parts(answers, clusters, single, pram, estimator, rng)
     return SemiHonestResult(
         schema=schema,
@@ -188,6 +202,7 @@ def publish_answers(
         entropies=entropies,
         importance=importance(clusters, entropies),
         shares=shares,
+        budgets=budgets,
         second_round={n: epsilon * s for n, s in attribute_shares(clusters, shares).items()},
         parts=parts,
     )
@@ -202,42 +217,13 @@ def channel_of(mechanism: Grr) -> Channel:
     return Channel.randomized_response(size=mechanism.categories, p=mechanism.p, q=mechanism.q)
 
 
-def compound_gain(
-    answers: Codes, channels: Sequence[Channel], single: Sequence[PramResult]
-) -> float:
-    """By how much redrawing a cluster jointly lowers the predicted squared error of its table.
-
-    Attributes redrawn one by one have the joint frequencies mu = lambda A, A the Kronecker product
-    of their Qhat: the ties between them are those of the answers, too weak twice over. Redrawn
-    jointly the error is the noise V of pi = lambda Q^-1 (see ``predicted_errors``), or less. As
-    there, |mu - pi|^2 - V + 2 C estimates the error of mu, with C the summed covariance of mu and
-    pi for a given A. Below 0: the joint table is noisier than the missing ties are wrong.
-
-    Args:
-        answers: Randomized codes of the cluster, a row for each attribute.
-        channels: What randomized each.
-        single: What PRAM made of each attribute alone.
-    """
-    observed, people = observed_frequencies(answers, channels), answers.shape[1]
-    rows = [redrawing(part.frequencies, made) for part, made in zip(single, channels, strict=True)]
-    one_by_one = along(observed, rows)
-    pi = along(observed, [channel.inverse for channel in channels])
-    both = observed
-    for axis, (row, channel) in enumerate(zip(rows, channels, strict=True)):
-        shape = [-1 if place == axis else 1 for place in range(observed.ndim)]
-        both = both * (row * channel.inverse).sum(axis=1).reshape(shape)
-    shared = float(both.sum() - (one_by_one * pi).sum()) / people
-    noise = predicted_errors(observed, channels, people=people).redrawn
-    missed: float = np.square(one_by_one - pi).sum().item() - noise + 2 * shared
-    return missed - noise
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Answers:
     """The columns that were asked about: those of more than one value."""
 
     names: tuple[str, ...]
-    codes: Mapping[str, Codes]
+    block: Codes
+    """A row for each of them, in a small unsigned type."""
     mechanisms: tuple[Grr, ...]
     channels: Mapping[str, Channel]
 
@@ -255,8 +241,8 @@ class _Answers:
                 f"mechanisms must have an entry for each of the {len(schema)} columns, got "
                 f"{len(mechanisms)}. Nothing was estimated."
             )
-        asked: dict[str, tuple[Codes, Grr]] = {}
-        for column, row, made in zip(schema, codes, mechanisms, strict=True):
+        asked: dict[str, tuple[int, Grr]] = {}
+        for place, (column, row, made) in enumerate(zip(schema, codes, mechanisms, strict=True)):
             if row.size and (row.min() < 0 or row.max() >= column.size):
                 raise InputError(f"{column.name!r} has answers that are no codes of the column")
             if (1 if made is None else made.categories) != column.size:
@@ -266,19 +252,22 @@ class _Answers:
                     f"answers went through, got {given}. Nothing was estimated."
                 )
             if made is not None:
-                asked[column.name] = row, made
+                asked[column.name] = place, made
         if not asked or not codes.shape[1]:
             raise InputError("there are no answers about a column of two values or more.")
+        rows = [place for place, _ in asked.values()]
+        own = codes if len(rows) == len(codes) else codes[rows]
         return _Answers(
             names=tuple(asked),
-            codes={name: row for name, (row, _) in asked.items()},
+            block=narrow(own, max(column.size for column in schema)),
             mechanisms=tuple(made for _, made in asked.values()),
             channels={name: channel_of(made) for name, (_, made) in asked.items()},
         )
 
     def of(self, names: Cluster) -> tuple[Codes, list[Channel]]:
         """Answers and channels of some columns."""
-        return np.stack([self.codes[n] for n in names]), [self.channels[n] for n in names]
+        rows = [self.names.index(name) for name in names]
+        return self.block[rows], [self.channels[name] for name in names]
 
     def cells(self, names: Cluster) -> int:
         """Of their joint table."""
@@ -287,18 +276,15 @@ class _Answers:
 
 def _debiased_scores(answers: _Answers) -> NDArray[np.float64]:
     """The mutual information of every pair, in nats, of its debiased table."""
-    found = np.zeros((len(answers.names), len(answers.names)))
-    for i, j in combinations(range(len(answers.names)), 2):
-        pair = answers.names[i], answers.names[j]
-        if answers.cells(pair) > LARGEST_PAIR:
-            raise InputError(
-                f"the table of {pair[0]!r} and {pair[1]!r} has {answers.cells(pair):,} cells, at "
-                f"most {LARGEST_PAIR:,} are compared. Nothing was estimated. Use coarser bins."
-            )
-        left, right = ((made.p, made.q) for made in (answers.mechanisms[i], answers.mechanisms[j]))
-        table = debiased_joint(observed_frequencies(*answers.of(pair)), left, right)
-        found[i, j] = found[j, i] = mutual_information(table)
-    return found
+    largest = tuple(sorted(answers.names, key=lambda name: answers.channels[name].size)[-2:])
+    if len(largest) == 2 and answers.cells(largest) > LARGEST_PAIR:
+        raise InputError(
+            f"the table of {largest[0]!r} and {largest[1]!r} has {answers.cells(largest):,} cells, "
+            f"at most {LARGEST_PAIR:,} are compared. Nothing was estimated. Use coarser bins."
+        )
+    sizes = [made.categories for made in answers.mechanisms]
+    responses = [(made.p, made.q) for made in answers.mechanisms]
+    return debiased_information(answers.block, sizes, responses)
 
 
 def _redraw(answers: _Answers, names: Cluster, estimator: Estimator, rng: Rng) -> PramResult:
@@ -338,7 +324,10 @@ def _gains(
     answers: _Answers, clusters: Sequence[Cluster], single: Mapping[str, PramResult]
 ) -> bool:
     """Whether joint redrawing is predicted to beat redrawing one by one."""
-    gains = [compound_gain(*answers.of(c), [single[name] for name in c]) for c in clusters]
+    gains = [
+        joint_gain(*answers.of(cluster), [single[name].frequencies for name in cluster])
+        for cluster in clusters
+    ]
     return sum(gains) > 0
 
 

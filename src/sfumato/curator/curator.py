@@ -5,7 +5,6 @@ counts stay in this object; algorithms hand in public arrays and get public numb
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
 from threading import RLock
@@ -15,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import perturbing, responding
+from sfumato.curator import perturbing, rating_sums, responding
 from sfumato.curator.interviews import Interview
 from sfumato.curator.perturbing import Perturbation
+from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.curator.responding import Responses
-from sfumato.curator.scores import Score
+from sfumato.curator.scores import Asked, MutualInformation, Score, check_score
+from sfumato.curator.starting import bounded, ledger_for, named
 from sfumato.curator.steps import (
     amount,
     check_replace,
@@ -31,6 +32,7 @@ from sfumato.curator.steps import (
     total_of,
 )
 from sfumato.engine import ExactCounts, Table, count_marginals
+from sfumato.engine.ratings import Ratings
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms import noise_for
 from sfumato.mechanisms.local import Answers, LocalMechanism
@@ -38,13 +40,13 @@ from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
-from sfumato.schema.workload import Range, Target, check_targets, layout, sum_ranges
+from sfumato.schema.workload import Range, Target, check_targets, sum_ranges
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,7 +77,7 @@ class Curator:
 
     def __init__(
         self,
-        table: Table,
+        table: Table | Ratings,
         *,
         protect: Protection,
         budget: Cap,
@@ -84,12 +86,12 @@ class Curator:
         progress: Progress | None = None,
     ) -> None:
         self.schema: Schema = table.schema
-        self.protect = protect
+        self.protect = protect = named(protect, table)
         self.budget = budget
         self.private = rng.secure
         self.rng = rng
         """The run's generator; algorithms may use it for post-processing, such as shuffles."""
-        self._ledger = _ledger_for(table.schema, ledger, private=rng.secure)
+        self._ledger = ledger_for(table.schema, ledger, private=rng.secure)
         self._working = zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget
         self._paid = Fraction(0)  # what the ledger charged this run
         self._used = Fraction(0)  # what its steps took of that; the rest is reserved
@@ -98,10 +100,10 @@ class Curator:
         self._run = rng.token()
         self._steps = 0
         self._counts: dict[Marginal, NDArray[np.int64]] = {}
-        self._asked = _Asked(targets=(), offsets=np.zeros(1, np.int64), moved=0, ranges={})
+        self._asked = Asked.of(table.schema, protect, ())
         self._asked_answers: NDArray[np.int64] | None = None
         self._ledger.precheck(self._working, label="this run", protect=protect)
-        self._table = _bounded(table, protect)
+        self._table = bounded(table, protect)
         self._table.validate()
 
     @property
@@ -182,9 +184,10 @@ class Curator:
     def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
         asked = self._prepare(targets, score)
+        moved = score.sensitivity(asked)
+        noise = noise_for(cost, moved * len(targets), moved**2 * len(targets))
         self._charge(cost, "score", targets)
-        scores = score.of(self._answers(asked), asked.offsets)
-        noise = noise_for(cost, asked.moved * len(targets), asked.moved**2 * len(targets))
+        scores = score.of(self._answers(asked), asked)
         return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
     @_alone
@@ -199,9 +202,9 @@ class Curator:
         """The place of one target with a high score; its score is not told."""
         asked = self._prepare(targets, score)
         _check_allowed(allowed, len(targets))
+        selection = selection_of(cost, score.sensitivity(asked))
         self._charge(cost, "select", targets)
-        scores = score.of(self._answers(asked), asked.offsets)
-        selection = selection_of(cost, asked.moved)
+        scores = score.of(self._answers(asked), asked)
         return selection.select(scores, rng=self.rng, allowed=allowed)
 
     @_alone
@@ -261,6 +264,20 @@ class Curator:
             self._table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
         )
 
+    @_alone
+    def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
+        """For every item, weighted counts and sums of people's ratings, with noise."""
+        ratings = rating_sums.check_sums(self._table, ask, cost)
+        self._charge(cost, "sums of ratings by item", ())
+        return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
+
+    @_alone
+    def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
+        """For any two items, the weighted products of people's ratings, with noise."""
+        ratings = rating_sums.check_gram(self._table, ask, cost)
+        self._charge(cost, f"products of ratings of {ask.items.size:,} items", ())
+        return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
+
     def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
         used = self._used + self._amount(cost)
@@ -289,26 +306,31 @@ class Curator:
         self._ledger.spend(cost, label=label, protect=self.protect, request=request)
         self._paid += amount(cost)
 
-    def _prepare(self, targets: Sequence[Target], score: Score) -> "_Asked":
+    def _prepare(self, targets: Sequence[Target], score: Score) -> Asked:
         """What is public about a list of targets, checked before anything is charged.
 
         The last tuple is remembered; a list could have changed since.
         """
+        if not targets:
+            raise InputError("there is nothing to choose from. Nothing was looked at.")
         if not isinstance(targets, tuple) or self._asked.targets is not targets:
-            if not targets:
-                raise InputError("there is nothing to choose from. Nothing was looked at.")
-            check_targets(self.schema, targets)
-            self._asked = _Asked(
-                targets=targets,
-                offsets=layout(self.schema, targets),
-                moved=score.sensitivity(targets, self.protect),
-                ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
-            )
+            self._asked = Asked.of(self.schema, self.protect, targets)
             self._asked_answers = None
-        score.check(self._asked.offsets)
+        check_score(score, self._asked)
+        if isinstance(score, MutualInformation):
+            self._check_rows(score.rows)
         return self._asked
 
-    def _answers(self, asked: "_Asked") -> NDArray[np.int64]:
+    def _check_rows(self, claimed: int) -> None:
+        """Refuse a number of rows that is not the table's, where that number is public."""
+        rows = int(self._count([()])[()])
+        if claimed != rows:
+            raise InputError(
+                f"rows must be the table's number of rows, {rows:,}, which is public here, got "
+                f"{claimed:,}: the noise depends on it. Nothing was charged."
+            )
+
+    def _answers(self, asked: Asked) -> NDArray[np.int64]:
         """The exact answers to the targets last asked for, in one flat vector: sensitive."""
         if self._asked_answers is None:
             self._count([_marginal(target) for target in asked.targets])
@@ -346,18 +368,6 @@ class Curator:
         return self._counts
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Asked:
-    """What is public about the targets that a selection was last made from."""
-
-    targets: Sequence[Target]
-    offsets: NDArray[np.int64]
-    moved: int
-    """The sensitivity of every score."""
-    ranges: dict[Range, int]
-    """The place of each range among the targets."""
-
-
 def _check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
     if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
         raise InputError(
@@ -367,24 +377,3 @@ def _check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
 
 def _marginal(target: Target) -> Marginal:
     return target if isinstance(target, tuple) else target.marginal
-
-
-def _ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
-    if ledger is None and schema.dataset is None:
-        raise InputError(
-            "the budget belongs to a data set, and none is named. Put "
-            '"dataset" into the schema or pass a ledger opened for one.'
-        )
-    if private:
-        return ledger or Ledger.open(dataset=str(schema.dataset))
-    if ledger is not None:
-        ledger.simulation("simulation: seeded noise, protects nobody")
-    return Ledger.in_memory(dataset=ledger.dataset if ledger else str(schema.dataset))
-
-
-def _bounded(table: Table, protect: Protection) -> Table:
-    if isinstance(protect, OneRow):
-        return table
-    if protect.column is None:
-        raise InputError("protecting a person needs the column that names the person")
-    return table.bounded(protect.column, protect.max_rows)

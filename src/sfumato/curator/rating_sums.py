@@ -95,18 +95,18 @@ class Grid:
         return Grid(steps=steps, squared=2 * ceil(moved**2 / 2))
 
 
-def check_sums(ratings: object, ask: ItemSums) -> Ratings:
+def check_sums(ratings: object, ask: ItemSums, cost: object) -> Ratings:
     """Refuse, before anything is charged, what does not fit the ratings."""
-    table = _ratings(ratings)
+    table = _ratings(ratings, cost)
     _check_offsets(ask.offsets, len(table.catalogue))
     check.positive(bound=ask.bound)
     check.whole(at_least=1, c0=ask.c0)
     return table
 
 
-def check_gram(ratings: object, ask: Gram) -> Ratings:
+def check_gram(ratings: object, ask: Gram, cost: object) -> Ratings:
     """Refuse, before anything is charged, what does not fit the ratings."""
-    table = _ratings(ratings)
+    table = _ratings(ratings, cost)
     items = len(table.catalogue)
     check.whole(at_least=1, c0=ask.c0)
     check.whole(at_least=1, at_most=MOST_GRAM_ITEMS, number_of_items=ask.items.size)
@@ -186,7 +186,12 @@ def most_ratings(protect: Protection, items: int) -> int:
     return items if isinstance(protect, OneRow) else min(items, protect.max_rows)
 
 
-def _ratings(table: object) -> Ratings:
+def _ratings(table: object, cost: object) -> Ratings:
+    if not isinstance(cost, ZCDP):
+        raise InputError(
+            "sums over ratings have Gaussian noise, which no pure epsilon pays for: give a delta, "
+            "such as 1e-9. Nothing was looked at."
+        )
     if not isinstance(table, Ratings):
         raise InputError(
             "sums over people's ratings need ratings: open them with open_ratings. "

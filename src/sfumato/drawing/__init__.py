@@ -5,23 +5,32 @@ chart saved as a file looks right by itself, and every part has a class (``sf-ba
 by which a page's style sheet colors it anew, for dark mode. No script, no style attribute.
 """
 
+from sfumato.drawing.badges import GROUP_COLORS
 from sfumato.drawing.heat import MAX_HEAT_CELLS, heat_map
 from sfumato.drawing.histogram import MAX_BARS, cells_per_bar, histogram_chart
 from sfumato.drawing.lines import MAX_LINES, MAX_POINTS, Line, line_chart
+from sfumato.drawing.network import MAX_EDGES, MAX_NODES, Edge, network_chart
 from sfumato.drawing.numbers import compact, readable
+from sfumato.drawing.rows import bar_rows
 from sfumato.drawing.text import printable
 
 __all__ = [
+    "GROUP_COLORS",
     "MAX_BARS",
+    "MAX_EDGES",
     "MAX_HEAT_CELLS",
     "MAX_LINES",
+    "MAX_NODES",
     "MAX_POINTS",
+    "Edge",
     "Line",
+    "bar_rows",
     "cells_per_bar",
     "compact",
     "heat_map",
     "histogram_chart",
     "line_chart",
+    "network_chart",
     "printable",
     "readable",
 ]

@@ -5,24 +5,30 @@ results come from the real data and are internal. On columns that are independen
 measures see the sampling noise of n rows only, the same for every epsilon: use real data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from importlib import import_module
 from itertools import combinations
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engine import CodeBatch, Table, count_marginals
+from sfumato.engine import ArrayTable, CodeBatch, Table, count_marginals
 from sfumato.errors import InputError
-from sfumato.evaluation.evaluate import compare_marginals, in_batches
+from sfumato.evaluation.marginals import compare_marginals, in_batches
 from sfumato.models.information import mutual_information
 from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
-from sfumato.schema import Marginal
+from sfumato.schema import Marginal, Schema
+
+HELD_OUT: Final = Fraction(1, 5)
+"""The share of real rows that two classifiers are tested on."""
+MOST_CLASSIFIED: Final = 100_000
+"""A classifier learns from, and is tested on, at most so many rows, taken at random."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,12 +107,19 @@ def mean_count_error(real: Table, published: Table, *, rng: Rng) -> float:
     return compare_marginals(real, published, 1, rng)[2]
 
 
-def information_error(real: Table, published: Table) -> float:
-    """The mean over all pairs of columns of |I - I'|, their mutual information, in nats."""
+def information_error(
+    real: Table, published: Table, *, pairs: Sequence[Marginal] | None = None
+) -> float:
+    """The mean over pairs of columns of |I - I'|, their mutual information, in nats.
+
+    All pairs, if none are given. A table without rows shows no dependence.
+    """
     _check_same_schema(real, published)
     if len(real.schema) < 2:
         raise InputError("mutual information needs two columns or more. Nothing was compared.")
-    return float(np.mean(np.abs(_information(real) - _information(published))))
+    every: Iterable[Marginal] = combinations(real.schema.names, 2) if pairs is None else pairs
+    chosen = list(every)
+    return float(np.mean(np.abs(_information(real, chosen) - _information(published, chosen))))
 
 
 def misclassification(training: Table, held_out: Table, label: str) -> float:
@@ -117,12 +130,7 @@ def misclassification(training: Table, held_out: Table, label: str) -> float:
     A table that shows one label only predicts it. Needs scikit-learn.
     """
     _check_same_schema(training, held_out)
-    if label not in training.schema.names or len(training.schema) < 2:
-        raise InputError(
-            f"label must be one of {', '.join(training.schema.names)}, with another column beside "
-            f"it, got {label!r}. Nothing was trained."
-        )
-    svm, preprocessing = _scikit_learn()
+    svm, preprocessing = check_label(training.schema, label)
     features = [name for name in training.schema.names if name != label]
     known, asked = _rows(training), _rows(held_out)
     if np.ptp(known[label]) == 0:
@@ -135,12 +143,63 @@ def misclassification(training: Table, held_out: Table, label: str) -> float:
     return float(np.mean(model.predict(test) != asked[label]))
 
 
-def _information(table: Table) -> NDArray[np.float64]:
-    """The mutual information of every pair of columns."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelErrors:
+    """How often the label of held-out real rows is got wrong. Internal: it is not private."""
+
+    published: float
+    """By a classifier that learned from published rows."""
+    real: float
+    """By one that learned from the other real rows: what to compare with."""
+
+    def to_dict(self) -> dict[str, float]:
+        """Both shares by name."""
+        return asdict(self)
+
+
+def compare_classifiers(real: Table, published: Table, label: str, *, rng: Rng) -> LabelErrors:
+    """``misclassification`` after learning from published rows, and after learning from real ones.
+
+    Both are tested on the same fifth of the real rows, held out at random. Those rows had their
+    part in the publication, through its noise; in the real training rows they have none.
+    """
+    _check_same_schema(real, published)
+    check_label(real.schema, label)
+    rows = _rows(real)
+    places = rng.permutation(len(rows[label]))
+    if places.size < 2:
+        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+    held = min(MOST_CLASSIFIED, max(1, int(places.size * HELD_OUT)))
+    tested = _some(real.schema, rows, places[:held])
+    trained = _some(real.schema, rows, places[held : held + MOST_CLASSIFIED])
+    shown = _rows(published)
+    chosen = rng.permutation(len(shown[label]))[:MOST_CLASSIFIED]
+    return LabelErrors(
+        published=misclassification(_some(real.schema, shown, chosen), tested, label),
+        real=misclassification(trained, tested, label),
+    )
+
+
+def check_label(schema: Schema, label: str) -> tuple[ModuleType, ModuleType]:
+    """Refuse, before any look, what can't be classified here; else what classifies it."""
+    if label not in schema.names or len(schema) < 2:
+        raise InputError(
+            f"label must be one of {', '.join(schema.names)}, with another column beside "
+            f"it, got {label!r}. Nothing was trained."
+        )
+    return _scikit_learn()
+
+
+def _some(schema: Schema, rows: dict[str, NDArray[Any]], places: NDArray[np.int64]) -> ArrayTable:
+    return ArrayTable(schema, {name: codes[places] for name, codes in rows.items()})
+
+
+def _information(table: Table, pairs: list[Marginal]) -> NDArray[np.float64]:
+    """The mutual information of pairs of columns."""
     found: list[float] = []
-    for part in in_batches(table.schema, list(combinations(table.schema.names, 2))):
+    for part in in_batches(table.schema, pairs):
         counts = count_marginals(table, part)
-        found += [mutual_information(counts[pair]) for pair in part]
+        found += [mutual_information(counts[p]) if counts[p].any() else 0.0 for p in part]
     return np.array(found)
 
 
@@ -155,12 +214,12 @@ class _AllCodes:
         return pa.RecordBatch.from_pydict({name: pa.array(codes[name]) for name in self.columns})
 
 
-def _rows(table: Table) -> dict[str, NDArray[np.int64]]:
+def _rows(table: Table) -> dict[str, NDArray[Any]]:
     batches = list(table.map(_AllCodes(table.schema.names)))
     if not any(batch.num_rows for batch in batches):
         raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
     whole = pa.Table.from_batches(batches)
-    return {name: whole[name].to_numpy().astype(np.int64) for name in table.schema.names}
+    return {name: whole[name].to_numpy() for name in table.schema.names}
 
 
 def _scikit_learn() -> tuple[ModuleType, ModuleType]:

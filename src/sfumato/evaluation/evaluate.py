@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import comb, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,28 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.engine import Table, count_marginals, open_table
 from sfumato.errors import InputError
-from sfumato.evaluation.distances import QueryErrors, mean_squared_error, total_variation
+from sfumato.evaluation.dependence import (
+    LabelErrors,
+    check_label,
+    compare_classifiers,
+    information_error,
+)
+from sfumato.evaluation.distances import QueryErrors
+from sfumato.evaluation.marginals import (
+    MOST_CELLS,
+    MOST_MARGINALS,
+    comparable_degrees,
+    compare_marginals,
+    distance,
+    in_batches,
+    marginals_of,
+)
 from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.schema import Marginal, Range, Schema, Workload, random_ranges
 from sfumato.schema.workload import sum_ranges
 
-MOST_MARGINALS = 1_000
-"""Of more marginals than this a random thousand is compared."""
-MOST_CELLS = 5_000_000
-"""A marginal with more cells than this is not compared."""
 MOST_SHOWN_CELLS = 2_500
 MOST_SHOWN_PAIRS = 6
 """So many pairs, of at most so many cells, are kept to be looked at."""
@@ -62,7 +73,19 @@ class RangeQueries:
             raise InputError("the workload to compare has no ranges")
 
 
-Measure = TotalVariation | CountError | RangeQueries
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InformationError:
+    """What is lost or made up of the mutual information of pairs of columns, in nats."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Misclassification:
+    """How often a classifier of ``label`` errs that learned from published rows, and from real."""
+
+    label: str
+
+
+Measure = TotalVariation | CountError | RangeQueries | InformationError | Misclassification
 
 PairCounts = list[list[int]]
 """Counts of two columns: a list for each code of the first."""
@@ -78,6 +101,10 @@ class Evaluation:
     """The marginal with the largest total variation, by degree."""
     mse: dict[int, float] = field(default_factory=dict)
     """Mean squared error of counts by degree."""
+    information_error: float | None = None
+    """The mean over pairs of columns of |I - I'|, their mutual information, in nats."""
+    misclassification: dict[str, LabelErrors] = field(default_factory=dict)
+    """By label."""
     queries: QueryErrors | None = None
     answers: tuple[tuple[Range, float, float], ...] = ()
     """Each range with its real and its published count."""
@@ -101,6 +128,10 @@ class Evaluation:
             "tv": {str(degree): value for degree, value in self.tv.items()},
             "worst": {str(d): {"marginal": list(m), "tv": v} for d, (m, v) in self.worst.items()},
             "mse": {str(degree): value for degree, value in self.mse.items()},
+            "information_error": self.information_error,
+            "misclassification": {
+                label: found.to_dict() for label, found in self.misclassification.items()
+            },
             "queries": self.queries.to_dict() if self.queries else None,
         }
 
@@ -129,9 +160,12 @@ def evaluate(
         )
     if against.schema.columns != release.schema.columns:
         raise InputError("the table to compare with has another schema than the release")
-    degrees = {m.degree for m in measures if not isinstance(m, RangeQueries)}
+    degrees = {m.degree for m in measures if isinstance(m, TotalVariation | CountError)}
     for degree in degrees:
         check.whole(at_least=1, at_most=len(release.schema), degree=degree)
+    for measure in measures:
+        if isinstance(measure, Misclassification):
+            check_label(release.schema, measure.label)
     (ledger or Ledger.open(dataset=release.dataset)).look("evaluation: real against published")
     published = open_table(release.data, release.schema)
     found: dict[str, Any] = {"columns": _columns(against, published)}
@@ -144,36 +178,30 @@ def evaluate(
             found.setdefault("mse", {})[degree] = mse
     if TotalVariation(degree=2) in measures:
         found["pairs"] = _worst_pairs(against, published)
+    return Evaluation(**found, **_compare_rest(against, published, measures, rng))
+
+
+def _compare_rest(
+    real: Table, published: Table, measures: Sequence[Measure], rng: Rng
+) -> dict[str, Any]:
+    """The measures that are not about marginals of a degree."""
+    found: dict[str, Any] = {}
     for measure in measures:
         if isinstance(measure, RangeQueries):
-            found |= _compare_ranges(against, published, measure, rng)
-    return Evaluation(**found)
-
-
-def comparable_degrees(schema: Schema, *, at_most: int = 3) -> range:
-    """The degrees at which some marginal is small enough to be compared."""
-    sizes = sorted(column.size for column in schema)[:at_most]
-    return range(1, 1 + sum(prod(sizes[:d]) <= MOST_CELLS for d in range(1, len(sizes) + 1)))
+            found |= _compare_ranges(real, published, measure, rng)
+        elif isinstance(measure, InformationError):
+            pairs = marginals_of(real.schema, 2, rng)
+            found["information_error"] = information_error(real, published, pairs=pairs)
+        elif isinstance(measure, Misclassification):
+            errors = compare_classifiers(real, published, measure.label, rng=rng)
+            found.setdefault("misclassification", {})[measure.label] = errors
+    return found
 
 
 def _columns(real: Table, published: Table) -> dict[str, tuple[list[int], list[int]]]:
     single = [(name,) for name in real.schema.names]
     a, b = count_marginals(real, single), count_marginals(published, single)
     return {name: (a[name,].tolist(), b[name,].tolist()) for name in real.schema.names}
-
-
-def compare_marginals(
-    real: Table, published: Table, degree: int, rng: Rng
-) -> tuple[float, tuple[Marginal, float], float]:
-    """Over the marginals of a degree: mean total variation, the worst one, mean squared error."""
-    chosen = _marginals(real.schema, degree, rng)
-    distances, squares = [], []
-    for part in in_batches(real.schema, chosen):
-        a, b = count_marginals(real, part), count_marginals(published, part)
-        distances += [_distance(a[m], b[m]) for m in part]
-        squares += [mean_squared_error(a[m], b[m]) for m in part]
-    worst = int(np.argmax(distances))
-    return float(np.mean(distances)), (chosen[worst], distances[worst]), float(np.mean(squares))
 
 
 def _worst_pairs(real: Table, published: Table) -> dict[Marginal, tuple[PairCounts, PairCounts]]:
@@ -184,7 +212,7 @@ def _worst_pairs(real: Table, published: Table) -> dict[Marginal, tuple[PairCoun
     if not part:
         return {}
     a, b = count_marginals(real, part), count_marginals(published, part)
-    worst = sorted(part, key=lambda pair: -_distance(a[pair], b[pair]))[:MOST_SHOWN_PAIRS]
+    worst = sorted(part, key=lambda pair: -distance(a[pair], b[pair]))[:MOST_SHOWN_PAIRS]
     return {pair: (a[pair].tolist(), b[pair].tolist()) for pair in worst}
 
 
@@ -208,19 +236,15 @@ def _answers(table: Table, wanted: Sequence[Range]) -> NDArray[np.int64]:
     return out
 
 
-def _distance(real: NDArray[np.int64], published: NDArray[np.int64]) -> float:
-    """Total variation; 1 where so little was published that no row is left to compare."""
-    return total_variation(real, published) if published.any() else 1.0
-
-
 def _random_ranges(schema: Schema, n: int, rng: Rng) -> tuple[Range, ...]:
     """Ranges over all columns, or over small marginals in turn where that is too many cells.
 
-    In a wide domain a random box of all columns would hold no row at all.
+    In a wide domain a random box of all columns would hold no row at all. Answering one sums a
+    table with a border, which of 16 columns of two values has not 2^16 cells but 3^16.
     """
-    if schema.cells(schema.names) <= MOST_CELLS:
+    if prod(column.size + 1 for column in schema) <= MOST_CELLS:
         return random_ranges(schema, n=n, rng=rng).ranges
-    small = _marginals(schema, comparable_degrees(schema, at_most=2)[-1], rng)
+    small = marginals_of(schema, comparable_degrees(schema, at_most=2)[-1], rng)
     chosen = [small[place] for place in rng.permutation(len(small))[:n].tolist()]
     each = -(-n // len(chosen))
     drawn: list[Range] = []
@@ -229,31 +253,3 @@ def _random_ranges(schema: Schema, n: int, rng: Rng) -> tuple[Range, ...]:
         possible = prod(column.size * (column.size + 1) // 2 for column in part)
         drawn += random_ranges(part, n=min(each, possible), rng=rng).ranges
     return tuple(drawn[:n])
-
-
-def _marginals(schema: Schema, degree: int, rng: Rng) -> list[Marginal]:
-    if comb(len(schema), degree) > MOST_MARGINALS:
-        drawn = {
-            tuple(sorted(rng.permutation(len(schema))[:degree].tolist()))
-            for _ in range(MOST_MARGINALS)
-        }
-        every = [tuple(schema.names[place] for place in places) for places in sorted(drawn)]
-    else:
-        every = list(combinations(schema.names, degree))
-    kept = [marginal for marginal in every if schema.cells(marginal) <= MOST_CELLS]
-    if not kept:
-        raise InputError(f"no marginal of {degree} columns has at most {MOST_CELLS:,} cells")
-    return kept
-
-
-def in_batches(schema: Schema, marginals: list[Marginal]) -> list[list[Marginal]]:
-    """Marginals counted together, so many at a time that their cells fit into memory."""
-    batches: list[list[Marginal]] = [[]]
-    cells = 0
-    for marginal in marginals:
-        if batches[-1] and cells + schema.cells(marginal) > MOST_CELLS:
-            batches.append([])
-            cells = 0
-        batches[-1].append(marginal)
-        cells += schema.cells(marginal)
-    return batches

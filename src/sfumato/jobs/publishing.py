@@ -4,54 +4,53 @@ Order of a publication: everything that can be checked without the data, then th
 format of the table, then the charge, then the look.
 """
 
-import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sfumato import check, reporting
 from sfumato.curator import Curator
-from sfumato.engine import Table, open_table
-from sfumato.errors import InputError, StorageError
-from sfumato.evaluation import (
-    Evaluation,
-    Measure,
-    RangeQueries,
-    TotalVariation,
-    comparable_degrees,
-    evaluate,
+from sfumato.engine import open_table
+from sfumato.errors import InputError
+from sfumato.evaluation import Evaluation, check_label
+from sfumato.jobs.internal import (
+    check_internal,
+    compare,
+    internal_folder,
+    publishable,
+    remove_comparison,
+    write_internal,
 )
 from sfumato.models.dense import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
-from sfumato.publishing import Auto, algorithm_named, budget_for, publish
-from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
+from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import TableRelease, check_free, check_usable, new_folder
-from sfumato.reporting.contents import internal_view, report_view
+from sfumato.reporting.contents import report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.synthesis import Algorithm
-
-_INTERNAL = "-internal"
-_COMPARISON = ("internal.html", "internal.json")
 
 Tell = Callable[[str, int, int], None]
 """Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
 
+Make = Callable[[Curator], TableRelease]
+"""The part of a publication that spends: everything else is the same for all of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """All that `sfumato publish` was told, checked before the table is opened."""
+    """All that a publication was told, checked before the table is opened."""
 
     schema: Schema
     budget: Cap
     protect: Protection
-    algorithm: Algorithm | Auto
-    workload: Workload
     dataset: str
+    workload: Workload | None = None
+    """Its ranges are answered in the report."""
     out: Path | None = None
     ledger: Path | None = None
     cap: Cap | None = None
@@ -101,7 +100,7 @@ def publish_table(
         epsilon: The budget of this release.
         delta: Allows noise that may be smaller for many measurements; without it the guarantee
             is pure.
-        method: ``auto``, ``histogram``, ``independent`` or ``mwem``.
+        method: ``auto``, ``dp2pub``, ``histogram``, ``independent`` or ``mwem``.
         workload: ``"1-way"``, ``"2-way"``, ``"3-way"``, a workload file, or a workload.
         options: A method's own options as text, for example ``{"rounds": "30"}``.
         rows: The table's true number of rows, if that is public knowledge; saves budget.
@@ -129,9 +128,8 @@ def publish_table(
         schema=known,
         budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
         protect=_protection(neighbors, person, max_rows),
-        algorithm=algorithm,
-        workload=wanted,
         dataset=dataset_name(known, dataset),
+        workload=wanted,
         out=None if out is None else publishable(Path(out)),
         ledger=None if ledger is None else Path(ledger),
         cap=cap,
@@ -140,8 +138,16 @@ def publish_table(
         force=force,
         csv=csv,
     )
-    _check_outputs(plan, table)
-    return _run(plan, table, encoding=encoding, tell=tell or silent)
+    check_promise(algorithm, known, protect=plan.protect, budget=plan.budget)
+    check_outputs(plan, table)
+    return run(
+        plan,
+        table,
+        partial(publish, algorithm),
+        encoding=encoding,
+        tell=tell or silent,
+        doing="measuring and fitting",
+    )
 
 
 def evaluate_release(
@@ -149,45 +155,52 @@ def evaluate_release(
     *,
     against: Any,
     workload: str | Path | None = None,
+    label: str | None = None,
     ledger: str | Path | None = None,
     encoding: str = "utf-8",
 ) -> Evaluation:
     """Compare a published folder with the real table: `sfumato evaluate` in one call.
 
     Writes ``internal.html`` and ``internal.json`` into ``FOLDER-internal``.
+
+    Args:
+        folder: What was published.
+        against: The real table.
+        workload: A file of ranges to compare.
+        label: A column to be predicted by classifiers that learn from published rows and from
+            real ones; needs scikit-learn.
+        ledger: The ledger file; by default the one of this user.
+        encoding: Of a CSV file.
     """
     folder = Path(folder)
     release = TableRelease.load(folder)
     chosen = _workload(release.schema, workload) if workload is not None else None
     if chosen is not None:
         _check_ranges(chosen)
+    if label is not None:
+        check_label(release.schema, label)
     table = open_table(against, release.schema, encoding=encoding)
     table.validate()
-    _check_internal(internal_folder(folder))
+    check_internal(internal_folder(folder))
     book = Ledger.open(ledger, dataset=release.dataset, create=False)
-    found = _evaluate(release, table, chosen, book, rng=simulation_rng(0))
-    _write_internal(internal_folder(folder), release, found)
+    found = compare(release, table, chosen, book, rng=simulation_rng(0), label=label)
+    write_internal(internal_folder(folder), release, found)
     return found
 
 
-def internal_folder(folder: Path) -> Path:
-    """Beside a folder that may be published, the one that may not."""
-    return folder.with_name(folder.name + _INTERNAL)
+def run(
+    plan: Publication, source: Any, make: Make, *, encoding: str, tell: Tell, doing: str
+) -> TableRelease:
+    """Open, charge, look, write and compare, in that order.
 
-
-def publishable(out: Path) -> Path:
-    """Refuse a name that is none, or that would mark the folder as not to be published."""
-    if out.name in ("", ".."):
-        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
-    if out.name.casefold().endswith(_INTERNAL):
-        raise InputError(
-            f"the output {out} ends in {_INTERNAL}, the name of folders that may not be "
-            "published. Nothing was spent. Choose another --out."
-        )
-    return out
-
-
-def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableRelease:
+    Args:
+        plan: What was asked for, already checked.
+        source: The table, as it was given.
+        make: Spends, and makes the release.
+        encoding: Of a CSV file.
+        tell: Called with the progress.
+        doing: What ``make`` does, in the progress.
+    """
     rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
     tell("checking the table", 0, 0)
     table = open_table(source, plan.schema, encoding=encoding)
@@ -195,17 +208,17 @@ def _run(plan: Publication, source: Any, *, encoding: str, tell: Tell) -> TableR
     curator = Curator(
         table, protect=plan.protect, budget=plan.budget, ledger=ledger, rng=rng, progress=tell
     )
-    tell("measuring and fitting", 0, 0)
-    release = publish(plan.algorithm, curator)
+    tell(doing, 0, 0)
+    release = make(curator)
     if plan.folder is not None:
         tell("writing", 0, 0)
         _write(plan, plan.folder, release)
         if plan.force:
-            _remove_comparison(internal_folder(plan.folder))
+            remove_comparison(internal_folder(plan.folder))
     if plan.evaluate and plan.out is not None:
         tell("comparing with the real table", 0, 0)
-        found = _evaluate(release, table, plan.workload, ledger, rng=rng)
-        _write_internal(internal_folder(plan.out), release, found)
+        found = compare(release, table, plan.workload, ledger, rng=rng)
+        write_internal(internal_folder(plan.out), release, found)
     return release
 
 
@@ -215,64 +228,7 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
         reporting.write(report_view(release, workload=plan.workload), inside / "report.html")
 
 
-def _evaluate(
-    release: TableRelease, table: Table, workload: Workload | None, ledger: Ledger, *, rng: Rng
-) -> Evaluation:
-    boxes = math.prod(column.size * (column.size + 1) // 2 for column in release.schema)
-    chosen = workload if workload is not None and workload.ranges else None
-    queries = RangeQueries(n=min(500, boxes), workload=chosen)
-    measures: list[Measure] = [
-        TotalVariation(degree=degree) for degree in comparable_degrees(release.schema)
-    ]
-    return evaluate(release, against=table, measures=[*measures, queries], rng=rng, ledger=ledger)
-
-
-def _write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
-    _check_internal(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror}") from None
-    text = json.dumps(found.to_dict(), indent=1)
-    reporting.write_text(text + "\n", folder / "internal.json")
-    reporting.write(internal_view(release, found), folder / "internal.html")
-
-
-def _remove_comparison(folder: Path) -> None:
-    """An evaluation of the release that was replaced says nothing of the new one."""
-    if folder.is_symlink() or not folder.is_dir():
-        return
-    try:
-        for name in _COMPARISON:
-            (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"the release is written, but the old evaluation in {folder} can't be removed: "
-            f"{error.strerror}. Remove it; it is not of this release."
-        ) from None
-
-
-def _check_internal(folder: Path) -> None:
-    """Refuse a folder for real counts that may be published, or that leads somewhere else."""
-    for path in (folder, *(folder / name for name in _COMPARISON)):
-        if path.is_symlink():
-            raise InputError(f"{path} is a link: real counts are written to no other place.")
-    kept = folder / "release.json"
-    if not kept.exists():
-        return
-    try:
-        private = json.loads(kept.read_text(encoding="utf-8"))["private"]
-    except (OSError, ValueError, KeyError, TypeError):
-        private = None
-    if private is not False:
-        raise InputError(
-            f"{folder} holds a release that may be published: real counts do not belong there. "
-            "Move it, or choose another --out."
-        )
-
-
-def _check_outputs(plan: Publication, table: Any) -> None:
+def check_outputs(plan: Publication, table: Any) -> None:
     """Refuse outputs that exist, can't be written or hold the input, before anything is spent."""
     if plan.folder is None:
         if plan.evaluate:
@@ -286,7 +242,7 @@ def _check_outputs(plan: Publication, table: Any) -> None:
             raise InputError(f"the output {plan.folder} holds the input. Nothing was spent.")
     check_free(plan.folder, force=plan.force)
     if plan.evaluate and plan.out is not None:
-        _check_internal(internal_folder(plan.out))
+        check_internal(internal_folder(plan.out))
         check_usable(internal_folder(plan.out))
 
 

@@ -16,7 +16,14 @@ from sfumato.errors import InputError
 from sfumato.models.binning import Bins
 from sfumato.models.mixture import MixtureModel, fit_mixture
 from sfumato.models.model import Model
-from sfumato.models.pairs import Edge, NoisyTable, PairAnswers, agreed_tables
+from sfumato.models.pairs import (
+    Edge,
+    NoisyTable,
+    PairAnswers,
+    agreed_pairs,
+    column_averages,
+    known_columns,
+)
 from sfumato.models.product import ProductModel
 from sfumato.models.simplex import project
 from sfumato.models.structure import Dependence, Kind, dependence, shrink, spanning_tree
@@ -72,12 +79,12 @@ def fit_grouped(
     tables = {each.columns: each.table() for each in heard}
     if len(tables) < len(heard):
         raise InputError("a pair stands twice among the answers: add up its counts first.")
-    shares, agreed = agreed_tables(schema, one_ways=one_ways, pairs=tables, bins=bins)
+    known = known_columns(schema, one_ways=one_ways, pairs=tables, bins=bins)
+    shares = {name: table.frequencies for name, table in known.items()}
+    tables = agreed_pairs(tables, column_averages(one_ways=one_ways, pairs=tables, bins=bins))
     product = ProductModel(schema=schema, total=total, shares=shares)
     found: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
     alone = log_likelihood(by_bins(product, bins), heard)
-    for edge, frequencies in agreed.items():
-        tables[edge] = NoisyTable(frequencies=frequencies, variance=tables[edge].variance)
     small = {edge: table for edge, table in tables.items() if schema.cells(edge) <= EDGE_CELLS}
     if edges := likely_edges(small, shares, bins):
         chosen = {edge: tables[edge] for edge in edges}

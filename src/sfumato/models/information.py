@@ -38,6 +38,16 @@ def entropy(table: NDArray[Any]) -> float:
     return max(0.0, -float(positive @ np.log(positive)))
 
 
+def tie_strength(table: NDArray[np.float64]) -> float:
+    """The total variation between a two-way table of shares and the product of its one-ways.
+
+    >>> tie_strength(np.array([[0.5, 0.0], [0.0, 0.5]]))
+    0.5
+    """
+    product = np.outer(table.sum(axis=1), table.sum(axis=0))
+    return float(np.abs(table - product).sum()) / 2
+
+
 def mutual_information(joint: NDArray[Any]) -> float:
     """I = sum p_ab log(p_ab / (p_a p_b)) of a two-way table of counts or frequencies.
 
@@ -75,6 +85,34 @@ def debiased_joint(counts: NDArray[Any], left: Response, right: Response) -> Tab
         raise InputError(f"a joint table has 2 axes, got {shares.ndim}. Nothing was estimated.")
     undone = _undone(_undone(shares, left, "left").T, right, "right").T
     return project(undone, 1.0)
+
+
+def debiased_information(
+    block: NDArray[Any], sizes: Sequence[int], responses: Sequence[Response]
+) -> Table:
+    """The mutual information of every two attributes, each of its debiased table; diagonal 0.
+
+    Args:
+        block: Answers, a row for each attribute and a column for each record.
+        sizes: How many values each attribute has.
+        responses: What the answers about each attribute went through.
+    """
+    from sfumato.models.counting import map_pairs  # loads numba: only when asked for
+
+    if len(responses) != len(sizes):
+        raise InputError(
+            f"responses must have an entry for each of the {len(sizes)} attributes, got "
+            f"{len(responses)}. Nothing was estimated."
+        )
+
+    def judge(pair: tuple[int, int], counts: NDArray[Any]) -> float:
+        left, right = (responses[attribute] for attribute in pair)
+        return mutual_information(debiased_joint(counts, left, right))
+
+    found = np.zeros((len(sizes), len(sizes)))
+    for (i, j), nats in map_pairs(judge, block, sizes).items():
+        found[i, j] = found[j, i] = nats
+    return found
 
 
 def expected_noise_information(sizes: tuple[int, int], n: int) -> float:

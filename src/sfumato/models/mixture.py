@@ -18,6 +18,7 @@ from sfumato.models._mixture_kernels import maximize
 from sfumato.models.binning import Bins
 from sfumato.models.model import Rows, round_counts
 from sfumato.models.pairs import PairAnswers
+from sfumato.models.tree import draw_given
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
 
@@ -56,16 +57,9 @@ class MixtureModel:
 
     def draw(self, n_rows: int, *, rng: Rng) -> Rows:
         """Classes rounded together, then each column of each class rounded and shuffled."""
-        sizes = round_counts(self.weights, n_rows, rng=rng).tolist()
-        order = rng.permutation(n_rows)
-        rows = {}
-        for name in self.schema.names:
-            parts = []
-            for size, shares in zip(sizes, self.shares[name], strict=True):
-                codes = np.repeat(np.arange(shares.size), round_counts(shares, size, rng=rng))
-                parts.append(codes[rng.permutation(size)])
-            rows[name] = np.concatenate(parts)[order]
-        return rows
+        sizes = round_counts(self.weights, n_rows, rng=rng)
+        classes = np.repeat(np.arange(sizes.size), sizes)[rng.permutation(n_rows)]
+        return {name: draw_given(classes, self.shares[name], rng=rng) for name in self.schema.names}
 
     def arrays(self) -> dict[str, Table]:
         """The weights, and the shares by the column's place in the schema."""

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.binning import Bins, ordered_codes, smoothed
-from sfumato.models.consistency import consistent
 from sfumato.models.simplex import project
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.table import Schema
 
 Table = NDArray[np.float64]
 Edge = tuple[str, str]
@@ -18,7 +17,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyTable:
-    """Frequencies without bias, and the average variance of one cell."""
+    """Frequencies without bias that sum to about 1, and the average variance of one cell."""
 
     frequencies: Table
     variance: float
@@ -87,39 +86,97 @@ def possible_tables(schema: Schema, one_ways: Mapping[str, NoisyTable]) -> dict[
     return found
 
 
-def agreed_tables(
+def side_noise(shape: tuple[int, int], variance: float, *, axis: int) -> float:
+    """The variance of one column's frequencies that are sums of a two-way table's cells.
+
+    Cells sum to 1, so errors of a sum partly cancel: with r rows, c columns and cell variance v it
+    is c v (1 - 1/r)/(1 - 1/(rc)), exact for answers that are evenly shared out.
+
+    >>> round(side_noise((2, 2), 0.1875, axis=0), 6)  # four equal shares; then two: s(1 - s)
+    0.25
+    """
+    rows, others = shape[axis], shape[1 - axis]
+    return others * variance * (1 - 1 / rows) / (1 - 1 / (rows * others))
+
+
+def column_averages(
+    *,
+    one_ways: Mapping[str, NoisyTable],
+    pairs: Mapping[Edge, NoisyTable],
+    bins: Mapping[str, Bins],
+) -> dict[str, NoisyTable]:
+    """By bins, what the one-way table and all pair tables say of each column, by their precision.
+
+    Different people are behind each of them, so errors are independent and weights 1/variance
+    are the best. A column that nobody answered about is uniform, with the variance 1.
+    """
+    found = {}
+    for name, cut in bins.items():
+        said = []
+        if name in one_ways:
+            own = one_ways[name]
+            # Codes summed into bins are a two-way table summed over what is inside the bins.
+            inside = own.variance * cut.codes / cut.count
+            part = (1 - 1 / cut.count) / (1 - 1 / cut.codes) if cut.codes > 1 else 1.0
+            said.append((_to_one(cut.sums(own.frequencies)), inside * part or own.variance))
+        for edge, table in pairs.items():
+            if name in edge:
+                axis, (rows, columns) = edge.index(name), table.frequencies.shape
+                own_side = _to_one(table.frequencies.sum(axis=1 - axis))
+                noise = side_noise((rows, columns), table.variance, axis=axis)
+                said.append((own_side, noise or table.variance))
+        if not said:
+            found[name] = _unknown(cut.count)
+            continue
+        weights = [1 / variance for _own, variance in said]
+        average = np.average([own for own, _variance in said], axis=0, weights=weights)
+        found[name] = NoisyTable(frequencies=average, variance=1 / sum(weights))
+    return found
+
+
+def known_columns(
     schema: Schema,
     *,
     one_ways: Mapping[str, NoisyTable],
     pairs: Mapping[Edge, NoisyTable],
     bins: Mapping[str, Bins],
-) -> tuple[dict[str, Table], dict[Edge, Table]]:
-    """One-way shares by code, and pair tables by bin that agree with what all say of a column.
+) -> dict[str, NoisyTable]:
+    """The shares of every column's codes, by all that is known, with the variance of one.
 
-    Bins are averaged with weights by precision over the one-way table and all pair tables
-    (``consistent``); within a bin codes follow the one-way table of ``possible_tables``.
-
-    Args:
-        schema: The columns.
-        one_ways: By column, one frequency a code.
-        pairs: By edge, one frequency a pair of bins.
-        bins: Of every column.
+    Bins hold what all answers say; within a bin codes follow the one-way table. Ordered codes are
+    smoothed: see ``possible_tables``.
     """
-    tables: dict[Marginal, Table] = {}
-    variances: dict[Marginal, float] = {}
-    for column in schema:
-        name, cut = column.name, bins[column.name]
-        own = one_ways.get(name) or _unknown(column.size)
-        tables[name,] = cut.sums(own.frequencies)
-        variances[name,] = own.variance * cut.codes / cut.count
-    tables |= {edge: table.frequencies for edge, table in pairs.items()}
-    variances |= {edge: table.variance for edge, table in pairs.items()}
-    agreed = consistent(tables, variances)
-    shares = {
-        name: project(agreed[name,], 1.0)[bins[name].of] * bins[name].inside(table.frequencies)
-        for name, table in possible_tables(schema, one_ways).items()
-    }
-    return shares, {edge: agreed[edge] for edge in pairs}
+    averages = column_averages(one_ways=one_ways, pairs=pairs, bins=bins)
+    by_code = dict(one_ways)
+    by_code |= {n: averages[n] for n, cut in bins.items() if cut.count == cut.codes}
+    found = possible_tables(schema, by_code)
+    for name, cut in bins.items():
+        if cut.count < cut.codes:
+            inside = cut.inside(found[name].frequencies)
+            shares = project(averages[name].frequencies, 1.0)[cut.of] * inside
+            found[name] = NoisyTable(frequencies=shares, variance=found[name].variance)
+    return found
+
+
+def agreed_pairs(
+    pairs: Mapping[Edge, NoisyTable], averages: Mapping[str, NoisyTable]
+) -> dict[Edge, NoisyTable]:
+    """Pair tables moved evenly until they sum to the columns' averages: none of it dependence.
+
+    The orthogonal projection: Qardaji, Yang, Li 2014, "PriView", section 4.4.
+    """
+    found = {}
+    for (one, other), table in pairs.items():
+        moved, (rows, columns) = table.frequencies, table.frequencies.shape
+        moved = moved + (1 - moved.sum()) / moved.size
+        moved = moved + (averages[one].frequencies - moved.sum(axis=1))[:, None] / columns
+        moved = moved + (averages[other].frequencies - moved.sum(axis=0)) / rows
+        found[one, other] = NoisyTable(frequencies=moved, variance=table.variance)
+    return found
+
+
+def _to_one(frequencies: Table) -> Table:
+    return np.asarray(frequencies + (1 - frequencies.sum()) / frequencies.size)
 
 
 def _unknown(codes: int) -> NoisyTable:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
+from sfumato.models._code_kernels import draw_axis, draw_from_rows, fill_alias_rows
 from sfumato.models.channels import Channel, along
+from sfumato.models.counting import cell_counts, narrow
 from sfumato.models.deconvolution import expectation_maximization
 from sfumato.models.frequencies import norm_sub
 from sfumato.randomness import Rng
@@ -36,7 +38,7 @@ MOST_LIKELY_CELLS: Final = 2**11
 _GAIN: Final = 1e-5
 """Expectation maximization stops when a round adds less to the log-likelihood of all answers."""
 
-_CHUNK_ENTRIES: Final = 2**15  # weights held at once while a cluster is redrawn
+_CHUNK: Final = 2**15  # people redrawn at once: their words stay in the second-level cache
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,9 +136,7 @@ def observed_frequencies(answers: Codes, channels: Sequence[Channel]) -> Frequen
     """The share of each cell among the answers, an axis for each attribute."""
     sizes = tuple(channel.size for channel in channels)
     _check_answers(answers, sizes)
-    cells = np.ravel_multi_index(tuple(answers.astype(np.intp)), sizes)
-    counts = np.bincount(cells, minlength=prod(sizes)).reshape(sizes)
-    return np.asarray(counts / answers.shape[1])
+    return np.asarray(cell_counts(narrow(answers, max(sizes)), sizes) / answers.shape[1])
 
 
 def estimate(
@@ -169,28 +169,35 @@ def redrawing(frequencies: Frequencies, channel: Channel) -> Matrix:
     Rows sum to 1, and pi Q Qhat = pi for any frequencies pi >= 0 with sum 1. With negative ones the
     rows would not be probabilities, and cutting them at 0 loses their sum: project first.
     """
-    pi = np.asarray(frequencies, dtype=np.float64)
-    if pi.shape != (channel.size,) or not (pi >= 0).all() or abs(pi.sum() - 1) > 1e-9:
-        raise InputError(
-            f"frequencies must be {channel.size} numbers >= 0 with sum 1. No answer was redrawn. "
-            "Project the estimate to the simplex first (norm_sub)."
-        )
+    pi = _checked_frequencies(frequencies, (channel.size,))
     joint = (pi[:, None] * channel.matrix).T
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def redraw(answers: Codes, rows: Matrix, *, rng: Rng) -> Codes:
-    """Each answer i replaced by a draw from row i; a code of probability 0 is never drawn."""
-    answers = np.asarray(answers)
+    """Each answer i replaced by a draw from row i; a code of probability 0 is never drawn.
+
+    One word a draw, by alias tables of whole numbers, so every probability is met to 2^-46. For
+    post-processing only, never for noise.
+    """
+    answers, width = np.asarray(answers), rows.shape[1]
     _check_answers(answers[None], (len(rows),))
-    ends = np.cumsum(rows, axis=1)
-    ends /= ends[:, -1:]
-    order = np.argsort(answers, kind="stable")
-    limits = np.cumsum(np.bincount(answers.astype(np.intp), minlength=len(rows)))
-    uniform, codes = rng.uniform(answers.size), np.empty_like(answers)
-    for code, (start, end) in enumerate(zip([0, *limits[:-1]], limits, strict=True)):
-        codes[order[start:end]] = np.searchsorted(ends[code], uniform[start:end], side="right")
-    return codes
+    check.whole(at_least=1, at_most=2**16, codes_of_a_row=width)
+    if not (rows >= 0).all() or not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
+        raise InputError(
+            "rows must be probabilities, >= 0 with sum 1: entries below 0 are not to be cut, but "
+            "the frequencies behind them projected first (norm_sub). Nothing was redrawn."
+        )
+    packed = np.empty(rows.shape, dtype=np.uint64)
+    fill_alias_rows(np.ascontiguousarray(rows, dtype=np.float64), packed)
+    given = narrow(answers, max(rows.shape))
+    codes, words = np.empty_like(given), np.empty(min(_CHUNK, given.size), dtype=np.uint64)
+    for start in range(0, given.size, _CHUNK):
+        part = slice(start, min(start + _CHUNK, given.size))
+        fresh = words[: part.stop - start]
+        rng.fill(fresh)
+        draw_from_rows(given[part], fresh, packed, codes[part])
+    return codes.astype(answers.dtype, copy=False)
 
 
 def redraw_jointly(
@@ -200,23 +207,39 @@ def redraw_jointly(
 
     The row, pi[x] prod_j Q_j[x_j, i_j] over the cells x, is never written down: x_1 is drawn first,
     then x_2 given x_1, and so on. That takes, for each attribute j, the table over
-    (x_1 .. x_j, i_j+1 .. i_k) that remains when the later axes of pi went through their channels.
+    (x_1 .. x_j, i_j+1 .. i_k) that remains when the later axes of pi went through their channels,
+    and the one before it: what all codes x_j weigh together.
     """
     sizes = tuple(channel.size for channel in channels)
     _check_answers(answers, sizes)
-    if frequencies.shape != sizes:
-        raise InputError(f"frequencies must have the shape {sizes}, got {frequencies.shape}")
-    tables = [frequencies]
-    for axis in reversed(range(1, len(sizes))):
+    tables = [_checked_frequencies(frequencies, sizes)]
+    for axis in reversed(range(len(sizes))):
         step: list[Matrix | None] = [None] * len(sizes)
         step[axis] = channels[axis].matrix
         tables.insert(0, along(tables[0], step))
-    codes = np.empty_like(answers)
-    rows = max(1, _CHUNK_ENTRIES // max(sizes))
-    for start in range(0, answers.shape[1], rows):
-        part = slice(start, start + rows)
-        _draw_in_turn(answers[:, part], tables, channels, codes[:, part], rng)
-    return codes
+    given, drawn = narrow(answers, max(sizes)), np.zeros(answers.shape[1], dtype=np.uint64)
+    codes = np.empty_like(given)
+    for axis, channel in enumerate(channels):
+        table, totals = tables[axis + 1], np.ascontiguousarray(tables[axis])
+        known = table.reshape(prod(sizes[:axis]), sizes[axis], -1)
+        weights = np.ascontiguousarray(known.transpose(0, 2, 1))  # a code's neighbor is the next
+        likelihoods = np.ascontiguousarray(channel.matrix.T)
+        widths = np.array(sizes, dtype=np.uint64)
+        for start in range(0, drawn.size, _CHUNK):
+            part = slice(start, min(start + _CHUNK, drawn.size))
+            uniform = rng.uniform(part.stop - start)
+            draw_axis(
+                given[:, part],
+                axis,
+                widths,
+                weights,
+                totals,
+                likelihoods,
+                uniform,
+                drawn[part],
+                codes[:, part],
+            )
+    return codes.astype(answers.dtype, copy=False)
 
 
 def predicted_errors(
@@ -272,30 +295,6 @@ def _result(
     )
 
 
-def _draw_in_turn(
-    answers: Codes,
-    tables: Sequence[Frequencies],
-    channels: Sequence[Channel],
-    codes: Codes,
-    rng: Rng,
-) -> None:
-    """Draw the attributes of some people one after the other, each given those before."""
-    sizes = [channel.size for channel in channels]
-    drawn = np.zeros(answers.shape[1], dtype=np.intp)
-    for axis, (table, channel) in enumerate(zip(tables, channels, strict=True)):
-        later = np.zeros_like(drawn)
-        for place in range(axis + 1, len(sizes)):
-            later = later * sizes[place] + answers[place]
-        known = table.reshape(prod(sizes[:axis]), sizes[axis], -1)
-        weights = known[drawn, :, later] * channel.matrix.T[answers[axis]]
-        ends = np.cumsum(weights, axis=1)
-        targets = rng.uniform(drawn.size) * ends[:, -1]
-        # Rounding may lift a target to the end itself: the last code that has a weight takes it.
-        code = np.minimum((ends <= targets[:, None]).sum(axis=1), (ends < ends[:, -1:]).sum(axis=1))
-        codes[axis] = code
-        drawn = drawn * sizes[axis] + code
-
-
 def _outer(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """The product of one factor from each vector, an axis for each."""
     return reduce(np.multiply.outer, vectors)
@@ -311,6 +310,17 @@ def _check_answers(answers: Codes, sizes: tuple[int, ...]) -> None:
         raise InputError("there are no answers, so nothing can be redrawn. Collect some first.")
     if (answers.min(axis=1) < 0).any() or (answers.max(axis=1) >= np.array(sizes)).any():
         raise InputError("an answer is no code of its attribute's channel. Nothing was redrawn.")
+
+
+def _checked_frequencies(frequencies: Frequencies, sizes: tuple[int, ...]) -> Frequencies:
+    pi = np.asarray(frequencies, dtype=np.float64)
+    if pi.shape != sizes or not (pi >= 0).all() or abs(pi.sum() - 1) > 1e-9:
+        raise InputError(
+            f"frequencies must be numbers >= 0 with sum 1, of shape {sizes}, got shape "
+            f"{pi.shape}. No answer was redrawn. Project the estimate to the simplex first "
+            "(norm_sub)."
+        )
+    return pi
 
 
 def _refuse_large(sizes: Sequence[int], max_cells: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.models._draw_kernels import deal
 from sfumato.models.binning import Bins, whole
 from sfumato.models.model import Rows, round_counts
 from sfumato.models.pairs import Edge, NoisyTable
@@ -70,7 +71,7 @@ class TreeModel:
                 codes = np.repeat(np.arange(counts.size), counts)
                 rows[name] = codes[rng.permutation(n_rows)]
             else:
-                rows[name] = _draw_given(rows[parent], self._given[parent, name], rng=rng)
+                rows[name] = draw_given(rows[parent], self._given[parent, name], rng=rng)
         return {name: rows[name] for name in self.schema.names}
 
     def arrays(self) -> dict[str, Table]:
@@ -221,10 +222,11 @@ def _joined(
     return left * right, left_axes + right_axes
 
 
-def _draw_given(parents: NDArray[np.int64], given: Table, *, rng: Rng) -> NDArray[np.int64]:
+def draw_given(parents: NDArray[np.int64], given: Table, *, rng: Rng) -> NDArray[np.int64]:
     """A code for each row by its parent's: rows of equal parents get each code's share, rounded.
 
-    Systematic sampling in every block, as ``round_counts`` does it in one.
+    Systematic sampling in every block, as ``round_counts`` does it in one; within a block in
+    random order, so that nothing but the parent decides.
     """
     sizes = np.bincount(parents, minlength=len(given))
     reached = np.cumsum(given, axis=1)
@@ -232,11 +234,8 @@ def _draw_given(parents: NDArray[np.int64], given: Table, *, rng: Rng) -> NDArra
     offsets = rng.uniform(len(given))[:, None]
     ends = np.minimum(np.floor(reached * sizes[:, None] + offsets), sizes[:, None])
     counts = np.asarray(np.diff(ends, axis=1, prepend=0), dtype=np.int64)
-    codes = np.repeat(np.tile(np.arange(given.shape[1]), len(given)), counts.reshape(-1))
-    # Rows of one parent in random order: nothing but the parent decides.
-    order = np.lexsort((rng.words(parents.size), parents))
     out = np.empty(parents.size, dtype=np.int64)
-    out[order] = codes
+    deal(parents, rng.words(parents.size), counts, out)
     return out
 
 

@@ -2,22 +2,26 @@
 
 from sfumato.reporting.page import render, write, write_text
 from sfumato.reporting.view import (
+    BudgetView,
     ColumnView,
     Figure,
     LedgerRow,
     PairView,
     QueryView,
     ReportView,
+    StructureView,
     odds_sentence,
 )
 
 __all__ = [
+    "BudgetView",
     "ColumnView",
     "Figure",
     "LedgerRow",
     "PairView",
     "QueryView",
     "ReportView",
+    "StructureView",
     "odds_sentence",
     "render",
     "write",

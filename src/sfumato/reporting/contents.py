@@ -13,10 +13,11 @@ from sfumato.evaluation import Evaluation, PairCounts, total_variation
 from sfumato.models.dense import DenseModel
 from sfumato.models.model import answer_ranges
 from sfumato.models.product import ProductModel
-from sfumato.models.rows import PublishedRows
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, from_json
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
+from sfumato.reporting.structure import read_structure
+from sfumato.reporting.trust import method_facts, origin
 from sfumato.reporting.view import (
     ColumnView,
     Figure,
@@ -45,6 +46,10 @@ NOT_PROTECTED = (
 
 def report_view(release: TableRelease, *, workload: Workload | None = None) -> ReportView:
     """The page that may be published: numbers of the model and of the ledger only."""
+    epsilon = None if isinstance(release.guarantee, ZCDP) else release.guarantee.epsilon
+    structure, unusable = read_structure(
+        release.method, columns=release.schema.names, epsilon=epsilon
+    )
     return ReportView(
         title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
@@ -58,10 +63,11 @@ def report_view(release: TableRelease, *, workload: Workload | None = None) -> R
         facts=_facts(release),
         ledger=_ledger(release),
         ledger_head=f"{release.ledger['head']['seq']}:{release.ledger['head']['hash']}",
+        structure=structure,
         columns=tuple(_column(release, name) for name in release.schema.names),
         pairs=_pairs(release),
         queries=_queries(release, workload.ranges if workload else ()),
-        notes=_notes(release),
+        notes=(*_notes(release), *unusable),
     )
 
 
@@ -94,25 +100,7 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
     }[release.guarantee.kind]
     return (
         f"{promised} with {whose} as without that change: {release.guarantee}.",
-        _origin(release),
-    )
-
-
-def _origin(release: TableRelease) -> str:
-    """Where the published rows come from."""
-    if isinstance(release.model, PublishedRows):
-        return (
-            "The rows are not real rows. They are answers that people's devices randomized, drawn "
-            "anew so that their frequencies fit; nothing else of the people was used."
-        )
-    if isinstance(release.guarantee, LocalDP):
-        return (
-            "The rows are not real rows. They were drawn from a model, and the model was fitted to "
-            "answers that people's devices randomized; nothing else of the people was used."
-        )
-    return (
-        "The rows are not real rows. They were drawn from a model, and the model was fitted to "
-        "counts with noise; nothing else of the data was used."
+        origin(release),
     )
 
 
@@ -132,8 +120,10 @@ def _protects(release: TableRelease) -> str:
 
 
 def _odds(release: TableRelease) -> str:
-    unit: Unit = "row" if isinstance(release.protect, OneRow) else "person"
     guarantee = release.guarantee
+    unit: Unit = "row" if isinstance(release.protect, OneRow) else "person"
+    if isinstance(guarantee, LocalDP):
+        unit = "answer"
     if isinstance(guarantee, ZCDP):
         return ""
     delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else None
@@ -145,6 +135,7 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
     facts = [("Method", str(method.pop("name")))]
     if "reason" in method:
         facts.append(("Chosen because", str(method.pop("reason"))))
+    facts += method_facts(release)
     options = {key: value for key, value in method.items() if isinstance(value, int)}
     if options:
         facts.append(("Options", ", ".join(f"{key} {value}" for key, value in options.items())))
@@ -307,6 +298,14 @@ def _measures(evaluation: Evaluation) -> tuple[Figure, ...]:
         )
     for degree, value in evaluation.mse.items():
         figures.append(Figure(name=f"{degree}-way squared error", value=f"{value:,.1f}"))
+    if evaluation.information_error is not None:
+        note = "mean over pairs of columns of the difference in mutual information, in nats"
+        error = f"{evaluation.information_error:.4f}"
+        figures.append(Figure(name="Error of mutual information", value=error, note=note))
+    for label, errors in evaluation.misclassification.items():
+        note = f"by a classifier that learned from published rows; from real rows {errors.real:.1%}"
+        wrong = f"{errors.published:.1%}"
+        figures.append(Figure(name=f"Wrong guesses of {label}", value=wrong, note=note))
     if evaluation.queries is not None:
         for name, value in evaluation.queries.to_dict().items():
             title = f"Query error, {name.replace('_', ' ')}"

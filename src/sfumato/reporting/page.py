@@ -17,7 +17,8 @@ from markupsafe import Markup
 
 from sfumato import drawing
 from sfumato.errors import StorageError
-from sfumato.reporting.view import ColumnView, PairView, QueryView, ReportView
+from sfumato.reporting.structure import exact_text, sum_sentence
+from sfumato.reporting.view import ColumnView, PairView, QueryView, ReportView, StructureView
 
 WHISKER_SIGMAS: Final = 2
 """Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
@@ -48,6 +49,12 @@ def render(view: ReportView) -> str:
             bar_reach=_bar_reach,
             pair_charts=_pair_charts,
             query_chart=_query_chart,
+            network_chart=_network_chart,
+            ties_chart=_ties_chart,
+            budget_chart=_budget_chart,
+            sum_sentence=sum_sentence,
+            exact_text=exact_text,
+            group_colors=len(drawing.GROUP_COLORS),
             wide_from=_WIDE_FROM,
             most_rows=_MOST_ROWS,
         )
@@ -173,4 +180,47 @@ def _query_chart(queries: QueryView) -> Markup:
     if max(map(len, labels)) > _LONGEST_QUERY:  # numbers below the axis, words in the table
         labels = tuple(str(number) for number in range(1, len(labels) + 1))
     chart = drawing.line_chart(lines, x_labels=labels, title="Answers to the queries", width=_WIDE)
+    return Markup(chart)
+
+
+def _network_chart(structure: StructureView) -> Markup | None:
+    """Arrows from parents to children; None where there are more than a drawing can hold."""
+    children = zip(structure.columns, structure.parents, strict=True)
+    edges = [drawing.Edge(start=name, end=child) for child, names in children for name in names]
+    return _graph(structure, edges, directed=True, title="Network of columns")
+
+
+def _ties_chart(structure: StructureView) -> Markup | None:
+    """Lines as wide as the ties are strong; None where there are more than a drawing can hold."""
+    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in structure.ties]
+    return _graph(structure, edges, directed=False, title="Ties between columns")
+
+
+def _graph(
+    structure: StructureView, edges: list[drawing.Edge], *, directed: bool, title: str
+) -> Markup | None:
+    if len(structure.columns) > drawing.MAX_NODES or len(edges) > drawing.MAX_EDGES:
+        return None
+    groups = structure.cluster_of
+    return Markup(
+        drawing.network_chart(
+            structure.columns, edges, directed=directed, title=title, groups=groups
+        )
+    )
+
+
+def _budget_chart(structure: StructureView) -> Markup:
+    """The columns from the largest budget to the smallest, rounds end to end."""
+    total = structure.column_budgets
+    order = sorted(range(len(structure.columns)), key=lambda at: -total[structure.columns[at]])
+    order = order[:_MOST_ROWS]
+    parts = {
+        budget.label: [float(budget.epsilons[at]) for at in order] for budget in structure.budgets
+    }
+    chart = drawing.bar_rows(
+        [structure.columns[at] for at in order],
+        parts,
+        title="Budget of each column",
+        groups=structure.cluster_of,
+    )
     return Markup(chart)

@@ -7,10 +7,16 @@ there is no way to render them by mistake.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
 from typing import Literal
 
 from sfumato import check
+from sfumato.drawing.layers import depths
 from sfumato.errors import InputError
+
+MOST_ROUNDS = 4
+"""Of budgets: the parts of a bar that can be told apart."""
 
 Counts = tuple[float, ...]
 Unit = Literal["row", "person", "answer"]
@@ -95,6 +101,85 @@ class QueryView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BudgetView:
+    """The epsilon of every column of a structure in one round; 0 where it has none."""
+
+    label: str
+    epsilons: tuple[Fraction, ...]
+    rounded: bool = False
+    """Whether some are near the truth only, so that nothing may be said of their exact sum."""
+
+    def __post_init__(self) -> None:
+        if any(epsilon < 0 for epsilon in self.epsilons):
+            raise InputError(f"the budgets of {self.label!r} must be >= 0")
+
+    @property
+    def total(self) -> Fraction:
+        """What all columns get together."""
+        return sum(self.epsilons, Fraction(0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StructureView:
+    """How columns hang together, as far as noisy numbers tell, and what each may spend."""
+
+    columns: tuple[str, ...]
+    parents: tuple[tuple[str, ...], ...] = ()
+    """Of each column, in a network without circles; empty if there is no network."""
+    ties: tuple[tuple[str, str, float], ...] = ()
+    """Two columns and their estimated distance from independence, from 0 to 1."""
+    clusters: tuple[tuple[str, ...], ...] = ()
+    """Disjoint; numbered from 1 on the page."""
+    shares: tuple[float, ...] = ()
+    """Of each cluster in the budget, where no budgets of columns are given."""
+    budgets: tuple[BudgetView, ...] = ()
+    """One for each round."""
+    epsilon: Fraction | None = None
+    """What the release promises to each person, where that is an epsilon."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.columns)) < len(self.columns):
+            raise InputError("the columns of a structure must be different")
+        _check_network(self.columns, self.parents)
+        _check_ties(self.columns, self.ties)
+        members = list(chain.from_iterable(self.clusters))
+        _check_known(self.columns, members)
+        if not all(self.clusters) or len(set(members)) < len(members):
+            raise InputError("clusters must have members, and none in two of them")
+        if self.shares and len(self.shares) != len(self.clusters):
+            raise InputError(f"{len(self.clusters)} clusters but {len(self.shares)} shares")
+        if len(self.budgets) > MOST_ROUNDS:
+            raise InputError(f"a page shows at most {MOST_ROUNDS} rounds, got {len(self.budgets)}")
+        for budget in self.budgets:
+            _same_length(f"the budget {budget.label!r}", self.columns, budget.epsilons)
+
+    @property
+    def cluster_of(self) -> dict[str, int]:
+        """The number of each column's cluster, from 1."""
+        return {name: at for at, names in enumerate(self.clusters, 1) for name in names}
+
+    @property
+    def total(self) -> Fraction:
+        """The budgets of all columns and rounds."""
+        return sum((budget.total for budget in self.budgets), Fraction(0))
+
+    @property
+    def column_budgets(self) -> dict[str, Fraction]:
+        """Of each column in all rounds together."""
+        rounds = zip(*(budget.epsilons for budget in self.budgets), strict=True)
+        sums = [sum(each, Fraction(0)) for each in rounds] or [Fraction(0)] * len(self.columns)
+        return dict(zip(self.columns, sums, strict=True))
+
+    @property
+    def cluster_shares(self) -> tuple[float, ...]:
+        """Of each cluster in the budget, from the budgets of its columns where they are known."""
+        if not self.total:
+            return self.shares
+        each = self.column_budgets
+        return tuple(float(sum(each[n] for n in names) / self.total) for names in self.clusters)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReportView:
     """Everything on one page, in the order in which it appears."""
 
@@ -114,6 +199,7 @@ class ReportView:
     facts: tuple[tuple[str, str], ...]
     ledger: tuple[LedgerRow, ...]
     ledger_head: str
+    structure: StructureView | None = None
     columns: tuple[ColumnView, ...] = ()
     pairs: tuple[PairView, ...] = ()
     queries: QueryView | None = None
@@ -165,6 +251,31 @@ def _same_length(where: str, labels: Sequence[str], *columns: Sequence[object] |
     for values in columns:
         if values is not None and len(values) != len(labels):
             raise InputError(f"{where} has {len(labels)} labels but {len(values)} counts")
+
+
+def _check_known(columns: Sequence[str], names: Sequence[str]) -> None:
+    if unknown := [name for name in names if name not in columns]:
+        raise InputError(f"{unknown[0]!r:.60} is not one of the columns")
+
+
+def _check_network(columns: Sequence[str], parents: Sequence[tuple[str, ...]]) -> None:
+    if parents and len(parents) != len(columns):
+        raise InputError(f"{len(columns)} columns but the parents of {len(parents)}")
+    _check_known(columns, list(chain.from_iterable(parents)))
+    if any(len(set(names)) < len(names) for names in parents):
+        raise InputError("a column has the same parent twice")
+    place = {name: at for at, name in enumerate(columns)}
+    arrows = [(place[name], child) for child, names in enumerate(parents) for name in names]
+    depths(len(columns), arrows)
+
+
+def _check_ties(columns: Sequence[str], ties: Sequence[tuple[str, str, float]]) -> None:
+    _check_known(columns, [name for one, other, _ in ties for name in (one, other)])
+    pairs = {frozenset((one, other)) for one, other, _ in ties}
+    if len(pairs) < len(ties) or any(len(pair) < 2 for pair in pairs):
+        raise InputError("a tie is between two different columns, and stands once")
+    if not all(0 <= strength <= 1 for _, _, strength in ties):
+        raise InputError("the strength of a tie is between 0 and 1")
 
 
 def _check_sigma(sigma: float | None) -> None:

@@ -4,8 +4,9 @@ None of them sees an exact count or draws noise: that is the curator's work.
 """
 
 from sfumato.synthesis.algorithm import Algorithm, Fit
+from sfumato.synthesis.dp2pub import Dp2Pub
 from sfumato.synthesis.histogram import Histogram
 from sfumato.synthesis.independent import Independent
 from sfumato.synthesis.mwem import Mwem
 
-__all__ = ["Algorithm", "Fit", "Histogram", "Independent", "Mwem"]
+__all__ = ["Algorithm", "Dp2Pub", "Fit", "Histogram", "Independent", "Mwem"]

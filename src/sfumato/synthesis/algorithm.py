@@ -1,6 +1,7 @@
 """What every synthesis algorithm is: a frozen spec whose ``run`` talks to the curator only."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -19,6 +20,8 @@ class Fit:
 
     model: Model
     measurements: tuple[Measurement, ...]
+    found: Mapping[str, Any] = field(default_factory=dict)
+    """Public facts found on the way; a release tells them with its method."""
 
 
 class Algorithm(Protocol):

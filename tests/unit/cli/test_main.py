@@ -51,7 +51,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_folder_and_keeps_the_spend(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr("sfumato.release.pyarrow.parquet.write_table", raising(full))
+    monkeypatch.setattr("sfumato.release.table.pyarrow.parquet.write_table", raising(full))
     before = world.files()
     outcome = world.publish(method="histogram")
     assert outcome.code == 4

@@ -198,7 +198,7 @@ def test_a_malformed_plan_is_refused_and_leaves_no_trace(message):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("variant", "faithful"), ("shares", ["1", "0"]), ("epsilon", 2), ("kind", "plan")],
+    [("variant", "other"), ("shares", ["1", "0"]), ("epsilon", 2), ("kind", "plan")],
 )
 def test_an_agreement_that_this_program_does_not_know_is_refused(field, value):
     with pytest.raises(InputError):

@@ -8,14 +8,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.collection.semi_honest import channel_of, compound_gain, publish_answers
+from sfumato.collection import semi_honest
+from sfumato.collection.semi_honest import channel_of, publish_answers
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
 from sfumato.models.generator import integer_schema, tree_table
-from sfumato.models.information import entropy
+from sfumato.models.information import debiased_information, entropy
+from sfumato.models.network import maximum_spanning_tree
 from sfumato.models.pram import pram, redrawing
+from sfumato.models.redrawing import joint_gain
 from sfumato.privacy import OneRow
-from sfumato.privacy.guarantees import LocalDP
+from sfumato.privacy.guarantees import LocalDP, PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
 
@@ -90,6 +93,97 @@ def test_budgets_sum_to_epsilon_exactly(tree, epsilon):
     assert sum(result.importance) == 1
     assert sum(result.second_round.values()) == spent
     assert all(part > 0 for part in result.second_round.values())
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """Three columns whose codes become rarer by half, and their answers with 1, 2 and 3."""
+    rng, sizes = simulation_rng(12), (4, 6, 3)
+    block = np.array([
+        np.minimum(np.floor(-np.log2(1 - rng.uniform(40_000))), size - 1) for size in sizes
+    ]).astype(np.uint8)  # fmt: skip
+    made, answers = respond(block, sizes, 6, rng)
+    return integer_schema(sizes), block, made, answers
+
+
+def misfit(result, made):
+    """Chi-squared over its degrees of freedom of the redrawn codes behind each answer."""
+    total, freedom = 0.0, 0
+    for place, (name, mechanism) in enumerate(zip(result.asked, made, strict=True)):
+        rows = redrawing(result.parts[(name,)].frequencies, channel_of(mechanism))
+        size = len(rows)
+        cells = size * result.answers[place].astype(int) + result.redrawn[place]
+        counts = np.bincount(cells, minlength=size * size).reshape(size, size)
+        expected = counts.sum(axis=1, keepdims=True) * rows
+        total += float(((counts - expected) ** 2 / expected).sum())
+        freedom += size * (size - 1)
+    return total / freedom
+
+
+def other_budget(mechanism):
+    """The channel of twice the epsilon: as if the answers carried a second budget."""
+    return channel_of(Grr(categories=mechanism.categories, epsilon=2 * mechanism.epsilon))
+
+
+def test_answers_are_redrawn_with_the_channel_that_the_clients_used(skewed, monkeypatch):
+    """48 degrees of freedom: above 2 once in 30,000 seeds. Another budget's Q is rejected."""
+    schema, _, made, answers = skewed
+    right = publish_answers(schema, answers, made, pram="attribute", rng=simulation_rng(1))
+    assert right.clipped == ()
+    assert misfit(right, made) < 2
+    monkeypatch.setattr(semi_honest, "channel_of", other_budget)
+    wrong = publish_answers(schema, answers, made, pram="attribute", rng=simulation_rng(1))
+    assert misfit(wrong, made) > 2
+
+
+def worst_distance(block, codes):
+    """The largest total variation of a column to the truth."""
+    tables = [[np.bincount(c, minlength=6) for c in x] for x in (block, codes)]
+    return np.abs(np.subtract(*tables)).sum(axis=1).max() / (2 * block.shape[1])
+
+
+def test_published_marginals_are_near_the_truth_and_the_answers_are_not(skewed, monkeypatch):
+    """Standard errors of a share are .01 and less. Another Q, or none as by the "normalized
+    inverse" that is the identity, would leave the answers' distance or double it."""
+    schema, block, made, answers = skewed
+    right = publish_answers(schema, answers, made, pram="attribute", rng=simulation_rng(1))
+    assert right.helped
+    assert worst_distance(block, answers) > 0.15
+    assert worst_distance(block, right.codes) < 0.04
+    monkeypatch.setattr(semi_honest, "channel_of", other_budget)
+    wrong = publish_answers(schema, answers, made, pram="attribute", rng=simulation_rng(1))
+    assert worst_distance(block, wrong.redrawn) > 0.1
+
+
+def test_entropies_have_all_terms_and_are_not_those_of_the_answers_or_of_the_raw_data(skewed):
+    schema, block, made, answers = skewed
+    result = publish_answers(schema, answers, made, pram="attribute", rng=simulation_rng(1))
+    for place, (name, found) in enumerate(result.entropies.items()):
+        pi = result.parts[(name,)].frequencies
+        assert found == pytest.approx(-float(pi @ np.log(pi)), abs=1e-12)
+        assert abs(found - entropy(np.bincount(block[place]))) > 1e-6
+        assert found < entropy(np.bincount(answers[place])) - 0.01
+        assert abs(found - np.log(pi.size) / pi.size) > 0.1
+
+
+def test_the_network_is_learned_from_debiased_pairs_because_answers_favor_few_values():
+    """Two wide columns tell most about each other, and their answers least: margins of 10% that
+    no seed of 5 came near."""
+    rng, n = simulation_rng(0), 40_000
+    narrow = rng.below(2, n)
+    wide = 6 * np.where(rng.uniform(n) < 0.95, narrow, 1 - narrow) + rng.below(6, n)
+    alone = 6 * np.where(rng.uniform(n) < 0.8, narrow, rng.below(2, n)) + rng.below(6, n)
+    block = np.array([wide, np.where(rng.uniform(n) < 0.4, wide, alone), narrow])
+    made = [Grr(categories=size, epsilon=2) for size in (12, 12, 2)]
+    answers = np.array([m.answer_many(c, rng=rng) for m, c in zip(made, block, strict=True)])
+
+    def tree(codes):
+        scores = debiased_information(codes, (12, 12, 2), [(1.0, 0.0)] * 3)
+        return {frozenset(edge) for edge in maximum_spanning_tree(scores)}
+
+    result = publish_answers(integer_schema((12, 12, 2)), answers, made, degree=1, rng=rng)
+    assert {frozenset(edge) for edge in result.learned.network.edges} == tree(block)
+    assert tree(answers) != tree(block)
 
 
 def test_a_cluster_of_less_entropy_gets_the_larger_share(tree):
@@ -169,7 +263,9 @@ def gains(epsilon, runs, people=2_000):
         rows = [redrawing(p.frequencies, q) for p, q in zip(single, channels, strict=True)]
         alone = np.square(seen @ np.kron(*rows) - truth).sum()
         joint = np.square(seen @ np.kron(*[q.inverse for q in channels]) - truth).sum()
-        found.append((compound_gain(answers, channels, single), alone - joint))
+        found.append(
+            (joint_gain(answers, channels, [part.frequencies for part in single]), alone - joint)
+        )
     return np.array(found)
 
 
@@ -199,6 +295,44 @@ def test_the_release_holds_the_rows_and_a_local_promise(tree, tmp_path):
         assert found.model.marginal((name,)).tolist() == counts.tolist()
 
 
+def test_who_held_the_table_and_paid_otherwise_says_so(tree):
+    result, _, _ = published(tree, 5)
+    paid = PureDP(Fraction(5))
+    made = result.release(
+        dataset="tree", private=False, ledger={}, rng=simulation_rng(1), guarantee=paid
+    )
+    assert made.guarantee == paid
+    assert result.guarantee == LocalDP(sum(result.budgets.values()))
+
+
+def test_the_method_names_network_clusters_shares_and_budgets(tree):
+    result, made, _ = published(tree, 5)
+    found = result.describe()
+    assert (found["name"], found["trust"], found["variant"]) == (
+        "dp2pub", "semi-honest", "faithful",
+    )  # fmt: skip
+    assert found["published"] in {"redrawn", "answers"}
+    edges = {(p, child) for child, own in found["network"].items() for p in own}
+    named = {(result.asked[p], result.asked[c]) for p, c in result.learned.network.edges}
+    assert set(found["network"]) == set(result.asked)
+    assert edges == named
+    assert found["clusters"] == [list(cluster) for cluster in result.clusters]
+    assert sum(map(Fraction, found["shares"])) == 1
+    asked = [m for m in made if m is not None]
+    assert sum(map(Fraction, found["budgets"].values())) == sum(m.epsilon for m in asked)
+    assert list(found["budgets"].values()) == [str(m.epsilon) for m in asked]
+    assert [part["columns"] for part in found["redrawn"]] == [list(names) for names in result.parts]
+
+
+def test_budgets_are_told_exactly_also_with_many_digits():
+    sizes, rng = (2, 2), simulation_rng(0)
+    long = Fraction(10**30 + 1, 10**30)
+    made = [Grr(categories=2, epsilon=long), Grr(categories=2, epsilon=1)]
+    result = publish_answers(integer_schema(sizes), rng.below(2, 80).reshape(2, 40), made, rng=rng)
+    assert result.describe()["budgets"] == {"0": str(long), "1": "1"}
+    assert sum(result.budgets.values()) == long + 1
+
+
 def test_what_does_not_fit_is_refused(tree):
     schema, block, sizes = tree
     rng = simulation_rng(0)
@@ -216,7 +350,7 @@ def test_what_does_not_fit_is_refused(tree):
     for given, mechanisms, says in cases:
         with pytest.raises(InputError, match=says):
             publish_answers(schema, given, mechanisms, rng=rng)
-    with pytest.raises(InputError, match="pram must be one of 'attribute', 'compound', 'auto'"):
+    with pytest.raises(InputError, match="pram must be one of 'auto', 'attribute', 'compound'"):
         publish_answers(schema, answers, made, pram="both", rng=rng)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator, L1Error
+from sfumato.curator import Curator, L1Error, MutualInformation
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
 from sfumato.errors import BudgetError, InputError
@@ -23,6 +23,7 @@ SCHEMA = Schema(
 AGES = np.array([0, 1, 1, 2, 2, 2, 4])
 SMOKERS = np.array([0, 1, 0, 0, 1, 1, 0])
 TEENS = Range((("age", 1, 2),))
+REPLACE = OneRow(neighbors="replace")
 
 
 class SpyTable(ArrayTable):
@@ -286,6 +287,14 @@ def test_what_a_measurement_costs_is_the_sum_of_its_parts():
     assert gatekeeper.ledger.spent.pure_epsilon == Fraction(3, 10)
 
 
+class BoldError(L1Error):
+    """A score that claims to move less than it does."""
+
+    @staticmethod
+    def sensitivity(asked):
+        return 1
+
+
 BAD = {
     "unknown column": lambda c: c.measure([("ag",)], costs=[PureDP(1)]),
     "a column twice": lambda c: c.measure([("age", "age")], costs=[PureDP(1)]),
@@ -307,6 +316,13 @@ BAD = {
     "nothing to choose from": lambda c: c.select(
         [], score=L1Error(answers=np.zeros(0)), cost=PureDP(1)
     ),
+    "an empty tuple": lambda c: c.select((), score=L1Error(answers=np.zeros(0)), cost=PureDP(1)),
+    "a score of one's own": lambda c: c.select(
+        [TEENS], score=BoldError(answers=np.zeros(1)), cost=PureDP(1)
+    ),
+    "a selection finer than can be drawn": lambda c: c.select(
+        [TEENS], score=L1Error(answers=np.zeros(1)), cost=PureDP("1e-12")
+    ),
     "everything masked": lambda c: c.select(
         [TEENS],
         score=L1Error(answers=np.zeros(1)),
@@ -327,14 +343,74 @@ def test_a_bad_question_is_refused_before_it_is_charged(ask):
     assert gatekeeper.ledger.spent.rho == 0
 
 
-def test_a_list_that_changed_between_two_selections_is_read_anew():
+@pytest.fixture
+def sensitivities(monkeypatch):
+    """Those that selections were made with, in turn."""
+    seen, honest = [], gate.selection_of
+
+    def noted(cost, moved):
+        seen.append(moved)
+        return honest(cost, moved)
+
+    monkeypatch.setattr(gate, "selection_of", noted)
+    return seen
+
+
+def test_a_list_that_changed_between_two_selections_is_read_anew(sensitivities):
     """Otherwise a marginal could be chosen with the smaller sensitivity of a range."""
-    gatekeeper = curator(protect=OneRow(neighbors="replace"), budget=PureDP(1000))
+    gatekeeper = curator(protect=REPLACE, budget=PureDP(1000))
     targets = [TEENS]
     gatekeeper.select(targets, score=L1Error(answers=np.zeros(1)), cost=PureDP(1))
     targets[0] = ("age",)
     gatekeeper.select(targets, score=L1Error(answers=np.zeros(5)), cost=PureDP(1))
-    assert gatekeeper._asked.moved == 2
+    assert sensitivities == [1, 2]
+
+
+def test_another_score_of_the_same_targets_has_its_own_sensitivity(sensitivities):
+    gatekeeper = curator(protect=REPLACE, budget=PureDP(1000))
+    targets = (("age", "smoker"),)
+    gatekeeper.select(targets, score=L1Error(answers=np.zeros(10)), cost=PureDP(1))
+    told = MutualInformation(children=("age",), rows=AGES.size)
+    gatekeeper.select(targets, score=told, cost=PureDP(1))
+    assert sensitivities[0] == 2
+    assert sensitivities[1] > 256
+
+
+INFORMATION = {
+    "more rows than there are": (REPLACE, {"rows": 70}, "number of rows, 7,"),
+    "fewer rows than there are": (REPLACE, {"rows": 6}, "number of rows, 7,"),
+    "no whole number of rows": (REPLACE, {"rows": 7.0}, "whole number"),
+    "a row added or removed": (OneRow(), {}, "neighbors='replace'"),
+    "the rows of a person": (
+        OnePerson(max_rows=3, column="person", neighbors="replace"), {}, "neighbors='replace'",
+    ),
+    "a child elsewhere": (REPLACE, {"children": ("pet",)}, "a marginal of 'pet'"),
+    "too few children": (REPLACE, {"children": ()}, "as many children"),
+    "a column alone": (REPLACE, {"targets": [("age",)]}, "at least one other column"),
+    "a range": (REPLACE, {"targets": [TEENS]}, "needs a marginal"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("protect", "given", "says"), INFORMATION.values(), ids=INFORMATION)
+def test_information_is_refused_before_it_is_charged(protect, given, says):
+    gatekeeper = curator(protect=protect)
+    asked = {"children": ("age",), "rows": AGES.size, "targets": [("age", "smoker")]} | given
+    targets = asked.pop("targets")
+    with pytest.raises(InputError, match=says):
+        gatekeeper.select(targets, score=MutualInformation(**asked), cost=PureDP(1))
+    assert gatekeeper.ledger.spent.pure_epsilon == 0
+
+
+def test_the_most_informative_columns_are_selected_where_noise_is_small():
+    rng = simulation_rng(9)
+    columns = tuple(Integer(name=name, low=0, high=2) for name in "abc")
+    a = rng.below(3, 3_000)
+    codes = {"a": a, "b": rng.below(3, 3_000), "c": (a + (rng.below(4, 3_000) == 0)) % 3}
+    table = ArrayTable(Schema(columns=columns, dataset="study"), codes)
+    gatekeeper = curator(table=table, protect=REPLACE, budget=PureDP(1_000))
+    score = MutualInformation(children=("b", "a", "c"), rows=3_000)
+    targets = [("a", "b"), ("a", "c"), ("b", "c")]
+    assert gatekeeper.select(targets, score=score, cost=PureDP(100)) == 1
 
 
 @pytest.mark.parametrize(

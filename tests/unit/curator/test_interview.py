@@ -43,7 +43,9 @@ class Watched(ArrayTable):
 
 def table(rows=ROWS):
     age = np.arange(rows) % 5
-    return Watched(SCHEMA, {"age": age, "member": (age > 2).astype(int), "only": np.zeros(rows, dtype=int)})
+    return Watched(
+        SCHEMA, {"age": age, "member": (age > 2).astype(int), "only": np.zeros(rows, dtype=int)}
+    )
 
 
 def curator(source, *, budget=HUGE, rng=None, protect=REPLACE, ledger=None):

@@ -12,11 +12,14 @@ from sfumato.engine import open_table
 from sfumato.errors import InputError
 from sfumato.evaluation import (
     CountError,
+    InformationError,
+    Misclassification,
     RangeQueries,
     TotalVariation,
     comparable_degrees,
     evaluate,
 )
+from sfumato.evaluation.dependence import information_error
 from sfumato.models.dense import DenseModel
 from sfumato.privacy import Ledger, OneRow, PureDP
 from sfumato.randomness import simulation_rng
@@ -242,3 +245,56 @@ def test_both_tables_are_counted() -> None:
     found = compare()
     assert found.rows == (300, 200)
     assert found.to_dict()["rows"] == {"real": 300, "published": 200}
+
+
+def test_the_information_of_all_pairs_is_compared() -> None:
+    found = compare(InformationError())
+    real, published = open_table(REAL, SCHEMA), open_table(PUBLISHED, SCHEMA)
+    assert found.information_error == pytest.approx(information_error(real, published))
+    assert found.to_dict()["information_error"] == found.information_error
+    assert compare(InformationError(), data=REAL).information_error == 0
+    assert compare().to_dict()["information_error"] is None
+
+
+def test_a_release_of_no_rows_shows_no_dependence() -> None:
+    empty = compare(InformationError(), data=PUBLISHED.slice(0, 0)).information_error
+    assert 0 < empty < 0.1
+
+
+def test_of_very_many_pairs_a_thousand_are_compared() -> None:
+    schema = Schema(dataset="small", columns=tuple(Boolean(name=f"c{n}") for n in range(60)))
+    bits = RNG.below(2, 60 * 50).reshape(60, 50).astype(bool)
+    data = pa.table(dict(zip(schema.names, bits, strict=True)))
+    found = evaluate(
+        release(data, schema), against=open_table(data, schema), rng=simulation_rng(0),
+        measures=[InformationError()], ledger=Ledger.in_memory(dataset="small"),
+    )  # fmt: skip
+    assert found.information_error == 0
+
+
+def test_classifiers_learn_from_published_rows_and_from_real_ones() -> None:
+    pytest.importorskip("sklearn")
+    found = compare(Misclassification(label="member")).misclassification["member"]
+    assert 0 < found.real < 1
+    assert 0 < found.published < 1
+    shown = compare(Misclassification(label="member")).to_dict()["misclassification"]
+    assert shown == {"member": {"published": found.published, "real": found.real}}
+    assert compare().to_dict()["misclassification"] == {}
+
+
+def test_a_label_that_is_no_column_is_refused_before_the_look() -> None:
+    book = Ledger.in_memory(dataset="small")
+    with pytest.raises(InputError, match="label must be one of age, town, member"):
+        compare(Misclassification(label="height"), ledger=book)
+    assert book.entries() == ()
+
+
+def test_ranges_over_many_small_columns_limit_two_of_them() -> None:
+    """16 columns of two values have few cells, but 3^16 with the border that sums need."""
+    schema = Schema(dataset="small", columns=tuple(Boolean(name=f"c{n}") for n in range(16)))
+    data = pa.table({name: [True, False, True] for name in schema.names})
+    found = evaluate(
+        release(data, schema), against=open_table(data, schema), rng=simulation_rng(0),
+        measures=[RangeQueries(n=50)], ledger=Ledger.in_memory(dataset="small"),
+    )  # fmt: skip
+    assert {len(box.bounds) for box, _, _ in found.answers} == {2}

@@ -12,6 +12,7 @@ from sfumato.errors import InputError
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.models.information import (
     chance_information,
+    debiased_information,
     debiased_joint,
     entropy,
     expected_noise_information,
@@ -111,6 +112,25 @@ def test_debiasing_recovers_the_information_that_randomized_response_hid():
     assert mutual_information(answers) < truth / 3
     debiased = debiased_joint(answers, (grr.p, grr.q), (grr.p, grr.q))
     assert mutual_information(debiased) == pytest.approx(truth, rel=0.05)
+
+
+def test_the_information_of_all_pairs_is_that_of_each_debiased_table():
+    rng, sizes = simulation_rng(3), (3, 2, 5, 4)
+    block = np.array([rng.below(size, 500) for size in sizes])
+    responses = [response(size, 1 + place)[place % 2] for place, size in enumerate(sizes)]
+    found = debiased_information(block, sizes, responses)
+    assert np.array_equal(found, found.T)
+    assert not found.diagonal().any()
+    for i in range(4):
+        for j in range(i):
+            counts = paired(block[j], block[i], (sizes[j], sizes[i]))
+            table = debiased_joint(counts, responses[j], responses[i])
+            assert found[i, j] == pytest.approx(mutual_information(table), abs=1e-12)
+
+
+def test_every_attribute_needs_its_own_response():
+    with pytest.raises(InputError, match="each of the 2 attributes, got 1"):
+        debiased_information(np.zeros((2, 3), dtype=int), (2, 2), [(1.0, 0.0)])
 
 
 @pytest.mark.parametrize(

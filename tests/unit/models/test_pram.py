@@ -1,6 +1,7 @@
 """Invariant PRAM: its identities, its draws against brute force, and the documents' mistakes."""
 
 import csv
+import tracemalloc
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations, product
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
+from sfumato.models._code_kernels import FULL, draw_from_rows, fill_alias_rows
 from sfumato.models.channels import Channel, along
 from sfumato.models.frequencies import norm_sub
 from sfumato.models.pram import (
@@ -120,6 +122,33 @@ def test_redrawn_codes_follow_their_rows():
     assert distance(wrong / wrong.sum(axis=1, keepdims=True)) > 35
 
 
+@given(frequencies)
+def test_alias_tables_hold_every_probability_and_nothing_of_a_code_that_has_none(pi):
+    packed = np.empty((1, pi.size), dtype=np.uint64)
+    fill_alias_rows(pi[None], packed)
+    held = [0] * pi.size
+    for column, entry in enumerate(packed[0].tolist()):
+        own, alias = divmod(entry, 2**16)
+        held[column] += own
+        held[alias] += FULL - own
+    assert sum(held) == pi.size * FULL
+    for weight, probability in zip(held, pi.tolist(), strict=True):
+        assert abs(Fraction(weight, pi.size * FULL) - Fraction(probability)) < Fraction(1, 2**45)
+        assert weight == 0 or probability > 0
+
+
+def test_words_at_equal_distances_give_every_code_its_share():
+    """Exact to one word at each of 14 boundaries; the companion with 1% moved is not."""
+    pi = np.array([[0.3, 0.01, 0.0, 0.25, 0.04, 0.15, 0.25]])
+    packed, codes = np.empty((1, 7), dtype=np.uint64), np.empty(2**16, dtype=np.uint8)
+    fill_alias_rows(pi, packed)
+    words = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+    draw_from_rows(np.zeros_like(codes), words, packed, codes)
+    shares = np.bincount(codes, minlength=7)
+    assert np.abs(shares - 2**16 * pi[0]).max() <= 14
+    assert np.abs(shares - 2**16 * np.roll(pi[0], 1)).max() > 600
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.int64, np.uint64])
 def test_redrawing_keeps_the_type_and_the_order_of_the_answers(dtype):
     answers = np.array([2, 0, 1, 1, 2, 0], dtype=dtype)
@@ -156,6 +185,43 @@ def test_compound_frequencies_are_those_of_the_kronecker_product(sizes, seed):
     assert one.answers == pytest.approx(other.answers, rel=1e-6)
     assert one.answers_at_most == pytest.approx(other.answers_at_most)
     assert one.redrawn == pytest.approx(other.redrawn)
+
+
+@given(st.lists(st.integers(2, 4), min_size=2, max_size=3), st.integers(0, 50))
+def test_a_cluster_is_invariant_and_where_nothing_is_clipped_redrawn_to_its_estimate(sizes, seed):
+    """The second holds only with the channel that was applied: with another there is a gap."""
+    channels = [random_channel(size, seed + place) for place, size in enumerate(sizes)]
+    pi = 0.1 + simulation_rng(seed).uniform(int(np.prod(sizes))).reshape(sizes)
+    pi /= pi.sum()
+    answers = along(pi, [channel.matrix for channel in channels])
+    assert np.abs(expected_frequencies(answers, pi, channels) - pi).max() < 1e-12
+    found = estimate(answers, channels, people=1, estimator="norm-sub")
+    assert np.abs(expected_frequencies(answers, found, channels) - found).max() < 1e-12
+    assert np.abs(found - pi).max() < 1e-9
+    others = [random_channel(size, seed + place + 100) for place, size in enumerate(sizes)]
+    assert np.abs(expected_frequencies(answers, pi, others) - pi).max() > 1e-6
+
+
+def test_a_cell_without_frequency_is_never_drawn():
+    channels = [random_channel(3, 1), random_channel(4, 2)]
+    pi = simulation_rng(3).uniform(12).reshape(3, 4)
+    pi[[0, 1, 2], [3, 1, 0]] = 0
+    block = np.array([simulation_rng(4).below(size, 20_000) for size in (3, 4)])
+    codes = redraw_jointly(block, pi / pi.sum(), channels, rng=simulation_rng(5))
+    assert len(np.unique(4 * codes[0] + codes[1])) == 9
+    assert (pi[codes[0], codes[1]] > 0).all()
+
+
+def test_a_cluster_of_64_000_cells_takes_tables_and_no_matrix_of_them():
+    """Tables of 0.5 MB each; the compound matrix would take 32 GB."""
+    _, channel = grr(40, "4")
+    block = simulation_rng(1).below(40, 3 * 5_000).reshape(3, 5_000).astype(np.uint8)
+    tracemalloc.start()
+    result = compound_pram(block, [channel] * 3, rng=simulation_rng(2))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.codes.shape == block.shape
+    assert peak < 20e6
 
 
 def test_joint_draws_follow_the_row_of_the_compound_matrix():
@@ -297,6 +363,20 @@ def test_entries_cut_at_zero_lose_their_sum_and_projected_frequencies_do_not():
     assert redrawing(norm_sub(negative), channel).sum(axis=1) == pytest.approx(np.ones(3))
     with pytest.raises(InputError, match="Project the estimate to the simplex first"):
         redrawing(negative, channel)
+    for wrong in (cut, joint / joint.sum(axis=1, keepdims=True)):
+        with pytest.raises(InputError, match="not to be cut"):
+            redraw(np.array([0, 1, 2]), wrong, rng=simulation_rng(0))
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones((2, 3)) / 5, np.ones((3, 2)) / 6, [[-0.1, 0.5, 0.1], [0.1, 0.3, 0.1]]]
+)
+def test_joint_frequencies_that_are_none_are_refused(wrong):
+    channels = [random_channel(2, 1), random_channel(3, 2)]
+    with pytest.raises(InputError, match=r"of shape \(2, 3\)"):
+        redraw_jointly(
+            np.zeros((2, 4), dtype=int), np.array(wrong), channels, rng=simulation_rng(0)
+        )
 
 
 def test_a_cluster_with_too_many_cells_is_refused_before_anything_is_built():

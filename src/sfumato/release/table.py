@@ -5,16 +5,8 @@ whole; it appears under its name only when it is complete.
 """
 
 import json
-import math
-import os
-import platform
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -34,15 +26,15 @@ from sfumato.models.product import ProductModel
 from sfumato.models.rows import PublishedRows
 from sfumato.models.tree import TreeModel
 from sfumato.privacy import guarantees, protection
-from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP
+from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.schema import Measurement, Schema
+from sfumato.release.described import describe_guarantee, versions
+from sfumato.release.folders import check_free, new_folder
+from sfumato.schema import Schema
 from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
-_MARKS = ("release.json", "internal.html")
-_OURS = {*_MARKS, "data.parquet", "data.csv", "model.npz", "report.html", "internal.json"}
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -157,146 +149,6 @@ def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
     return pa.table(columns)
 
 
-def describe_guarantee(guarantee: Guarantee, protect: Protection) -> dict[str, Any]:
-    """A promise for programs: numbers rounded up, exact fractions beside them."""
-    exact = guarantees.to_json(guarantee)
-    numbers = {name: _rounded_up(Fraction(text)) for name, text in exact.items() if name != "kind"}
-    return {
-        "kind": guarantee.kind,
-        **({"delta": 0.0} if isinstance(guarantee, PureDP | LocalDP) else {}),
-        **numbers,
-        **protection.to_json(protect),
-        "exact": exact,
-    }
-
-
-def describe_measurements(measurements: tuple[Measurement, ...]) -> tuple[Mapping[str, Any], ...]:
-    """What a release says of its measurements."""
-    return tuple(measurement.to_dict() for measurement in measurements)
-
-
-def versions() -> dict[str, str]:
-    """The versions of what made a release."""
-    packages = ("sfumato", "numpy", "numba", "pyarrow", "duckdb", "cryptography")
-    return {"python": platform.python_version()} | {name: version(name) for name in packages}
-
-
-@contextmanager
-def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator[Path]:
-    """A folder to write into that takes its name only when the block ends well.
-
-    What goes in is paid for, so a name that was taken meanwhile is no reason to lose it: the
-    complete folder is then kept under a free name beside, and the error says where.
-
-    Args:
-        folder: The name; ``check_free`` says, before anything is paid, whether it is free.
-        force: Replace a release of that name.
-        internal: Not to be read by other users.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        inside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    except OSError as error:
-        raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
-    try:
-        yield inside
-        if not internal:
-            inside.chmod(_usual_mode())
-    except BaseException as error:
-        shutil.rmtree(inside, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
-        raise
-    _place(inside, folder, force=force)
-
-
-def _place(inside: Path, folder: Path, *, force: bool) -> None:
-    """Give a complete folder its name, or a free one beside it and say so."""
-    try:
-        problem = _take(inside, folder, force=force)
-    except BaseException:  # Ctrl-C between two renames
-        if inside.exists():
-            _keep_beside(inside, folder)
-        raise
-    if problem is not None:
-        kept = _keep_beside(inside, folder)
-        raise StorageError(
-            f"{folder} {problem}; the release is in {kept}. It is complete and was paid for: "
-            "keep it there, or move it."
-        )
-
-
-def _take(inside: Path, folder: Path, *, force: bool) -> str | None:
-    """Rename a folder, after moving a release that is to be replaced aside; else say why not."""
-    there = folder.exists() or folder.is_symlink()
-    if there and not (force and _not_ours(folder) is None):
-        return "was taken meanwhile"
-    old = inside.with_name(f"{inside.name}.old")
-    try:
-        if there:
-            folder.rename(old)
-        inside.rename(folder)
-    except BaseException as error:
-        with suppress(OSError):
-            old.rename(folder)
-        if isinstance(error, OSError):
-            return f"can't be {'replaced' if there else 'made'} ({error.strerror or error})"
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-    return None
-
-
-def _keep_beside(inside: Path, folder: Path) -> Path:
-    """The first free name among OUT-2, OUT-3, ...; if no rename works, where it is already."""
-    for number in range(2, 100):
-        beside = folder.with_name(f"{folder.name}-{number}")
-        if _take(inside, beside, force=False) is None:
-            return beside
-    return inside
-
-
-def _usual_mode() -> int:
-    """What a new folder may be used for by others, which the user decides (umask)."""
-    hidden = os.umask(0o077)
-    os.umask(hidden)
-    return 0o777 & ~hidden
-
-
-def check_free(folder: Path, *, force: bool) -> None:
-    """Refuse an output that exists or can't be written, before anything is spent."""
-    there = folder.exists() or folder.is_symlink()
-    if there and not force:
-        raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
-    if there and (why := _not_ours(folder)) is not None:
-        raise InputError(
-            f"{folder} {why}: --force replaces releases only. Nothing was spent. "
-            "Choose another --out."
-        )
-    check_usable(folder.absolute().parent)
-
-
-def check_usable(folder: Path) -> None:
-    """Refuse a folder that can't be written into or made, before anything is spent."""
-    place = folder.absolute()
-    nearest = next(part for part in (place, *place.parents) if part.exists())
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        reason = f"can't write into {nearest}: {error.strerror}. Nothing was spent."
-        raise StorageError(reason) from None
-
-
-def _not_ours(folder: Path) -> str | None:
-    """Why a folder is not one that only a release of ours fills; None if it is."""
-    if folder.is_symlink() or not folder.is_dir():
-        return "is not a folder"
-    if not any((folder / name).is_file() for name in _MARKS):
-        return "holds no release"
-    others = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
-    return f"holds other files, like {others[0]}" if others else None
-
-
 def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableRelease:
     if value["sfumato"] != FORMAT or value["kind"] != "table":
         raise InputError(f"no table release of format {FORMAT}")
@@ -330,11 +182,6 @@ def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.T
         shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
         return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
     raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
-
-
-def _rounded_up(number: Fraction) -> float:
-    near = float(number)
-    return near if Fraction(near) >= number else math.nextafter(near, math.inf)
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:

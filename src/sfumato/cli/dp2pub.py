@@ -1,0 +1,110 @@
+"""``sfumato dp2pub``: a table published as under one of three kinds of trust."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfumato import check
+from sfumato.cli import caps, show
+
+
+def dp2pub(
+    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
+    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
+    epsilon: Annotated[str, typer.Option(help="The budget of this release, for example 1.")],
+    trust: Annotated[
+        str,
+        typer.Option(
+            help="server: it holds the records. semi-honest: it gets one randomized report a "
+            "person. nobody: two rounds of randomized answers."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")],
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="grouped (nobody only) or faithful. [default: grouped with nobody, else faithful]"
+        ),
+    ] = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            help="The most parents of a column in the network; not with nobody. "
+            "[default: 2 with server, else 3]"
+        ),
+    ] = None,
+    max_cluster: Annotated[
+        int | None,
+        typer.Option(help="The most columns redrawn together; not with nobody. [default: 3]"),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="How many rows to publish. [default: as many as the table has]"),
+    ] = None,
+    neighbors: Annotated[
+        str, typer.Option(help="replace: this method publishes the number of rows.")
+    ] = "replace",
+    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
+    ] = None,
+    cap: Annotated[
+        str | None,
+        typer.Option(
+            help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first "
+            "run that gives it."
+        ),
+    ] = None,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Write data.csv too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older release.")] = False,
+    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
+    seed: Annotated[
+        int | None, typer.Option(help="Make a simulation that protects nobody.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print release.json and nothing else.")
+    ] = False,
+) -> None:
+    """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust."""
+    from sfumato import jobs
+    from sfumato.jobs.dp2pub import TRUSTS, VARIANTS
+    from sfumato.privacy import Ledger
+    from sfumato.privacy.protection import NEIGHBORS
+
+    chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
+    limit = None if cap is None else caps.cap(cap, name="--cap")
+    with show.progress(quiet=json) as tell:
+        made = jobs.dp2pub_table(
+            table,
+            schema=schema,
+            epsilon=epsilon,
+            trust=check.one_of(TRUSTS, trust=trust),
+            variant=None if variant is None else check.one_of(VARIANTS, variant=variant),
+            degree=degree,
+            max_cluster=max_cluster,
+            rows=rows,
+            neighbors=chosen,
+            out=out,
+            dataset=dataset,
+            ledger=ledger,
+            cap=limit,
+            evaluate=evaluate,
+            force=force,
+            csv=csv,
+            encoding=encoding,
+            seed=seed,
+            tell=tell,
+        )
+    if json:
+        show.as_json(made.to_dict())
+        return
+    folder = out if made.private else jobs.internal_folder(out)
+    show.release(made, folder=f"{folder}")
+    show.running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
+    typer.echo(f"report      {folder / 'report.html'}")
+    if evaluate:
+        typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")

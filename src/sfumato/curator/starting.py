@@ -1,0 +1,40 @@
+"""What a run starts with: its ledger, and a table of which each protected unit has its share."""
+
+from dataclasses import replace
+
+from sfumato.engine import Table
+from sfumato.engine.ratings import Ratings
+from sfumato.errors import InputError
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.schema.table import Schema
+
+
+def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
+    """The ledger that is given or the data set's own; in memory for a simulation."""
+    if ledger is None and schema.dataset is None:
+        raise InputError(
+            "the budget belongs to a data set, and none is named. Put "
+            '"dataset" into the schema or pass a ledger opened for one.'
+        )
+    if private:
+        return ledger or Ledger.open(dataset=str(schema.dataset))
+    if ledger is not None:
+        ledger.simulation("simulation: seeded noise, protects nobody")
+    return Ledger.in_memory(dataset=ledger.dataset if ledger else str(schema.dataset))
+
+
+def named(protect: Protection, table: Table | Ratings) -> Protection:
+    """The same protection with the person's column named, which ratings know."""
+    if isinstance(protect, OneRow) or protect.column is not None:
+        return protect
+    if not isinstance(table, Ratings):
+        raise InputError("protecting a person needs the column that names the person")
+    return replace(protect, column=table.person)
+
+
+def bounded(table: Table | Ratings, protect: Protection) -> Table | Ratings:
+    """The table with at most as many rows of each person as are protected."""
+    if isinstance(protect, OneRow) or protect.column is None:
+        return table
+    return table.bounded(protect.column, protect.max_rows)

@@ -1,0 +1,113 @@
+"""What may not be published: the folder beside a release, and what a comparison writes there."""
+
+import json
+import math
+from pathlib import Path
+from typing import Final
+
+from sfumato import reporting
+from sfumato.engine import Table
+from sfumato.errors import InputError, StorageError
+from sfumato.evaluation import (
+    Evaluation,
+    InformationError,
+    Measure,
+    Misclassification,
+    RangeQueries,
+    TotalVariation,
+    comparable_degrees,
+    evaluate,
+)
+from sfumato.privacy.ledger import Ledger
+from sfumato.randomness import Rng
+from sfumato.release import TableRelease
+from sfumato.reporting.contents import internal_view
+from sfumato.schema import Workload
+
+_INTERNAL: Final = "-internal"
+_COMPARISON: Final = ("internal.html", "internal.json")
+
+
+def internal_folder(folder: Path) -> Path:
+    """Beside a folder that may be published, the one that may not."""
+    return folder.with_name(folder.name + _INTERNAL)
+
+
+def publishable(out: Path) -> Path:
+    """Refuse a name that is none, or that would mark the folder as not to be published."""
+    if out.name in ("", ".."):
+        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
+    if out.name.casefold().endswith(_INTERNAL):
+        raise InputError(
+            f"the output {out} ends in {_INTERNAL}, the name of folders that may not be "
+            "published. Nothing was spent. Choose another --out."
+        )
+    return out
+
+
+def compare(
+    release: TableRelease,
+    table: Table,
+    workload: Workload | None,
+    ledger: Ledger,
+    *,
+    rng: Rng,
+    label: str | None = None,
+) -> Evaluation:
+    """Every measure that is possible here, and with a label that of classifiers."""
+    boxes = math.prod(column.size * (column.size + 1) // 2 for column in release.schema)
+    chosen = workload if workload is not None and workload.ranges else None
+    queries = RangeQueries(n=min(500, boxes), workload=chosen)
+    degrees = comparable_degrees(release.schema)
+    measures: list[Measure] = [*(TotalVariation(degree=degree) for degree in degrees), queries]
+    if 2 in degrees:
+        measures.append(InformationError())
+    if label is not None:
+        measures.append(Misclassification(label=label))
+    return evaluate(release, against=table, measures=measures, rng=rng, ledger=ledger)
+
+
+def write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
+    """The comparison as a page and as JSON, for its owner only."""
+    check_internal(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror}") from None
+    text = json.dumps(found.to_dict(), indent=1)
+    reporting.write_text(text + "\n", folder / "internal.json")
+    reporting.write(internal_view(release, found), folder / "internal.html")
+
+
+def remove_comparison(folder: Path) -> None:
+    """An evaluation of the release that was replaced says nothing of the new one."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    try:
+        for name in _COMPARISON:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the release is written, but the old evaluation in {folder} can't be removed: "
+            f"{error.strerror}. Remove it; it is not of this release."
+        ) from None
+
+
+def check_internal(folder: Path) -> None:
+    """Refuse a folder for real counts that may be published, or that leads somewhere else."""
+    for path in (folder, *(folder / name for name in _COMPARISON)):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link: real counts are written to no other place.")
+    kept = folder / "release.json"
+    if not kept.exists():
+        return
+    try:
+        private = json.loads(kept.read_text(encoding="utf-8"))["private"]
+    except (OSError, ValueError, KeyError, TypeError):
+        private = None
+    if private is not False:
+        raise InputError(
+            f"{folder} holds a release that may be published: real counts do not belong there. "
+            "Move it, or choose another --out."
+        )

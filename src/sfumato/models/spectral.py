@@ -1,0 +1,67 @@
+"""Symmetric matrices with noise of known size: what stands out of it, and by how much."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spikes:
+    """The part of a positive semidefinite matrix that stands out of the noise, by directions."""
+
+    values: Floats
+    """Largest first."""
+    vectors: Floats
+    """A column for each."""
+
+    @property
+    def matrix(self) -> Floats:
+        """The part as a matrix."""
+        return (self.vectors * self.values) @ self.vectors.T
+
+
+def noise_edge(size: int, sigma: float) -> float:
+    """2 sigma sqrt(size): no eigenvalue of noise alone is larger, up to a vanishing part.
+
+    Wigner's semicircle, for a symmetric matrix whose entries beside the diagonal have the standard
+    deviation sigma.
+    """
+    return float(2 * sigma * np.sqrt(size))
+
+
+def spikes(matrix: Floats, *, sigma: float) -> Spikes:
+    """Eigenvalues above the edge of the noise, each shrunk to sqrt(y^2 - edge^2).
+
+    An eigenvalue l of the truth is seen at y = l + (edge/2)^2 / l, and its direction with squared
+    cosine 1 - (edge/2)^2 / l^2 (Capitaine, Donati-Martin, Feral 2009). The value that is nearest to
+    the truth in Frobenius norm is their product, l cos^2 = sqrt(y^2 - edge^2) (Gavish, Donoho
+    2017, arXiv 1405.7511, the same argument as for singular values). What is below the edge can't
+    be told from noise and is left out, and so are negative ones: the truth has none.
+
+    >>> spikes(np.diag([5.0, 1.0, -4.0, 0.0]), sigma=0.75).values.round(6).tolist()
+    [4.0]
+    """
+    if not sigma >= 0:
+        raise InputError(f"sigma must be >= 0, got {sigma!r}. Nothing was computed.")
+    found, vectors = np.linalg.eigh(matrix)
+    edge = noise_edge(len(matrix), sigma)
+    above = np.flatnonzero(found > edge)[::-1]
+    values = np.sqrt(found[above] ** 2 - edge**2)
+    return Spikes(values=values, vectors=vectors[:, above])
+
+
+def rank_one_scale(matrix: Floats, direction: Floats) -> float:
+    """The a >= 0 for which a d d' is nearest to a matrix beside its diagonal.
+
+    >>> rank_one_scale(np.array([[9.0, 4.0], [4.0, 9.0]]), np.array([1.0, 2.0]))
+    2.0
+    """
+    squares = direction**2
+    across = direction @ matrix @ direction - squares @ np.diag(matrix)
+    weight = squares.sum() ** 2 - (squares**2).sum()
+    return max(0.0, float(across / weight)) if weight > 0 else 0.0

@@ -1,0 +1,21 @@
+"""What may be published: a table or a recommender, its guarantee, its ledger entries, its origin.
+
+Everything here is post-processing of measurements. A folder that ``save`` wrote may be published
+whole.
+"""
+
+from sfumato.release.described import describe_guarantee, describe_measurements, versions
+from sfumato.release.folders import check_free, check_usable, new_folder
+from sfumato.release.table import FORMAT, TableRelease, draw_table
+
+__all__ = [
+    "FORMAT",
+    "TableRelease",
+    "check_free",
+    "check_usable",
+    "describe_guarantee",
+    "describe_measurements",
+    "draw_table",
+    "new_folder",
+    "versions",
+]

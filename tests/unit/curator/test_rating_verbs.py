@@ -1,0 +1,106 @@
+"""Ratings through the gate: charged before the look, refused without it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.curator.rating_sums import Gram, ItemSums
+from sfumato.engine.arrays import ArrayTable
+from sfumato.engine.ratings import open_ratings
+from sfumato.errors import BudgetError, InputError
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP
+from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.schema import Integer, Schema
+from sfumato.schema.ratings import RatingScale
+
+ITEMS = 6
+SUMS = ItemSums(offsets=np.full(ITEMS, 3.0), bound=2.0, c0=3)
+RATED = Gram(items=np.arange(ITEMS), c0=3)
+COST = ZCDP("0.01")
+BUDGET = ApproxDP(1, "1e-6")
+
+
+def ratings():
+    rows = [(p, i, 1 + (p + i) % 5) for p in range(20) for i in range(ITEMS) if (p + i) % 2]
+    frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
+    return open_ratings(frame, catalogue=range(ITEMS), scale=RatingScale(1, 5), dataset="films")
+
+
+def curator(*, protect=None, budget=BUDGET, rng=None, ledger=None, table=None):
+    return Curator(
+        ratings() if table is None else table,
+        protect=protect or OnePerson(max_rows=2),
+        budget=budget,
+        ledger=ledger or Ledger.in_memory(dataset="films"),
+        rng=rng or secure_rng(),
+    )
+
+
+VERBS = {
+    "sums": lambda gate, cost=COST, ask=SUMS: gate.item_sums(ask, cost=cost),
+    "gram": lambda gate, cost=COST, ask=RATED: gate.gram(ask, cost=cost),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_look_is_charged_its_cost_once(verb):
+    ledger = Ledger.in_memory(dataset="films")
+    verb(curator(ledger=ledger))
+    assert [entry.cost for entry in ledger.entries() if entry.event == "spend"] == [COST]
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+@pytest.mark.parametrize("cost", [ZCDP(100), PureDP("0.1")], ids=str)
+def test_a_refused_cost_is_no_look(verb, cost, monkeypatch):
+    ledger = Ledger.in_memory(dataset="films")
+    gate = curator(ledger=ledger)
+    monkeypatch.delattr("sfumato.engine.rating_kernels.add_sums")
+    monkeypatch.delattr("sfumato.engine.rating_kernels.add_gram")
+    with pytest.raises((BudgetError, InputError), match=r"left of this run|delta"):
+        verb(gate, cost)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_pure_budget_is_refused_and_says_what_to_give(verb):
+    with pytest.raises(InputError, match="give a delta"):
+        verb(curator(budget=PureDP(1)), PureDP("0.1"))
+
+
+@pytest.mark.parametrize(
+    ("verb", "ask"),
+    [
+        ("sums", ItemSums(offsets=np.zeros(5), bound=1.0, c0=3)),
+        ("sums", ItemSums(offsets=np.full(ITEMS, np.nan), bound=1.0, c0=3)),
+        ("sums", ItemSums(offsets=np.zeros(ITEMS), bound=0.0, c0=3)),
+        ("sums", ItemSums(offsets=np.zeros(ITEMS), bound=1.0, c0=0)),
+        ("gram", Gram(items=np.array([0, 6]), c0=3)),
+        ("gram", Gram(items=np.array([1, 1]), c0=3)),
+        ("gram", Gram(items=np.array([], dtype=int), c0=3)),
+        ("gram", Gram(items=np.array([0.5]), c0=3)),
+        ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=1.0)),
+    ],
+)
+def test_what_does_not_fit_the_ratings_is_refused_before_the_charge(verb, ask):
+    ledger = Ledger.in_memory(dataset="films")
+    with pytest.raises(InputError):
+        VERBS[verb](curator(ledger=ledger), COST, ask)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
+def test_a_table_is_not_asked_for_sums_of_ratings():
+    schema = Schema(dataset="films", columns=(Integer(name="age", low=0, high=4),))
+    table = ArrayTable(schema, {"age": [1, 2]})
+    with pytest.raises(InputError, match="open_ratings"):
+        VERBS["sums"](curator(table=table, protect=OneRow()))
+
+
+def test_ratings_know_the_column_of_the_person_and_are_bounded():
+    gate = curator(protect=OnePerson(max_rows=2), rng=simulation_rng(1))
+    assert gate.protect.column == "user"
+    assert gate.measure([("item",)], costs=[COST])[0].values.size == ITEMS
+    nearly_exact = curator(budget=ApproxDP(400, "1e-6"), rng=simulation_rng(1))
+    counts = nearly_exact.item_sums(SUMS, cost=ZCDP(100)).counts
+    # 20 people with 2 of their 3 ratings each, which weigh 1/sqrt(3)
+    assert counts.sum() == pytest.approx(40 / np.sqrt(3), abs=2)
