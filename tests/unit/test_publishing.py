@@ -160,7 +160,11 @@ def test_options_come_as_text_and_reach_the_algorithm() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("magic", {}, "method must be one of auto, dp2pub, histogram, independent, mwem, got 'magic'"),
+        (
+            "magic",
+            {},
+            "method must be one of auto, dp2pub, histogram, independent, mwem, got 'magic'",
+        ),
         ("mwem", {"rows": "5"}, "no option 'rows'; its options: average, repetitions, rounds"),
         ("mwem", {"workload": "5"}, "no option 'workload'"),
         ("mwem", {"rounds": "2.5"}, "rounds must be a whole number, got '2.5'"),

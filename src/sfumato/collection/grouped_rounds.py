@@ -36,7 +36,7 @@ from sfumato.models.binning import (
     ordered_codes,
     whole,
 )
-from sfumato.models.grouped import GroupedFit, fit_grouped
+from sfumato.models.grouped import GroupedFit, fit_grouped, strongest_ties
 from sfumato.models.pair_plan import (
     NO_PAIRS,
     PairPlan,
@@ -310,7 +310,8 @@ def _method(
 ) -> dict[str, Any]:
     """What a release says of how it was made: public numbers only."""
     return {
-        "name": "two-round",
+        "name": "dp2pub",
+        "trust": "nobody",
         "variant": agreed.variant,
         "survey": agreed.id,
         "answers": [first.people, second.people],
@@ -319,6 +320,7 @@ def _method(
         "most_bins": max(asked.choice.questions.bins.values(), default=0),
         "predicted": asked.choice.predicted,
         "structure": fit.kind,
+        "ties": strongest_ties(fit),
         "worth": dict(fit.worth),
     }
 

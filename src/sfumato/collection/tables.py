@@ -121,7 +121,6 @@ def two_round_release(
         made,
         dataset=curator.ledger.dataset,
         guarantee=curator.budget,
-        method={**made.method, "name": "dp2pub", "trust": "nobody"},
         ledger=receipt(curator),
     )
     return resized(restated, rows, rng=curator.rng)

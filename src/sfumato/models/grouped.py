@@ -6,14 +6,16 @@ tables; the answers about pairs decide whether columns are independent, a tree, 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import comb, log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.binning import Bins
+from sfumato.models.information import mutual_information, tie_strength
 from sfumato.models.mixture import MixtureModel, fit_mixture
 from sfumato.models.model import Model
 from sfumato.models.pairs import (
@@ -37,6 +39,11 @@ Fitted = ProductModel | TreeModel | MixtureModel
 
 EDGE_CELLS: Final = 1_000_000
 """A tree keeps a table by code for each edge: pairs of columns with more cells are no edges."""
+
+MOST_TIES: Final = 30
+
+ROUNDING: Final = 1e-12
+"""What independent columns may seem to know of each other, in nats."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,6 +112,23 @@ def fit_grouped(
     )
 
 
+def strongest_ties(fit: GroupedFit) -> list[list[Any]]:
+    """The pairs of columns that the model ties most, with their distance from independence.
+
+    Of a tree its edges; a mixture ties all columns, and the strongest are told.
+    """
+    model = fit.model
+    if isinstance(model, ProductModel):
+        return []
+    edges = model.pairs if isinstance(model, TreeModel) else combinations(model.schema.names, 2)
+    ties: list[list[Any]] = [
+        [one, other, tie_strength(model.marginal((one, other)) / model.total)]
+        for one, other in edges
+        if model.schema.cells((one, other)) <= EDGE_CELLS
+    ]
+    return sorted(ties, key=lambda tie: -tie[2])[:MOST_TIES]
+
+
 def _dependences(
     pairs: Mapping[Edge, NoisyTable], shares: Mapping[str, Table], bins: Mapping[str, Bins]
 ) -> dict[Edge, Dependence]:
@@ -124,20 +148,9 @@ def likely_edges(
     for edge, table in pairs.items():
         product = np.outer(*(bins[name].sums(shares[name]) for name in edge))
         shrunk = project(shrink(table.frequencies, product, table.variance), 1.0)
-        weights[edge] = mutual_information(shrunk)
+        found = mutual_information(shrunk)
+        weights[edge] = found if found > ROUNDING else 0.0
     return spanning_tree(weights)
-
-
-def mutual_information(table: Table) -> float:
-    """Of two columns, from their two-way shares, in natural units.
-
-    >>> round(mutual_information(np.array([[0.5, 0.0], [0.0, 0.5]])), 4)
-    0.6931
-    """
-    product = np.outer(table.sum(axis=1), table.sum(axis=0))
-    held = table > 0
-    found = float((table[held] * np.log(table[held] / product[held])).sum())
-    return found if found > 1e-12 else 0.0  # rounding may leave a trace of either sign
 
 
 def log_likelihood(model: Model, answers: Sequence[PairAnswers]) -> float:

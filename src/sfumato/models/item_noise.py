@@ -36,6 +36,19 @@ class NoisySums:
     """What one rating adds to a count, about."""
 
 
+def best_counts(noisy: NoisySums, mean: float) -> tuple[Floats, float]:
+    """Counts as counts and sums tell them together, and their noise.
+
+    A sum is about mean count, so it counts too: (count + k sum) / (1 + k mean) with
+    k = mean sigma_counts^2 / sigma_sums^2 has the least noise, and its noise is not correlated with
+    that of sum - mean count, which tells about liking.
+    """
+    k = mean * (noisy.sigma_counts / noisy.sigma_sums) ** 2
+    counts = (noisy.counts + k * noisy.sums) / (1 + k * mean)
+    sigma = np.hypot(noisy.sigma_counts, k * noisy.sigma_sums) / (1 + k * mean)
+    return counts, float(sigma)
+
+
 def likely_counts(counts: Floats, sigma: float) -> Floats:
     """Counts moved towards their mean by the share of their variance that is noise (Efron, Morris).
 
@@ -69,7 +82,7 @@ def item_biases(noisy: NoisySums, *, mean: float, spread: Spread) -> Floats:
     with variance ``spread.items`` around it; the line is fitted by weighted least squares with
     slopes held near 0. The mean of the posterior follows; where noise is all, it is the line.
     """
-    n = likely_counts(noisy.counts, noisy.sigma_counts)
+    n = likely_counts(*best_counts(noisy, mean))
     d = noisy.sums - mean * noisy.counts
     error = n * noisy.weight * spread.ratings
     error += noisy.sigma_sums**2 + (mean * noisy.sigma_counts) ** 2

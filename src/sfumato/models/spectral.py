@@ -65,3 +65,34 @@ def rank_one_scale(matrix: Floats, direction: Floats) -> float:
     across = direction @ matrix @ direction - squares @ np.diag(matrix)
     weight = squares.sum() ** 2 - (squares**2).sum()
     return max(0.0, float(across / weight)) if weight > 0 else 0.0
+
+
+def beyond_popularity(gram: Floats, popularity: Floats, *, sigma: float) -> tuple[Floats, int]:
+    """A Gram matrix as what popularity alone would make, plus the spikes of the rest.
+
+    If people rated items independently of each other, it would be a d d' beside the diagonal, d
+    being how popular items are. Returns the matrix, symmetric and positive semidefinite, and the
+    number of spikes; without any, ``item_ridge`` of it ranks by popularity.
+    """
+    d = np.maximum(popularity, 1e-9 * max(1.0, float(np.abs(popularity).max())))
+    alone = rank_one_scale(gram, d) * np.outer(d, d)
+    rest = spikes(gram - alone, sigma=sigma)
+    matrix = alone + rest.matrix
+    return (matrix + matrix.T) / 2, rest.values.size
+
+
+def nearest(matrix: Floats, k: int) -> tuple[NDArray[np.int64], Floats]:
+    """For each row the places of the largest positive cosines, best first, and the cosines.
+
+    Where there are fewer, places are -1 and cosines 0.
+
+    >>> nearest(np.array([[1.0, 0.5, -1.0], [0.5, 1.0, 0.0], [-1.0, 0.0, 4.0]]), 1)[0].tolist()
+    [[1], [0], [-1]]
+    """
+    sizes = np.sqrt(np.maximum(np.diag(matrix), 1e-12))
+    cosines = matrix / np.outer(sizes, sizes)
+    np.fill_diagonal(cosines, -np.inf)
+    best = np.argsort(-cosines, axis=1, kind="stable")[:, : min(k, len(matrix) - 1)]
+    weights = np.take_along_axis(cosines, best, axis=1)
+    near = weights > 0
+    return np.where(near, best, -1), np.where(near, np.minimum(weights, 1.0), 0.0)
