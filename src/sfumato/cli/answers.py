@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import caps, show
+from sfumato.cli import caps, options, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ app = typer.Typer(help="Answers randomized on the device: simulate, estimate, ad
 
 @app.command("simulate")
 def simulate(
-    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
-    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
+    table: options.TableArgument,
+    schema: options.SchemaFile,
     column: Annotated[str, typer.Option(help="The column that is asked about.")],
     epsilon: Annotated[str, typer.Option(help="What each answer promises, for example 1.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="FILE.parquet or FILE.jsonl.")],
@@ -32,18 +32,14 @@ def simulate(
             "piecewise, hybrid, laplace; square-wave for a distribution."
         ),
     ] = "auto",
-    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
-    ] = None,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
     cap: Annotated[
         str | None, typer.Option(help="EPSILON[,DELTA]: the most everything may cost together.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
-    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
-    seed: Annotated[
-        int | None, typer.Option(help="Make a simulation that protects nobody.")
-    ] = None,
+    encoding: options.Encoding = "utf-8",
+    seed: options.Seed = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """One randomized answer for each row; the table's ledger is charged."""

@@ -1,18 +1,17 @@
 """``sfumato dp2pub``: a table published as under one of three kinds of trust."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sfumato import check
-from sfumato.cli import caps, show
+from sfumato.cli import caps, options, show
 
 
 def dp2pub(
-    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
-    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
-    epsilon: Annotated[str, typer.Option(help="The budget of this release, for example 1.")],
+    table: options.TableArgument,
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
     trust: Annotated[
         str,
         typer.Option(
@@ -20,7 +19,7 @@ def dp2pub(
             "person. nobody: two rounds of randomized answers."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")],
+    out: options.Out,
     variant: Annotated[
         str | None,
         typer.Option(
@@ -45,29 +44,15 @@ def dp2pub(
     neighbors: Annotated[
         str, typer.Option(help="replace: this method publishes the number of rows.")
     ] = "replace",
-    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
-    ] = None,
-    cap: Annotated[
-        str | None,
-        typer.Option(
-            help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first "
-            "run that gives it."
-        ),
-    ] = None,
-    evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
-    ] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Write data.csv too.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an older release.")] = False,
-    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
-    seed: Annotated[
-        int | None, typer.Option(help="Make a simulation that protects nobody.")
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print release.json and nothing else.")
-    ] = False,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    cap: options.Cap = None,
+    evaluate: options.Evaluate = False,
+    csv: options.Csv = False,
+    force: options.Force = False,
+    encoding: options.Encoding = "utf-8",
+    seed: options.Seed = None,
+    json: options.ReleaseJson = False,
 ) -> None:
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust."""
     from sfumato import jobs

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import show
+from sfumato.cli import options, show
 
 MOST_APART = 0.2
 
@@ -18,8 +18,8 @@ def evaluate(
         str | None,
         typer.Option(help="A column that classifiers shall predict; needs scikit-learn."),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
+    ledger: options.LedgerFile = None,
+    encoding: options.Encoding = "utf-8",
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: compare a release with the real table, into FOLDER-internal."""

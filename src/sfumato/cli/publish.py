@@ -1,20 +1,19 @@
 """``sfumato publish``: a table in, a private table with its guarantee and report out."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sfumato import check
-from sfumato.cli import caps, show
+from sfumato.cli import caps, options, show
 from sfumato.errors import InputError
 
 
 def publish(
-    table: Annotated[str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")],
-    schema: Annotated[Path, typer.Option(help="The public description of the columns.")],
-    epsilon: Annotated[str, typer.Option(help="The budget of this release, for example 1.")],
-    out: Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")],
+    table: options.TableArgument,
+    schema: options.SchemaFile,
+    epsilon: options.Epsilon,
+    out: options.Out,
     delta: Annotated[
         str | None,
         typer.Option(
@@ -43,36 +42,22 @@ def publish(
     ] = "add-remove",
     person: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
     max_rows: Annotated[int | None, typer.Option(help="Rows of one person that count.")] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger file.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
-    ] = None,
-    cap: Annotated[
-        str | None,
-        typer.Option(
-            help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first "
-            "run that gives it."
-        ),
-    ] = None,
-    evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
-    ] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Write data.csv too.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an older release.")] = False,
-    encoding: Annotated[str, typer.Option(help="Of a CSV file.")] = "utf-8",
-    seed: Annotated[
-        int | None, typer.Option(help="Make a simulation that protects nobody.")
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print release.json and nothing else.")
-    ] = False,
+    ledger: options.LedgerFile = None,
+    dataset: options.Dataset = None,
+    cap: options.Cap = None,
+    evaluate: options.Evaluate = False,
+    csv: options.Csv = False,
+    force: options.Force = False,
+    encoding: options.Encoding = "utf-8",
+    seed: options.Seed = None,
+    json: options.ReleaseJson = False,
 ) -> None:
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
     from sfumato import jobs
     from sfumato.privacy import Ledger
     from sfumato.privacy.protection import NEIGHBORS
 
-    options = _settings(settings or [])
+    chosen_options = _settings(settings or [])
     chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
     with show.progress(quiet=json) as tell:
@@ -83,7 +68,7 @@ def publish(
             delta=delta,
             method=method,
             workload=workload,
-            options=options,
+            options=chosen_options,
             rows=rows,
             neighbors=chosen,
             person=person,

@@ -1,0 +1,32 @@
+"""Options that several commands have, described once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TableArgument = Annotated[
+    str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")
+]
+SchemaFile = Annotated[Path, typer.Option(help="The public description of the columns.")]
+Epsilon = Annotated[str, typer.Option(help="The budget of this release, for example 1.")]
+Out = Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")]
+LedgerFile = Annotated[Path | None, typer.Option(help="The ledger file.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
+]
+Cap = Annotated[
+    str | None,
+    typer.Option(
+        help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first run "
+        "that gives it."
+    ),
+]
+Evaluate = Annotated[
+    bool, typer.Option("--evaluate", help="Compare with the real table, into OUT-internal.")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Write data.csv too.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an older release.")]
+Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
+Seed = Annotated[int | None, typer.Option(help="Make a simulation that protects nobody.")]
+ReleaseJson = Annotated[bool, typer.Option("--json", help="Print release.json and nothing else.")]
