@@ -26,6 +26,7 @@ _ROOMS = {
     "sfumato.collection.plans": ("AnswerRows",),
     "sfumato.curator": ("Curator", "L1Error", "MutualInformation"),
     "sfumato.engine": ("open_table",),
+    "sfumato.engine.ratings": ("open_ratings",),
     "sfumato.errors": (
         "BudgetError",
         "InputError",
@@ -49,6 +50,11 @@ _ROOMS = {
     ),
     "sfumato.jobs": (
         "dp2pub_table",
+        "Accuracy",
+        "AccuracyRun",
+        "evaluate_recommender",
+        "fit_recommender",
+        "recommend_top",
         "estimate_answers",
         "evaluate_release",
         "publish_table",
@@ -99,11 +105,21 @@ _ROOMS = {
     "sfumato.models.deconvolution": ("expectation_maximization",),
     "sfumato.models.frequencies": ("norm_sub",),
     "sfumato.models.generator": ("independent_table", "integer_schema", "tree_table"),
+    "sfumato.models.rating_generator": ("made_ratings",),
     "sfumato.models.keyvalue": ("KeyValueEstimate", "corrected_rounds"),
     "sfumato.privacy": ("ApproxDP", "Ledger", "LocalDP", "OnePerson", "OneRow", "PureDP", "ZCDP"),
     "sfumato.publishing": ("Auto", "publish"),
     "sfumato.randomness": ("Rng", "secure_rng", "simulation_rng"),
+    "sfumato.recommendation": (
+        "AutoRecommender",
+        "ItemBias",
+        "ItemNeighbors",
+        "ItemPopularity",
+        "ItemRidge",
+        "ItemTastes",
+    ),
     "sfumato.release": ("TableRelease",),
+    "sfumato.release.recommender": ("Predicted", "Recommended", "RecommenderRelease"),
     "sfumato.schema": (
         "Boolean",
         "Category",
@@ -121,6 +137,7 @@ _ROOMS = {
         "random_ranges",
         "ranges",
     ),
+    "sfumato.schema.ratings": ("Catalogue", "RatingScale"),
     "sfumato.synthesis": ("Dp2Pub", "Histogram", "Independent", "Mwem"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, get_args, get_origin, overload
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP, portion, to_json
 from sfumato.privacy.protection import Protection
+from sfumato.recommendation import (
+    AutoRecommender,
+    ItemBias,
+    ItemNeighbors,
+    ItemPopularity,
+    ItemRidge,
+    ItemTastes,
+    release_recommender,
+)
 from sfumato.release import TableRelease, describe_measurements, draw_table
+from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema import Schema, Target, Workload
 from sfumato.synthesis import Algorithm, Dp2Pub, Fit, Histogram, Independent, Mwem
 from sfumato.synthesis.algorithm import total_and_rest
@@ -29,6 +39,18 @@ from sfumato.synthesis.algorithm import total_and_rest
 log = logging.getLogger(__name__)
 
 METHODS = ("auto", "dp2pub", "histogram", "independent", "mwem")
+
+RecommenderMethod = (
+    AutoRecommender | ItemBias | ItemNeighbors | ItemPopularity | ItemRidge | ItemTastes
+)
+RECOMMENDERS: Mapping[str, type[RecommenderMethod]] = {
+    "auto": AutoRecommender,
+    "bias": ItemBias,
+    "neighbors": ItemNeighbors,
+    "popularity": ItemPopularity,
+    "ridge": ItemRidge,
+    "tastes": ItemTastes,
+}
 
 UNMEASURED = 0.08
 """What leaving a pair out is taken to cost in total variation: .05 to .16 on the real tables we
@@ -47,11 +69,19 @@ _REASONS = {
 }
 
 
-def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
-    """Run an algorithm on a curator's table; the result may be published.
+@overload
+def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
+@overload
+def publish(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def publish(
+    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
+) -> TableRelease | RecommenderRelease:
+    """Run an algorithm on a curator's table or ratings; the result may be published.
 
     A second call is a second spend.
     """
+    if isinstance(algorithm, RecommenderMethod):
+        return release_recommender(algorithm, curator, receipt=ledger_part)
     algorithm.check(curator.schema)
     method: dict[str, Any] = {}
     if isinstance(algorithm, Auto):
@@ -143,17 +173,18 @@ def algorithm_named(
     if name not in kinds:
         listed = ", ".join(METHODS)
         raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
-    kind = kinds[name]
-    known = {entry.name: entry.type for entry in fields(kind)}
-    given: dict[str, Any] = {"workload": workload, "rows": rows}
-    settable = sorted(set(known) - set(given))
-    for option, text in options.items():
-        if option not in settable:
-            listed = ", ".join(settable) or "none"
-            message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
-            raise InputError(message)
-        given[option] = _option(option, text, kind=known[option])
-    return kind(**{key: value for key, value in given.items() if key in known})  # type: ignore[no-any-return]
+    given = {"workload": workload, "rows": rows}
+    made: Algorithm | Auto = _with_options(name, kinds[name], given, options)
+    return made
+
+
+def recommender_named(name: str, *, options: Mapping[str, str]) -> RecommenderMethod:
+    """The recommender that a command names, with its own options given as text."""
+    if name not in RECOMMENDERS:
+        listed = ", ".join(RECOMMENDERS)
+        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+    made: RecommenderMethod = _with_options(name, RECOMMENDERS[name], {}, options)
+    return made
 
 
 def check_promise(
@@ -260,6 +291,22 @@ def _merged(schema: Schema, target: Target) -> float:
         return cells / schema.cells(target)
     inside = math.prod((high - low + 1) / schema[name].size for name, low, high in target.bounds)
     return cells * inside
+
+
+def _with_options(
+    name: str, kind: Any, given: Mapping[str, Any], options: Mapping[str, str]
+) -> Any:
+    """A spec of a kind: what is given where it has such fields, and options read as their types."""
+    known = {entry.name: entry.type for entry in fields(kind)}
+    settable = sorted(set(known) - set(given))
+    chosen = {field: value for field, value in given.items() if field in known}
+    for option, text in options.items():
+        if option not in settable:
+            listed = ", ".join(settable) or "none"
+            message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
+            raise InputError(message)
+        chosen[option] = _option(option, text, kind=known[option])
+    return kind(**chosen)
 
 
 def _option(name: str, text: str, *, kind: Any) -> int | bool | str:

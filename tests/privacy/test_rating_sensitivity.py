@@ -136,7 +136,7 @@ def integers(persons, cost, protect, c0):
     most = most_ratings(protect, ITEMS)
     grid = Grid.of(cost, claimed.weighted_sums(protect, c0), claimed.rounding(protect, 2 * most))
     sums = np.zeros((2, ITEMS), dtype=np.int64)
-    add_sums(*parts, OFFSETS, 2.0, c0, grid.steps, sums[0], sums[1])
+    add_sums(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, grid.steps, sums)
     finer = Grid.of(cost, claimed.weighted_gram(protect, c0), claimed.rounding(protect, most**2))
     gram = np.zeros((ITEMS, ITEMS), dtype=np.int64)
     add_gram(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, finer.steps, gram)
@@ -198,6 +198,10 @@ def test_with_hardly_any_noise_the_sums_are_the_exact_ones():
     assert np.allclose(sums.counts, rated.sum(axis=0), atol=0.04)
     assert np.allclose(sums.sums, 2 * x.sum(axis=0), atol=0.08)
     items = np.array([7, 2, 9])
+    few = tables[0][:, items] / np.sqrt(np.maximum(tables[0][:, items].sum(axis=1), 5))[:, None]
+    ask = ItemSums(offsets=OFFSETS, bound=2.0, c0=5, items=items)
+    counts = measured_sums(found, ask, ZCDP(5_000), protect, rng=rng).counts
+    assert np.allclose(counts, few.sum(axis=0), atol=0.04)
     for ask, table in (
         (Gram(items=np.arange(ITEMS), c0=5), rated),
         (Gram(items=np.arange(ITEMS), c0=5, bound=2.0, offsets=OFFSETS), x),

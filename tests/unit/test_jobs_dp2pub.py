@@ -72,7 +72,7 @@ def test_every_kind_of_trust_makes_a_folder_that_loads_and_pays_epsilon_once(
     assert sum((entry.cost.epsilon for entry in spends()), Fraction(0)) == 4
     paid = [Fraction(entry["cost"]["epsilon"]) for entry in kept.ledger["entries"]]
     assert sum(paid) == 4
-    assert len(paid) == (3 if trust == "server" else 1)
+    assert len(paid) == 1
 
 
 @pytest.mark.parametrize(("trust", "variant"), KINDS[:3])

@@ -383,3 +383,12 @@ def test_drawn_rows_have_the_types_of_their_schema() -> None:
     assert sorted(zip(rows["age"].to_pylist(), rows["town"].to_pylist(), strict=True)) == [
         *[(0, "A")] * 4, (1, "=B"), (1, "=B"), (1, "A"), *[(2, "=B")] * 3,
     ]  # fmt: skip
+
+
+def test_published_rows_are_not_in_the_order_of_the_people():
+    codes = {"age": np.arange(1_000) % 5}
+    schema = Schema(dataset="d", columns=(Integer(name="age", low=0, high=4),))
+    rows = PublishedRows(schema=schema, codes=codes)
+    drawn = rows.draw(1_000, rng=simulation_rng(1))["age"]
+    assert np.bincount(drawn).tolist() == [200] * 5
+    assert (drawn == codes["age"]).mean() < 0.5

@@ -11,6 +11,7 @@ from sfumato.auditing import (
     cases_keyvalue,
     cases_means,
     cases_records,
+    recommender_cases,
 )
 from sfumato.auditing.case import Case
 from sfumato.errors import InputError
@@ -49,6 +50,8 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "DiscreteGaussian": cases_central.discrete_gaussian,
     "ExponentialMechanism": cases_central.exponential_mechanism,
     "PermuteAndFlip": cases_central.permute_and_flip,
+    "RatingSums": recommender_cases.rating_sums,
+    "RatingGram": recommender_cases.rating_gram,
 }
 """Builders of cases; each takes the multiple of epsilon that is planted as a bug."""
 

@@ -1,14 +1,15 @@
 """Weighted sums over people's ratings, as the gate measures them, as cases.
 
-One call measures many disjoint groups of items, each an experiment of its own: the same people
-rate each group's items in the same way, so its noisy sums are one output. An attacker who knows
-all but one person looks along the line on which that person moves the sums; what is left of an
+One call measures many groups of items that share no entry, each an experiment of its own: the same
+people rate each group in the same way, so its noisy entries are one output. An attacker who knows
+all but one person looks along the line on which that person moves the entries; what is left of an
 output is its place there, in quarters of a standard deviation.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cached_property
 from math import exp
 from typing import Final
 
@@ -16,124 +17,142 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.auditing.case import Case, Draw, Planted, with_larger
+from sfumato.auditing.case import Case, Planted, with_larger
 from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.recommender_attacks import rho_between
 from sfumato.curator.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.engine.ratings import Ratings, open_ratings
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OnePerson
-from sfumato.randomness import Rng
+from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema.ratings import RatingScale
 
+Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Measure = Callable[[Ratings, ZCDP, Rng], tuple[Floats, Floats]]
-"""Noisy entries of each group, a row each, and their standard deviations."""
 
 CLAIMED: Final = ZCDP(Fraction(1, 2))
 RATED: Final = 4
-"""Items of a group; the person in question rates them all, another one the first."""
+"""Items of a group: the person in question rates them all, a bystander the first."""
+
 _SCALE: Final = RatingScale(1, 5)
 _MIDDLE: Final = 3.0
 _BOUND: Final = 2.0
-_BINS: Final = 4  # of an output in one standard deviation
-_SUM_GROUPS: Final = 4_096
-_GRAM_GROUPS: Final = 12  # a matrix of 12 x 4 items has 1,176 entries, of which 120 are used
+_PRIME: Final = 61
+_BINS: Final = 4  # of an output, in one standard deviation
 _WITHOUT, _WITH, _TWICE = 0, 1, 2
 
 
 def rating_sums(larger: Fraction) -> Case:
     """Counts and sums by item, one person more or less."""
-    return _case("RatingSums", _sums, _SUM_GROUPS, larger)
+    groups = np.arange(_PRIME**2 * RATED).reshape(-1, RATED)
+    crowd = _Crowd(groups=groups, measure=_sums)
+    return _case("RatingSums", crowd, larger, note=f"{RATED} items, all rated by the person")
 
 
 def rating_gram(larger: Fraction) -> Case:
-    """The matrix of products of ratings, one person more or less."""
-    return _case("RatingGram", _gram, _GRAM_GROUPS, larger)
-
-
-def _case(name: str, measure: Measure, groups: int, larger: Fraction) -> Case:
-    def make(factor: Fraction, times: int = _WITH) -> Case:
-        cost = ZCDP(CLAIMED.rho * factor**2)  # the multiple is one of 1 / sigma
-        return Case(
-            name=name,
-            guarantee=CLAIMED,
-            inputs=(_WITHOUT, times),
-            draw=_along_the_change(measure, groups, cost),
-            ratio=lambda: exp(_loss(measure, cost, times)),
-            note=f"{RATED} items, one person who rated all more or less",
-        )
-
-    halved = Planted(bug="half the sensitivity", case=make(Fraction(2)))
-    # Twice the share of a weighted person is the share of one whose four ratings are each given
-    # the weight of a single one: sums 1 = 2 / sqrt(4), products 1 = 4 / 4, here half of that.
-    heavy = Planted(bug="many ratings weigh as much as one", case=make(Fraction(1), _TWICE))
-    return with_larger(make, larger, halved, heavy)
-
-
-@cache
-def _ratings(groups: int, times: int) -> Ratings:
-    """In each group a bystander with one rating, and ``times`` the person who rated all of it."""
-    group = np.repeat(np.arange(groups), 1 + times * RATED)
-    items = np.tile(np.concatenate([[0], *([np.arange(RATED)] * times)]), groups)
-    persons = np.tile(np.concatenate([[0], np.repeat(np.arange(times) + 1, RATED)]), groups)
-    table = pa.table(
-        {
-            "user": group * (times + 1) + persons,
-            "item": group * RATED + items,
-            "rating": np.full(items.size, 5),
-        }
-    )
-    return open_ratings(table, catalogue=range(groups * RATED), scale=_SCALE)
-
-
-def _sums(ratings: Ratings, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
-    items = len(ratings.catalogue)
-    ask = ItemSums(offsets=np.full(items, _MIDDLE), bound=_BOUND, c0=1)
-    found = measured_sums(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
-    entries = [part.reshape(-1, RATED) for part in (found.counts, found.sums)]
-    sigma = np.repeat([found.sigma_counts, found.sigma_sums], RATED)
-    return np.concatenate(entries, axis=1), sigma
-
-
-def _gram(ratings: Ratings, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
-    items = len(ratings.catalogue)
-    ask = Gram(items=np.arange(items), c0=1, bound=_BOUND, offsets=np.full(items, _MIDDLE))
-    found = measured_gram(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
-    first = np.arange(0, items, RATED)[:, np.newaxis]
-    row, column = np.triu_indices(RATED)  # the lower half repeats the upper one
-    sigma = np.where(row == column, found.sigma_diagonal, found.sigma)
-    return found.matrix[first + row, first + column], sigma
-
-
-def _change(measure: Measure, cost: ZCDP, times: int) -> tuple[Floats, Floats]:
-    """What the person adds to the entries, and the deviations: with one seed the noise cancels."""
-    from sfumato.randomness import simulation_rng
-
-    (one, sigma), (other, _) = (
-        measure(_ratings(1, which), cost, simulation_rng(0)) for which in (times, _WITHOUT)
-    )
-    return (one - other)[0], sigma
-
-
-def _loss(measure: Measure, cost: ZCDP, times: int) -> float:
-    """The rho of that change."""
-    change, sigma = _change(measure, cost, times)
-    return float(((change / sigma) ** 2).sum() / 2)
-
-
-def _along_the_change(measure: Measure, groups: int, cost: ZCDP) -> Draw:
-    change, sigma = _change(measure, cost, _WITH)
-    direction = change / sigma / np.linalg.norm(change / sigma)
-
-    def draw(times: int, n: int, *, rng: Rng) -> Outputs:
-        ratings, places = _ratings(groups, times), np.empty(0)
-        while places.size < n:
-            entries, _ = measure(ratings, cost, rng)
-            places = np.concatenate([places, entries / sigma @ direction])
-        return np.rint(places[:n] * _BINS).astype(np.int16)
-
-    return draw
+    """Products of ratings of any two items, one person more or less."""
+    crowd = _Crowd(groups=_groups_without_common_pairs(), measure=_gram)
+    note = f"{RATED} items, all rated by the person; seen beside the diagonal: 3/4 of the loss"
+    return _case("RatingGram", crowd, larger, note=note)
 
 
 CASES: Final = {"RatingSums": rating_sums, "RatingGram": rating_gram}
 """As ``cases.CASES`` takes them."""
+
+Measure = Callable[[Ratings, Codes, ZCDP, Rng], tuple[Floats, Floats]]
+"""Noisy entries of each group, a row each, and their standard deviations."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Crowd:
+    """Groups of items that share no measured entry, and how they are measured."""
+
+    groups: Codes
+    measure: Measure
+
+    @cached_property
+    def ratings(self) -> tuple[Ratings, ...]:
+        """Without the person in question, with them, with them under two names."""
+        return tuple(self._rated(times) for times in (_WITHOUT, _WITH, _TWICE))
+
+    def _rated(self, times: int) -> Ratings:
+        own = [self.groups[:, :1], *[self.groups] * times]
+        sizes = [1, *[RATED] * times]
+        names = np.repeat(np.arange(1 + times), sizes)
+        persons = np.arange(len(self.groups))[:, np.newaxis] * (1 + times) + names
+        items = np.concatenate(own, axis=1)
+        columns = {"user": persons.reshape(-1), "item": items.reshape(-1)}
+        table = pa.table({**columns, "rating": np.full(items.size, 5)})
+        return open_ratings(table, catalogue=range(int(self.groups.max()) + 1), scale=_SCALE)
+
+    def outputs(self, times: int, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
+        """Of each group."""
+        return self.measure(self.ratings[times], self.groups, cost, rng)
+
+    def moved(self, times: int, cost: ZCDP) -> tuple[Floats, Floats]:
+        """What the person moves in a group, and the deviations: noise of one seed cancels."""
+        (one, sigma), (other, _) = (
+            self.outputs(which, cost, simulation_rng(0)) for which in (times, _WITHOUT)
+        )
+        return (one - other)[0], sigma
+
+
+def _case(name: str, crowd: _Crowd, larger: Fraction, *, note: str) -> Case:
+    def make(factor: Fraction, times: int = _WITH) -> Case:
+        cost = ZCDP(CLAIMED.rho * factor**2)  # of 1 / sigma, the same multiple
+        change, sigma = crowd.moved(_WITH, cost)
+        direction = change / sigma / np.linalg.norm(change / sigma)
+
+        def draw(times: int, n: int, *, rng: Rng) -> Outputs:
+            places, drawn = [np.empty(0)], 0
+            while drawn < n:
+                entries, _ = crowd.outputs(times, cost, rng)
+                places.append(entries / sigma @ direction)
+                drawn += len(entries)
+            return np.rint(np.concatenate(places)[:n] * _BINS).astype(np.int16)
+
+        def ratio() -> float:
+            moved, sigma = crowd.moved(times, cost)
+            return exp(rho_between(moved, np.zeros(moved.size), sigma))
+
+        return Case(
+            name=name,
+            guarantee=CLAIMED,
+            inputs=(_WITHOUT, times),
+            draw=draw,
+            ratio=ratio,
+            note=note,
+        )
+
+    # Weights that do not fall with the number of ratings let four of them count like four people
+    # with one each; two people is half of that, and must not pass either.
+    heavy = Planted(bug="weights that do not fall", case=make(Fraction(1), _TWICE))
+    halved = Planted(bug="half the sensitivity", case=make(Fraction(2)))
+    return with_larger(make, larger, heavy, halved)
+
+
+def _sums(ratings: Ratings, groups: Codes, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
+    offsets = np.full(len(ratings.catalogue), _MIDDLE)
+    ask = ItemSums(offsets=offsets, bound=_BOUND, c0=1)
+    found = measured_sums(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
+    entries = np.concatenate([found.counts[groups], found.sums[groups]], axis=1)
+    return entries, np.repeat([found.sigma_counts, found.sigma_sums], RATED)
+
+
+def _gram(ratings: Ratings, groups: Codes, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
+    items = len(ratings.catalogue)
+    ask = Gram(items=np.arange(items), c0=1, bound=_BOUND, offsets=np.full(items, _MIDDLE))
+    found = measured_gram(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
+    row, column = np.triu_indices(RATED, 1)
+    entries = found.matrix[groups[:, row], groups[:, column]]
+    return entries, np.full(row.size, found.sigma)
+
+
+def _groups_without_common_pairs() -> Codes:
+    """The points of lines y = s x + t modulo a prime, at x = 0 .. 3: two lines meet at most once.
+
+    So no two groups have two items in common, and entries beside the diagonal are nobody else's.
+    """
+    slope, start = np.divmod(np.arange(_PRIME**2), _PRIME)
+    x = np.arange(RATED)
+    return x * _PRIME + (slope[:, np.newaxis] * x + start[:, np.newaxis]) % _PRIME

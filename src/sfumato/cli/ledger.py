@@ -166,9 +166,9 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
 
 def _release_head(folder: Path, ledger_id: str) -> "Head":
     from sfumato.privacy import Head
-    from sfumato.release import TableRelease
+    from sfumato.release.loading import load_release
 
-    release = TableRelease.load(folder)
+    release = load_release(folder)
     if not release.private:
         raise InputError(f"{folder}: a simulation has no entry in a ledger")
     made_with = release.ledger.get("id", ledger_id)

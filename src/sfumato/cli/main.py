@@ -7,7 +7,17 @@ from typing import NoReturn
 import typer
 
 from sfumato import _version
-from sfumato.cli import answers, audit, demo, dp2pub, evaluate, interrupted, ledger, publish
+from sfumato.cli import (
+    answers,
+    audit,
+    demo,
+    dp2pub,
+    evaluate,
+    interrupted,
+    ledger,
+    publish,
+    recommend,
+)
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 app = typer.Typer(
@@ -24,6 +34,7 @@ app.command("dp2pub")(dp2pub.dp2pub)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
 app.add_typer(answers.app, name="answers")
+app.add_typer(recommend.app, name="recommend")
 app.add_typer(ledger.app, name="ledger")
 
 

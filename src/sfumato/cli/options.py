@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sfumato.errors import InputError
+
 TableArgument = Annotated[
     str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")
 ]
@@ -30,3 +32,15 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an older release."
 Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
 Seed = Annotated[int | None, typer.Option(help="Make a simulation that protects nobody.")]
 ReleaseJson = Annotated[bool, typer.Option("--json", help="Print release.json and nothing else.")]
+
+
+def settings(given: list[str]) -> dict[str, str]:
+    """Options of a method, given as name=value."""
+    pairs = [entry.partition("=") for entry in given]
+    for name, equals, _ in pairs:
+        if not name or not equals:
+            raise InputError(f"--set takes name=value, for example rounds=30; got {name!r}")
+    names = [name for name, _, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"--set names {', '.join(twice)} twice")
+    return {name: value for name, _, value in pairs}

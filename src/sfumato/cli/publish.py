@@ -6,7 +6,6 @@ import typer
 
 from sfumato import check
 from sfumato.cli import caps, options, show
-from sfumato.errors import InputError
 
 
 def publish(
@@ -57,7 +56,7 @@ def publish(
     from sfumato.privacy import Ledger
     from sfumato.privacy.protection import NEIGHBORS
 
-    chosen_options = _settings(settings or [])
+    chosen_options = options.settings(settings or [])
     chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
     with show.progress(quiet=json) as tell:
@@ -93,14 +92,3 @@ def publish(
     typer.echo(f"report      {folder / 'report.html'}")
     if evaluate:
         typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    pairs = [entry.partition("=") for entry in given]
-    for name, equals, _ in pairs:
-        if not name or not equals:
-            raise InputError(f"--set takes name=value, for example rounds=30; got {name!r}")
-    names = [name for name, _, _ in pairs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"--set names {', '.join(twice)} twice")
-    return {name: value for name, _, value in pairs}

@@ -48,8 +48,6 @@ from sfumato.schema import Schema
 
 Codes = NDArray[Any]
 
-_LONGEST_FRACTION: Final = 40  # characters; beyond, a float says it as well
-
 LARGEST_PAIR: Final = 2**22
 """Cells of the largest two-way table that the network is learned from."""
 
@@ -138,7 +136,7 @@ class SemiHonestResult:
             dataset=dataset,
             guarantee=self.guarantee if guarantee is None else guarantee,
             protect=OneRow(neighbors="replace"),
-            private=private,
+            private=private and rng.secure,
             method=self.describe(),
             schema=self.schema,
             model=rows,

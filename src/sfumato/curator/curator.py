@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import perturbing, rating_sums, responding
+from sfumato.curator.alone import OnlyOne
 from sfumato.curator.interviews import Interview
 from sfumato.curator.perturbing import Perturbation
 from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
@@ -60,19 +61,21 @@ def _alone(verb: Callable[Concatenate["Curator", P], T]) -> Callable[Concatenate
 
     @wraps(verb)
     def locked(self: "Curator", /, *args: P.args, **named: P.kwargs) -> T:
+        self._check_process()
         with self._lock:
             return verb(self, *args, **named)
 
     return locked
 
 
-class Curator:
+class Curator(OnlyOne):
     """Holds a table, a budget and a ledger, and answers only through noise.
 
     Formal guarantees: everything that the verbs return, together, satisfies ``budget`` for the
     neighbors that ``protect`` names, also when each call depends on the answers to the earlier
     ones (``privacy.composition``). The guarantee needs ``rng`` to be secure; with a simulation
-    generator ``private`` is False and nothing is charged. Verbs take turns between threads.
+    generator ``private`` is False and nothing is charged. Verbs take turns between threads; a
+    curator can't be copied, and answers in the process that made it only.
     """
 
     def __init__(
@@ -85,7 +88,11 @@ class Curator:
         ledger: Ledger | None = None,
         progress: Progress | None = None,
     ) -> None:
+        super().__init__()
         self.schema: Schema = table.schema
+        self.catalogue = table.catalogue if isinstance(table, Ratings) else None
+        """Of ratings, the public items."""
+        self.scale = table.scale if isinstance(table, Ratings) else None
         self.protect = protect = named(protect, table)
         self.budget = budget
         self.private = rng.secure
@@ -236,7 +243,7 @@ class Curator:
             numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
             rng=self.rng,
         )
-        return perturbing.answers(self._table, kernel)
+        return perturbing.answers(self._table, kernel, check=self._check_process)
 
     @_alone
     def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
@@ -323,6 +330,7 @@ class Curator:
 
     def _check_rows(self, claimed: int) -> None:
         """Refuse a number of rows that is not the table's, where that number is public."""
+        self._ledger.look("number of rows, public when one row is replaced")
         rows = int(self._count([()])[()])
         if claimed != rows:
             raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.curator.alone import OnlyOne
 from sfumato.curator.perturbing import ALLOWED
 from sfumato.engine import Table
 from sfumato.engine.table import CodeBatch
@@ -24,7 +25,7 @@ from sfumato.schema.codes import code_type
 from sfumato.schema.table import Marginal, Schema
 
 
-class Interview:
+class Interview(OnlyOne):
     """Rows divided into groups by coins; each group is asked once.
 
     Formal guarantee: all that ``ask`` ever returns is epsilon-DP for one row that is replaced. A
@@ -34,6 +35,7 @@ class Interview:
     def __init__(
         self, table: Table, *, epsilon: Fraction, groups: int, columns: Marginal, rng: Rng
     ) -> None:
+        super().__init__()
         self._schema = table.schema
         self._epsilon = epsilon
         self._rng = rng
@@ -57,6 +59,7 @@ class Interview:
             parts: What may be answered about.
             weights: A part is drawn with its weight out of their sum.
         """
+        self._check_process()
         self._check(parts, weights)
         with self._lock:
             if not self._left:

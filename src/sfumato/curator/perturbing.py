@@ -1,6 +1,6 @@
 """Rows through a local mechanism: what the gate does when every row becomes an answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -94,10 +94,15 @@ def check_question(
         raise InputError("the number of each cell must lie on the grid. Nothing was looked at.")
 
 
-def answers(table: Table, kernel: Perturbation) -> Iterator[Answers]:
-    """The answers of all rows in their order, in batches whose sizes depend on nothing else."""
+def answers(table: Table, kernel: Perturbation, *, check: Callable[[], None]) -> Iterator[Answers]:
+    """The answers of all rows in their order, in batches whose sizes depend on nothing else.
+
+    ``check`` is called before each is drawn: the iterator may have gone to another process.
+    """
     layout, held, rows = kernel.mechanism.layout, [], 0
+    check()
     for batch in table.map(kernel):
+        check()
         held.append(from_arrow(layout, batch.column(0)))
         rows += len(held[-1])
         while rows >= BATCH_ROWS:

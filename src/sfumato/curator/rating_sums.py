@@ -40,6 +40,9 @@ class ItemSums:
     """Residuals beyond it, above or below, count as it."""
     c0: int
     """A person's ratings weigh 1/sqrt(max(c, c0)) if they gave c of them."""
+    items: NDArray[np.int64] | None = None
+    """Only these items are asked for and count, public or chosen by what was released; by default
+    all. A part of a person's ratings is again a person's ratings, so no claim changes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,6 +64,7 @@ class ItemMeasurement:
     """Weighted counts and sums of residuals by item, both with noise: public numbers."""
 
     counts: Floats
+    """Of each item that was asked for, in that order."""
     sums: Floats
     """In units of ratings; divided by ``counts`` they are mean residuals."""
     sigma_counts: float
@@ -101,6 +105,8 @@ def check_sums(ratings: object, ask: ItemSums, cost: object) -> Ratings:
     _check_offsets(ask.offsets, len(table.catalogue))
     check.positive(bound=ask.bound)
     check.whole(at_least=1, c0=ask.c0)
+    if ask.items is not None:
+        _check_items(ask.items, len(table.catalogue), len(table.catalogue))
     return table
 
 
@@ -109,12 +115,7 @@ def check_gram(ratings: object, ask: Gram, cost: object) -> Ratings:
     table = _ratings(ratings, cost)
     items = len(table.catalogue)
     check.whole(at_least=1, c0=ask.c0)
-    check.whole(at_least=1, at_most=MOST_GRAM_ITEMS, number_of_items=ask.items.size)
-    known = ask.items.ndim == 1 and ask.items.dtype.kind in "iu"
-    if not known or ask.items.min() < 0 or ask.items.max() >= items:
-        raise InputError("items must be codes of the catalogue. Nothing was looked at.")
-    if np.unique(ask.items).size < ask.items.size:
-        raise InputError("an item is named twice. Nothing was looked at.")
+    _check_items(ask.items, items, MOST_GRAM_ITEMS)
     if (ask.bound is None) != (ask.offsets is None):
         raise InputError("a bound and offsets belong together. Nothing was looked at.")
     if ask.bound is not None and ask.offsets is not None:
@@ -129,14 +130,15 @@ def measured_sums(
     """Count, sum and add noise; the cost was charged."""
     from sfumato.engine.rating_kernels import add_sums
 
-    items, held = len(ratings.catalogue), ratings.by_person
+    catalogue, held = len(ratings.catalogue), ratings.by_person
+    items = np.arange(catalogue) if ask.items is None else ask.items
     sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
-    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items))
+    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items.size))
     grid = Grid.of(cost, sensitivity, rounding)
-    exact = np.zeros((2, items), dtype=np.int64)
-    values = np.array(ratings.scale.values)
-    parts = held.starts, held.items, held.codes, values
-    add_sums(*parts, ask.offsets, float(ask.bound), ask.c0, grid.steps, exact[0], exact[1])
+    exact = np.zeros((2, items.size), dtype=np.int64)
+    parts = held.starts, held.items, held.codes, np.array(ratings.scale.values)
+    places = _places(items, catalogue)
+    add_sums(*parts, ask.offsets, float(ask.bound), places, ask.c0, grid.steps, exact)
     noise = DiscreteGaussian.for_cost(cost, grid.squared)
     found = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
     sigma = noise.sigma_counts / grid.steps
@@ -162,8 +164,7 @@ def measured_gram(
     catalogue, size, held = len(ratings.catalogue), ask.items.size, ratings.by_person
     rounding = rating_sensitivity.rounding(protect, most_ratings(protect, size) ** 2)
     grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
-    places = np.full(catalogue, -1, dtype=np.int64)
-    places[ask.items] = np.arange(size)
+    places = _places(ask.items, catalogue)
     exact = np.zeros((size, size), dtype=np.int64)
     offsets = np.zeros(catalogue) if ask.offsets is None else ask.offsets
     parts = held.starts, held.items, held.codes, np.array(ratings.scale.values)
@@ -198,6 +199,22 @@ def _ratings(table: object, cost: object) -> Ratings:
             "Nothing was looked at."
         )
     return table
+
+
+def _places(items: NDArray[np.int64], catalogue: int) -> NDArray[np.int64]:
+    """For every item of the catalogue its place among those asked for, or -1."""
+    places = np.full(catalogue, -1, dtype=np.int64)
+    places[items] = np.arange(items.size)
+    return places
+
+
+def _check_items(items: NDArray[np.int64], catalogue: int, most: int) -> None:
+    check.whole(at_least=1, at_most=most, number_of_items=items.size)
+    known = items.ndim == 1 and items.dtype.kind in "iu"
+    if not known or items.min() < 0 or items.max() >= catalogue:
+        raise InputError("items must be codes of the catalogue. Nothing was looked at.")
+    if np.unique(items).size < items.size:
+        raise InputError("an item is named twice. Nothing was looked at.")
 
 
 def _check_offsets(offsets: Floats, items: int) -> None:

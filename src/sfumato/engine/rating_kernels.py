@@ -20,21 +20,27 @@ def add_sums(
     values: NDArray[np.float64],
     offsets: NDArray[np.float64],
     bound: float,
+    places: Ints,
     c0: int,
     grid: float,
-    counts: Ints,
-    sums: Ints,
+    found: Ints,
 ) -> None:
-    """Add w 1 and w x of every person, each rounded to the grid."""
+    """Add w 1 (first row) and w x (second row) of every person, each rounded to the grid.
+
+    Only items with a place (not -1) count, also for the weight.
+    """
     for person in range(starts.size - 1):
-        first, end = starts[person], starts[person + 1]
-        scale = grid / np.sqrt(max(end - first, c0))
+        c = 0
+        for at in range(starts[person], starts[person + 1]):
+            c += places[items[at]] >= 0
+        scale = grid / np.sqrt(max(c, c0))
         one = np.int64(np.rint(scale))
-        for place in range(first, end):
-            item = items[place]
-            x = _residual(values[codes[place]], offsets[item], bound)
-            counts[item] += one
-            sums[item] += np.int64(np.rint(scale * x))
+        for at in range(starts[person], starts[person + 1]):
+            place = places[items[at]]
+            if place >= 0:
+                x = _residual(values[codes[at]], offsets[items[at]], bound)
+                found[0, place] += one
+                found[1, place] += np.int64(np.rint(scale * x))
 
 
 @njit(cache=True, nogil=True)

@@ -168,8 +168,8 @@ class Ratings:
         if (code < 0).any():
             place = int(given[np.argmax(code < 0)])
             raise self._wrong(
-                f"column {rating_name!r}, row {first_row + place}: {numbers[place]:g} is not on "
-                f"the scale {self.scale}"
+                f"column {rating_name!r}, row {first_row + place}: this rating is not on the "
+                f"scale {self.scale}"
             )
         person = self._dictionary(batch.column(0), person_name, first_row, given)
         item = self._dictionary(batch.column(1), item_name, first_row, given)
@@ -180,8 +180,8 @@ class Ratings:
             if missing.any():
                 place = int(np.argmax(missing))
                 raise self._wrong(
-                    f"column {item_name!r}, row {first_row + int(given[place])}: "
-                    f"{item[1][item[0][place]]!r} is not in the catalogue"
+                    f"column {item_name!r}, row {first_row + int(given[place])}: this item is not "
+                    "in the catalogue"
                 )
         return known[person[0]], np.array(found, dtype=np.int64)[item[0]], code
 
@@ -284,7 +284,10 @@ def open_catalogue(
     _require(found, (item,))
     titled = "title" in found.names() and item != "title"
     columns = (item, "title") if titled else (item,)
-    whole = pa.Table.from_batches(list(found.batches(columns)))
+    batches = list(found.batches(columns))
+    if not sum(batch.num_rows for batch in batches):
+        raise TableError(f"{found.describe()}: the catalogue names no item. {_NOTHING_DONE}")
+    whole = pa.Table.from_batches(batches)
     ids = whole.column(0)
     if ids.null_count:
         raise TableError(f"{found.describe()}: an item has no id. {_NOTHING_DONE}")

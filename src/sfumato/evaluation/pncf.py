@@ -1,13 +1,14 @@
 """Private neighbor collaborative filtering as published, which claims no guarantee here.
 
 Zhu, Ren, Zhou, Rong, Xiong 2014, "An effective privacy preserving algorithm for neighborhood-based
-collaborative filtering", and ASONAM 2013, with the misprints corrected. It is run to be compared
-with and to be broken: ``docs/pncf.md`` says how. The noise is made of floats, as everywhere in this
-field; what protects nobody needs no better. Nothing here makes a release.
+collaborative filtering", and ASONAM 2013, from a description of both, misprints corrected. It is
+run to be compared with and to be broken: ``docs/pncf.md`` says how. The noise is made of floats;
+what protects nobody needs no better. Nothing here makes a release.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp, log
 from typing import Any, ClassVar, Final, Literal, NoReturn
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.models.item_bias import item_means
 from sfumato.models.rating_rows import RatingRows
-from sfumato.models.recommending import History, NeighborModel
+from sfumato.models.recommending import BiasModel, History, NeighborModel
 from sfumato.randomness import Rng
 
 Codes = NDArray[np.int64]
@@ -25,7 +26,6 @@ Floats = NDArray[np.float64]
 
 Similarity = Literal["cosine", "Pearson"]
 SIMILARITIES: Final[tuple[Similarity, ...]] = ("cosine", "Pearson")
-PROMISE: Final = "claims no guarantee"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ class Pncf:
 
     def scales(self, sensitivity: Floats) -> Floats:
         """Of the Laplace noise on similarities: 2 exp(-beta) RS / epsilon."""
-        return 2 * np.exp(-self.beta) * sensitivity / self.epsilon
+        return sensitivity * (2 * exp(-self.beta) / self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,23 +66,31 @@ class PncfModel:
     """What PNCF makes of ratings: it recommends, says what it is, and is not to be published."""
 
     spec: Pncf
-    model: NeighborModel
-    """Item means, the chosen neighbors and their noisy similarities."""
+    means: BiasModel
+    """The exact mean of each item."""
+    neighbors: NDArray[np.int32]
+    similarity: Floats
+    """Noisy, of the chosen neighbors."""
     kind: ClassVar[str] = "PNCF as published"
-    promise: ClassVar[str] = PROMISE
+    promise: ClassVar[str] = "claims no guarantee"
+
+    @cached_property
+    def _model(self) -> NeighborModel:
+        """Not to be had: a release takes models of this kind, and knows not where they are from."""
+        return NeighborModel(bias=self.means, neighbors=self.neighbors, weights=self.similarity)
 
     @property
     def items(self) -> int:
         """The size of the catalogue."""
-        return self.model.items
+        return self.means.items
 
     def scores(self, history: History) -> Floats:
         """The sum of the noisy similarities to the history."""
-        return self.model.scores(history)
+        return self._model.scores(history)
 
     def predict(self, history: History) -> Floats:
         """rbar_i + sum_j s_ij (r_aj - rbar_j) / sum_j |s_ij|, over neighbors that a rated."""
-        return self.model.predict(history)
+        return self._model.predict(history)
 
     def arrays(self) -> NoReturn:
         """Refused: whoever stores a model wants to publish it."""
@@ -93,7 +101,11 @@ class PncfModel:
 
     def to_dict(self) -> dict[str, Any]:
         """What it is, for ``--json``; nothing of what it learned."""
-        return {"kind": self.kind, "promise": self.promise, "epsilon_as_published": self.spec.epsilon}
+        return {
+            "kind": self.kind,
+            "promise": self.promise,
+            "epsilon_as_published": self.spec.epsilon,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,12 +144,13 @@ class PairTable:
     def pairs(self, item: int, *, similarity: Similarity = "cosine") -> ItemPairs:
         """Similarity and RS with each other item.
 
-        The document has one RS, made for the cosine; with Pearson it is not even that.
+        There is one RS for both, made for the cosine; for Pearson it bounds nothing.
         """
         own, place = self._met(item)
         size, values = self.ratings.catalogue, self.ratings.ratings
         met, x, y = self.ratings.items[place], values[own], values[place]
-        raters, dots = np.bincount(met, minlength=size), np.bincount(met, x * y, size)
+        raters = np.bincount(met, minlength=size)
+        dots: Floats = np.bincount(met, x * y, size).astype(np.float64)
         norms = np.sqrt(self.squares[item] * self.squares)
         cosine = np.divide(dots, norms, out=np.zeros(size), where=norms > 0)
         change = largest_changes(
@@ -179,8 +192,8 @@ def largest_changes(
     """What removing one common rater may change of a cosine, by the paper's two terms.
 
     max(x y / (|r_i'| |r_j'|), <r_i, r_j> (|r_i||r_j| - |r_i'||r_j'|) / (|r_i||r_j||r_i'||r_j'|)),
-    primes: without that person. The change itself is the first less the second. The paper does
-    not say what holds for someone who is the only rater of an item: then all of it is lost.
+    primes: without that person. The change itself is the first less the second. Nothing is
+    said about what holds for someone who is the only rater of an item: then all of it is lost.
 
     Args:
         x: The person's rating of item i.
@@ -211,28 +224,39 @@ def fit_pncf(ratings: RatingRows, spec: Pncf, *, low: float, high: float, rng: R
     neighbors = np.full((ratings.catalogue, width), -1, dtype=np.int32)
     weights = np.zeros((ratings.catalogue, width))
     for item in range(ratings.catalogue):
-        pairs = table.pairs(item, similarity=spec.similarity)
-        chosen = choose_neighbors(pairs, spec, rng=rng)
-        noise = spec.scales(pairs.sensitivity[chosen]) * _laplace(chosen.size, rng)
-        neighbors[item, : chosen.size] = pairs.others[chosen]
-        weights[item, : chosen.size] = pairs.similarity[chosen] + noise
+        codes, similarity = noisy_neighbors(table, item, spec, rng=rng)
+        neighbors[item, : codes.size], weights[item, : codes.size] = codes, similarity
     means = item_means(ratings, low=low, high=high)
-    return PncfModel(
-        spec=spec, model=NeighborModel(bias=means, neighbors=neighbors, weights=weights)
-    )
+    return PncfModel(spec=spec, means=means, neighbors=neighbors, similarity=weights)
+
+
+def noisy_neighbors(table: PairTable, item: int, spec: Pncf, *, rng: Rng) -> tuple[Codes, Floats]:
+    """The chosen neighbors of one item and their noisy similarities, the most similar first."""
+    pairs = table.pairs(item, similarity=spec.similarity)
+    chosen = choose_neighbors(pairs, spec, rng=rng)
+    noise = spec.scales(pairs.sensitivity[chosen]) * _laplace(chosen.size, rng)
+    similarity = pairs.similarity[chosen] + noise
+    order = np.argsort(-similarity, kind="stable")
+    return pairs.others[chosen[order]], similarity[order]
 
 
 def choose_neighbors(pairs: ItemPairs, spec: Pncf, *, rng: Rng) -> Codes:
-    """Places of k others, drawn without replacement, weights exp(epsilon s / (4 k RS)).
+    """Places of k others, drawn without replacement in proportion to their weights.
 
     The largest of ln(weight) + Gumbel noise are such a draw (Yellott 1977, Vieira 2014).
     """
-    place = np.argsort(-pairs.similarity, kind="stable")[: spec.candidates]
-    sensitivity = np.exp(-spec.beta) * pairs.sensitivity[place]
-    known = np.where(sensitivity > 0, sensitivity, np.inf)
-    similarity = truncated(pairs.similarity[place], sensitivity, spec)
-    keys = spec.epsilon * similarity / (4 * spec.k * known) + _gumbel(place.size, rng)
+    place, logs = log_weights(pairs, spec)
+    keys = logs + _gumbel(place.size, rng)
     return place[np.argsort(-keys, kind="stable")[: spec.k]]
+
+
+def log_weights(pairs: ItemPairs, spec: Pncf) -> tuple[Codes, Floats]:
+    """Places of the candidates, and epsilon s / (4 k RS) of each, s truncated, RS its own."""
+    place = np.argsort(-pairs.similarity, kind="stable")[: spec.candidates]
+    sensitivity = exp(-spec.beta) * pairs.sensitivity[place]
+    similarity = truncated(pairs.similarity[place], sensitivity, spec)
+    known = np.where(sensitivity > 0, sensitivity, np.inf)
+    return place, spec.epsilon * similarity / (4 * spec.k * known)
 
 
 def truncated(similarity: Floats, sensitivity: Floats, spec: Pncf) -> Floats:
@@ -246,9 +270,32 @@ def truncated(similarity: Floats, sensitivity: Floats, spec: Pncf) -> Floats:
     v, k = similarity.size, spec.k
     if v <= k:
         return similarity
-    least, log_odds = similarity[k - 1], np.log(k * (v - k) / spec.missing)
+    least, log_odds = float(similarity[k - 1]), log(k * (v - k) / spec.missing)
     width = min(least, 4 * k * float(sensitivity.max()) / spec.epsilon * log_odds)
-    return np.maximum(similarity, least - width)
+    return np.asarray(np.maximum(similarity, least - width))
+
+
+def laplace_step(table: PairTable, item: int, others: Codes, spec: Pncf) -> tuple[Floats, Floats]:
+    """Centers and scales of the noisy similarities of an item with some others.
+
+    A scale of 0 says that nothing comes out: without a common rater two items are no candidates.
+    """
+    pairs = table.pairs(item, similarity=spec.similarity)
+    centers, sensitivity = np.zeros((2, table.ratings.catalogue))
+    centers[pairs.others], sensitivity[pairs.others] = pairs.similarity, pairs.sensitivity
+    return centers[others], spec.scales(sensitivity[others])
+
+
+def without(ratings: RatingRows, places: NDArray[np.bool_]) -> RatingRows:
+    """The neighboring ratings that lack some, such as ``ratings.persons == p``."""
+    kept = ~places
+    return RatingRows.of(
+        ratings.persons[kept],
+        ratings.items[kept].astype(np.int64),
+        ratings.ratings[kept],
+        people=ratings.people,
+        catalogue=ratings.catalogue,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,7 +318,7 @@ def single_raters(ratings: RatingRows) -> SingleRaters:
     twice = np.zeros(2, dtype=np.int64)  # each pair is met from both its items
     for item in range(ratings.catalogue):
         pairs = table.pairs(item)
-        twice += pairs.others.size, np.count_nonzero(pairs.raters == 1)
+        twice += np.array([pairs.others.size, np.count_nonzero(pairs.raters == 1)])
         exposed[table.only_raters(item, pairs)] = True
     return SingleRaters(
         pairs=int(twice[0]) // 2,

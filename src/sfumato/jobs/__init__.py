@@ -1,5 +1,6 @@
 """Whole commands as functions: what the command line and notebooks call."""
 
+from sfumato.jobs.accuracy import Accuracy, AccuracyRun, evaluate_recommender
 from sfumato.jobs.answers import estimate_answers, simulate_answers
 from sfumato.jobs.dp2pub import dp2pub_table
 from sfumato.jobs.internal import internal_folder, publishable
@@ -10,16 +11,22 @@ from sfumato.jobs.publishing import (
     loaded_schema,
     publish_table,
 )
+from sfumato.jobs.recommend import fit_recommender, recommend_top
 
 __all__ = [
+    "Accuracy",
+    "AccuracyRun",
     "Publication",
     "Tell",
     "dp2pub_table",
     "estimate_answers",
+    "evaluate_recommender",
     "evaluate_release",
+    "fit_recommender",
     "internal_folder",
     "loaded_schema",
     "publish_table",
     "publishable",
+    "recommend_top",
     "simulate_answers",
 ]

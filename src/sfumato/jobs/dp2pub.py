@@ -59,6 +59,9 @@ DEGREE: Final = 3
 SERVER_DEGREE: Final = 2
 """The most parents of a column, if not given: fewer where choosing them costs budget."""
 MAX_CLUSTER: Final = 3
+MOST_VALUES: Final = 10**9
+"""Rows times columns of what is published."""
+LONGEST_EPSILON: Final = 24
 PROTECT: Final = OneRow(neighbors="replace")
 
 MOST_PARENT_SETS: Final = 20_000_000
@@ -127,7 +130,7 @@ def dp2pub_table(
         variant=_variant(trust, variant),
         degree=degree,
         max_cluster=max_cluster,
-        rows=None if rows is None else check.whole(at_least=1, rows=rows),
+        rows=None if rows is None else _checked_rows(rows, len(known)),
     )
     plan = Publication(
         schema=known,
@@ -246,8 +249,23 @@ def _check_no_network(*, degree: int | None, max_cluster: int | None) -> None:
         )
 
 
+def _checked_rows(rows: int, columns: int) -> int:
+    """A number of rows that can be drawn and written, before any spend."""
+    most = MOST_VALUES // columns
+    if check.whole(at_least=1, rows=rows) > most:
+        raise InputError(
+            f"rows must be at most {most:,} for {columns} columns, got {rows:,}. Nothing was spent."
+        )
+    return rows
+
+
 def _check_epsilon(budget: PureDP, *, least: Fraction, most: Fraction) -> None:
-    """Refuse, before any spend, what no randomized response can have."""
+    """Refuse, before any spend, what no randomized response can have, or no message spell."""
+    if len(str(budget.epsilon)) > LONGEST_EPSILON:
+        raise InputError(
+            f"epsilon must be a number of few digits, such as 0.5, got {float(budget.epsilon):g} "
+            "with more than a message to a device spells. Nothing was spent. Round it."
+        )
     if not least <= budget.epsilon <= most:
         raise InputError(
             f"epsilon must be between {float(least):g} and {float(most):g} for these columns and "

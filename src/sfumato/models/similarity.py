@@ -35,7 +35,7 @@ def similarities(model: Recommender, item: int) -> Floats:
     else:
         raise InputError(
             f"a {model.kind} model knows items one by one, not which are similar. Nothing was "
-            "computed. Fit item-ridge, item-neighbors or item-tastes."
+            "computed. Fit ridge, neighbors or tastes."
         )
     found[item] = -np.inf
     return found

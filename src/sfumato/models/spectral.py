@@ -72,10 +72,12 @@ def beyond_popularity(gram: Floats, popularity: Floats, *, sigma: float) -> tupl
 
     If people rated items independently of each other, it would be a d d' beside the diagonal, d
     being how popular items are. Returns the matrix, symmetric and positive semidefinite, and the
-    number of spikes; without any, ``item_ridge`` of it ranks by popularity.
+    number of spikes; without any, ``item_ridge`` of it ranks by popularity, also where noise
+    hides how large a is.
     """
-    d = np.maximum(popularity, 1e-9 * max(1.0, float(np.abs(popularity).max())))
-    alone = rank_one_scale(gram, d) * np.outer(d, d)
+    d = np.maximum(popularity, 1e-3 * max(1e-9, float(np.abs(popularity).max())))
+    least = 1e-3 * noise_edge(len(gram), sigma) / float(d @ d)
+    alone = max(rank_one_scale(gram, d), least) * np.outer(d, d)
     rest = spikes(gram - alone, sigma=sigma)
     matrix = alone + rest.matrix
     return (matrix + matrix.T) / 2, rest.values.size

@@ -35,10 +35,10 @@ _MOST_ROWS: Final = 500
 
 def render(view: ReportView) -> str:
     """The page as text. The same view gives the same bytes."""
-    style = _style()
+    style = style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
-        _environment()
+        environment()
         .get_template("report.html")
         .render(
             view=view,
@@ -95,7 +95,8 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Where templates are rendered: strict, escaped, every label printable."""
     environment = Environment(
         loader=PackageLoader("sfumato.reporting"),
         autoescape=True,
@@ -110,7 +111,8 @@ def _environment() -> Environment:
 
 
 @cache
-def _style() -> str:
+def style_sheet() -> str:
+    """The one style sheet of all pages."""
     return (files("sfumato.reporting") / "templates" / "style.css").read_text("utf-8")
 
 

@@ -50,6 +50,10 @@ class Schema:
         return {column.name: column for column in self.columns}
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
     def names(self) -> Marginal:
         """The column names in order: the marginal of the whole table."""
         return tuple(column.name for column in self.columns)
@@ -61,7 +65,7 @@ class Schema:
             self[name]
         if len(set(wanted)) < len(wanted):
             raise SchemaError(f"a marginal names each column once, got {wanted}")
-        return tuple(name for name in self.names if name in wanted)
+        return tuple(sorted(wanted, key=self._places.__getitem__))
 
     def shape(self, marginal: Marginal) -> tuple[int, ...]:
         """The number of codes of each column of a marginal."""

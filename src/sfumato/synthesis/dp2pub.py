@@ -99,6 +99,7 @@ class Dp2Pub:
         schema = curator.schema
         self.check(schema)
         plan = self._plan(schema, curator.protect, curator.left)
+        curator.reserve(curator.left, label="dp2pub with a trusted server")
         rows = int(curator.total().values)
         network = _select_network(curator, plan, rows=rows, degree=self.degree)  # SELECT
         tables = _measure_columns(curator, plan)  # MEASURE

@@ -72,12 +72,12 @@ def test_a_row_without_a_rating_is_no_rating(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "what"),
     [
-        ([("ann", "Dune", 6)], "row 1: 6 is not on the scale 1 to 5"),
+        ([("ann", "Dune", 6)], "row 1: this rating is not on the scale 1 to 5"),
         ([("ann", "Dune", 0)], "not on the scale"),
-        ([("ann", "Alien", 3), ("ann", "Dune", 3.5)], "row 2: 3.5 is not on the scale"),
+        ([("ann", "Alien", 3), ("ann", "Dune", 3.5)], "row 2: this rating is not on the scale"),
         ([("ann", "Dune", float("inf"))], "not on the scale"),
         ([("ann", "Dune", "good")], "not a number"),
-        ([("ann", "Jaws", 3)], "'Jaws' is not in the catalogue"),
+        ([("ann", "Jaws", 3)], "row 1: this item is not in the catalogue"),
         ([("ann", "Dune", 3), ("bob", "Dune", 3), ("ann", "Dune", 4)], "second rating .* number 3"),
         ([(None, "Dune", 3)], "id is missing"),
         ([("ann", None, 3)], "id is missing"),

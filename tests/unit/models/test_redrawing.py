@@ -5,6 +5,8 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.models.channels import Channel
+from sfumato.models.frequencies import norm_sub
+from sfumato.models.pram import predicted_errors
 from sfumato.models.redrawing import joint_gain, redraw_columns, weigh
 from sfumato.randomness import simulation_rng
 
@@ -113,3 +115,17 @@ def test_a_joint_table_that_does_not_fit_is_never_made():
 def test_an_estimate_that_says_nothing_usable_is_refused(size, noise):
     with pytest.raises(InputError, match="other estimate"):
         weigh(np.array([0, 1]), channel(0.5), other=np.ones(size) / size, other_noise=noise)
+
+
+def test_what_is_known_is_the_nearest_possible_table_not_a_cut_one():
+    """An estimate below zero is projected; cut at zero and rescaled it would be another."""
+    made, codes = channel(0.4), np.repeat([0, 1], [9, 3])
+    column = weigh(codes, made, other=np.array([0.7, 0.5, -0.2]), other_noise=0.05)
+    observed = np.bincount(codes, minlength=3) / codes.size
+    pi = observed @ made.inverse
+    alone = predicted_errors(observed, [made], people=codes.size).redrawn
+    mixed = (0.05 * pi + alone * np.array([0.7, 0.5, -0.2])) / (0.05 + alone)
+    assert mixed.min() < 0
+    cut = np.maximum(mixed, 0) / np.maximum(mixed, 0).sum()
+    assert np.allclose(column.frequencies, norm_sub(mixed))
+    assert not np.allclose(norm_sub(mixed), cut)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sfumato.curator import Curator
 from sfumato.engine import ArrayTable, count_marginals, open_table
-from sfumato.errors import InputError
+from sfumato.errors import BudgetError, InputError
 from sfumato.evaluation.distances import total_variation
 from sfumato.mechanisms.local import thresholds
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP
@@ -63,17 +63,24 @@ def wide(*sizes, n=20):
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "7/3"])
-def test_the_entries_of_the_ledger_sum_to_epsilon_exactly(epsilon):
+def test_all_of_epsilon_is_paid_before_the_first_look_and_all_of_it_is_used(epsilon):
     gatekeeper = curator(PureDP(Fraction(epsilon)))
     release = publish(Dp2Pub(), gatekeeper)
     paid = [entry.cost.epsilon for entry in gatekeeper.ledger.entries() if entry.cost]
-    assert sum(paid) == Fraction(epsilon) == release.guarantee.epsilon
-    assert paid == [Fraction(epsilon) * part for part in (Fraction(9, 20), Fraction(1, 10),
-                                                          Fraction(9, 20))]  # fmt: skip
-    labels = [entry.label for entry in gatekeeper.ledger.entries() if entry.cost]
-    assert labels == [
-        "dp2pub: 3 selections of a network", "measure 4 targets", "respond 4 targets",
-    ]  # fmt: skip
+    assert paid == [Fraction(epsilon)] == [release.guarantee.epsilon]
+    split = {name: Fraction(part) for name, part in release.method["split"].items()}
+    parts = {"network": Fraction(9, 20), "entropies": Fraction(1, 10), "rows": Fraction(9, 20)}
+    assert split == parts
+    rows = sum(map(Fraction, release.method["budgets"].values()))
+    assert rows == split["rows"] * Fraction(epsilon)
+    with pytest.raises(BudgetError):
+        _ = gatekeeper.left
+
+
+def test_the_root_is_drawn():
+    networks = [Dp2Pub().run(curator(rng=simulation_rng(s))).found["network"] for s in range(12)]
+    roots = {next(child for child, own in found.items() if not own) for found in networks}
+    assert len(roots) > 1
 
 
 REFUSED = {

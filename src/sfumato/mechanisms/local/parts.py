@@ -34,6 +34,10 @@ class Part:
     """What randomizes the cell; its answers are integers."""
 
     def __post_init__(self) -> None:
+        for name, given in (("columns", self.columns), ("sizes", self.sizes)):
+            object.__setattr__(self, name, tuple(given))
+        fixed = tuple(None if cut is None else tuple(cut) for cut in self.bins)
+        object.__setattr__(self, "bins", fixed)  # a list could change after it was checked
         if not self.columns or not len(self.columns) == len(self.sizes) == len(self.bins):
             raise InputError("a part has columns, and for each its size and its bins or None.")
         for size, cut in zip(self.sizes, self.bins, strict=True):

@@ -1,0 +1,266 @@
+"""A recommender that may be published: raw ids in and out, for people it has never seen.
+
+A person's own ratings are given when they ask and stored nowhere. What they are told depends on
+them and on the release; the release is private of everybody's: joint differential privacy.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.models.recommending import KINDS, History, Recommender, top_items
+from sfumato.models.similarity import similarities
+from sfumato.models.tastes import RatedRidgeModel, TasteModel
+from sfumato.privacy import guarantees, protection
+from sfumato.privacy.guarantees import Guarantee
+from sfumato.privacy.protection import Protection
+from sfumato.release.described import describe_guarantee, versions
+from sfumato.release.folders import check_free, new_folder
+from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
+
+FORMAT: Final = 1
+Ratings = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+"""One person's ratings: by item id, or as pairs of an item id and a rating."""
+
+_MODELS: Final[dict[str, Any]] = {
+    **KINDS,
+    **{kind.kind: kind for kind in (RatedRidgeModel, TasteModel)},
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recommended:
+    """An item of a list."""
+
+    item: ItemId
+    title: str
+    score: float
+    """What the list is sorted by; comparable within one list only."""
+    rank: int
+    """From 1 on."""
+    personal: bool
+    """False if the history is empty: then everybody's list is the same."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Predicted:
+    """The rating that a person is expected to give."""
+
+    item: ItemId
+    title: str
+    rating: float
+    personal: bool
+    """False if the history is empty: then it is what people give to the item."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecommenderRelease:
+    """A published recommender and all that is needed to check what it promises."""
+
+    dataset: str
+    guarantee: Guarantee
+    protect: Protection
+    private: bool
+    """False for what a seeded generator made: it protects nobody and may not be published."""
+    method: Mapping[str, Any]
+    catalogue: Catalogue
+    scale: RatingScale
+    model: Recommender
+    measurements: tuple[Mapping[str, Any], ...]
+    """What was measured and with how much noise, without the values."""
+    ledger: Mapping[str, Any]
+    """The head of the ledger and this run's entries."""
+    versions: Mapping[str, str] = field(default_factory=lambda: versions())
+
+    def __post_init__(self) -> None:
+        if type(self.model) not in _MODELS.values():
+            raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
+        if self.model.items != len(self.catalogue):
+            raise InputError(
+                f"the recommender knows {self.model.items:,} items, the catalogue has "
+                f"{len(self.catalogue):,}. Nothing was released."
+            )
+
+    def recommend(
+        self,
+        history: Ratings,
+        *,
+        n: int = 10,
+        candidates: Iterable[ItemId] | None = None,
+        exclude_seen: bool = True,
+    ) -> list[Recommended]:
+        """The items that a person is most likely to want, best first; fewer if no more are left.
+
+        Args:
+            history: The person's own ratings; none at all is allowed.
+            n: How many.
+            candidates: Only these items; by default the whole catalogue.
+            exclude_seen: Leave out what is in the history.
+        """
+        check.whole(at_least=1, n=n)
+        known = self._history(history)
+        scores = self.model.scores(known)
+        if candidates is not None:
+            codes = sorted({self.catalogue.code(item) for item in candidates})
+            allowed = np.full(scores.size, -np.inf)
+            allowed[codes] = scores[codes]
+            scores = allowed
+        without = known.items if exclude_seen else np.zeros(0, dtype=np.int64)
+        best = top_items(scores, n, without=without)
+        return self._listed(best, scores, personal=bool(known.items.size))
+
+    def predict(self, history: Ratings, items: Iterable[ItemId]) -> list[Predicted]:
+        """The rating that a person is expected to give to each of some items, in their order."""
+        known = self._history(history)
+        expected = self.model.predict(known)
+        codes = [self.catalogue.code(item) for item in items]
+        return [
+            Predicted(
+                item=self.catalogue.id(code),
+                title=self.catalogue.title(code),
+                rating=float(expected[code]),
+                personal=bool(known.items.size),
+            )
+            for code in codes
+        ]
+
+    def similar(self, item: ItemId, *, n: int = 10) -> list[Recommended]:
+        """The items most similar to one, best first; none for an item too rare to be known."""
+        check.whole(at_least=1, n=n)
+        scores = similarities(self.model, self.catalogue.code(item))
+        best = top_items(scores, n, without=np.zeros(0, dtype=np.int64))
+        return self._listed(best, scores, personal=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``release.json``."""
+        titles = self.catalogue.titles
+        return {
+            "sfumato": FORMAT,
+            "kind": "recommender",
+            "dataset": self.dataset,
+            "private": self.private,
+            "guarantee": describe_guarantee(self.guarantee, self.protect),
+            "method": dict(self.method),
+            "model": self.model.kind,
+            "scale": self.scale.to_dict(),
+            "measurements": [dict(entry) for entry in self.measurements],
+            "ledger": dict(self.ledger),
+            "versions": dict(self.versions),
+            "catalogue": {
+                "numbered": self.catalogue.numbered,
+                "items": list(self.catalogue.items),
+                "titles": None if titles is None else list(titles),
+            },
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``release.json`` and the model into a new folder."""
+        check_free(Path(folder), force=False)
+        with new_folder(Path(folder), force=False) as inside:
+            self.write_into(inside)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the files into a folder that exists."""
+        np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(folder: str | Path) -> "RecommenderRelease":
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        try:
+            value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+            with np.load(folder / "model.npz", allow_pickle=False) as saved:
+                arrays = dict(saved)
+            return _from_parts(value, arrays)
+        except SfumatoError as error:
+            raise InputError(f"{folder}: {error}") from None
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+            reason = getattr(error, "strerror", None) or "it is not a complete release"
+            raise StorageError(f"can't read the release {folder}: {reason}") from None
+
+    def _history(self, given: Ratings) -> History:
+        """Codes and numbers of a person's ratings; what is unknown or off the scale is refused."""
+        pairs = list(given.items()) if isinstance(given, Mapping) else _pairs(given)
+        id_texts([item for item, _ in pairs])  # refuses a mixture of numbers and text
+        codes = [self.catalogue.code(item) for item, _ in pairs]
+        ratings = [_number(item, rating) for item, rating in pairs]
+        off = np.flatnonzero(self.scale.codes(np.array(ratings, dtype=np.float64)) < 0)
+        if off.size:
+            item, rating = pairs[int(off[0])]
+            raise InputError(
+                f"the rating {rating!r:.40} of {item!r:.40} is not on the scale {self.scale}. "
+                "Nothing was computed."
+            )
+        return History(np.array(codes, dtype=np.int64), np.array(ratings, dtype=np.float64))
+
+    def _listed(
+        self, codes: NDArray[np.int64], scores: NDArray[np.float64], *, personal: bool
+    ) -> list[Recommended]:
+        return [
+            Recommended(
+                item=self.catalogue.id(code),
+                title=self.catalogue.title(code),
+                score=float(scores[code]),
+                rank=place + 1,
+                personal=personal,
+            )
+            for place, code in enumerate(codes.tolist())
+        ]
+
+
+def _pairs(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    try:
+        return [(item, rating) for item, rating in given]
+    except (TypeError, ValueError):
+        raise InputError(
+            "a history is a mapping from item to rating, or pairs of an item and a rating. "
+            "Nothing was computed."
+        ) from None
+
+
+def _number(item: Any, rating: Any) -> float:
+    plain = float(rating) if isinstance(rating, np.floating) else rating
+    try:
+        return float(check.exact(rating=plain))
+    except InputError:
+        raise InputError(
+            f"the rating of {item!r:.40} must be a number, got {rating!r:.40}. Nothing was "
+            "computed."
+        ) from None
+
+
+def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:
+    if value["sfumato"] != FORMAT or value["kind"] != "recommender":
+        raise InputError(f"no recommender release of format {FORMAT}")
+    promise, listed = value["guarantee"], value["catalogue"]
+    titles = listed["titles"]
+    kind = value["model"]
+    if kind not in _MODELS:
+        raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+    return RecommenderRelease(
+        dataset=value["dataset"],
+        guarantee=guarantees.from_json(promise["exact"]),
+        protect=protection.from_json(promise),
+        private=value["private"],
+        method=value["method"],
+        catalogue=Catalogue(
+            items=tuple(listed["items"]),
+            numbered=listed["numbered"],
+            titles=None if titles is None else tuple(titles),
+        ),
+        scale=RatingScale.from_dict(value["scale"]),
+        model=_MODELS[kind].from_arrays(arrays),
+        measurements=tuple(value["measurements"]),
+        ledger=value["ledger"],
+        versions=value["versions"],
+    )

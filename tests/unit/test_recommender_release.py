@@ -1,0 +1,211 @@
+"""A published recommender: raw ids in and out, and one clear message for each mistake."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.curator import Curator
+from sfumato.engine.arrays import ArrayTable
+from sfumato.engine.ratings import open_ratings
+from sfumato.errors import InputError, StorageError
+from sfumato.models.rating_generator import made_ratings
+from sfumato.models.recommending import PopularityModel
+from sfumato.privacy import ApproxDP, Ledger, OnePerson, OneRow
+from sfumato.publishing import ledger_part
+from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.recommendation import (
+    AutoRecommender,
+    ItemBias,
+    ItemNeighbors,
+    ItemPopularity,
+    ItemRidge,
+    ItemTastes,
+    release_recommender,
+)
+from sfumato.release.recommender import RecommenderRelease
+from sfumato.schema import Category, Ordinal, Schema
+from sfumato.schema.ratings import Catalogue, RatingScale
+
+ITEMS = 60
+IDS = [f"tt{code:03}" for code in range(ITEMS)]
+CATALOGUE = Catalogue.of(IDS, titles=[f"Film {code}" for code in range(ITEMS)])
+SCALE = RatingScale(1, 5)
+HISTORY = {"tt001": 5, "tt007": 2, "tt030": 4}
+ALGORITHMS = [
+    ItemBias(),
+    ItemPopularity(),
+    ItemRidge(),
+    ItemNeighbors(),
+    ItemTastes(),
+    AutoRecommender(),
+]
+
+
+def curator(*, rng=None):
+    rows = made_ratings(300, items=ITEMS, ratings=4_000, rng=simulation_rng(2)).columns()
+    table = pa.table({**rows, "item": [IDS[code] for code in rows["item"]]})
+    return Curator(
+        open_ratings(table, catalogue=CATALOGUE, scale=SCALE, dataset="films"),
+        protect=OnePerson(max_rows=100),
+        budget=ApproxDP(8, "1e-6"),
+        rng=rng or simulation_rng(3),
+        ledger=Ledger.in_memory(dataset="films"),
+    )
+
+
+def released(algorithm, *, rng=None):
+    return release_recommender(algorithm, curator(rng=rng), receipt=ledger_part)
+
+
+@pytest.fixture(scope="module")
+def release():
+    return released(ItemRidge())
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda it: it.name)
+def test_what_was_saved_says_the_same_after_loading(algorithm, tmp_path):
+    made = released(algorithm)
+    made.save(tmp_path / "out")
+    again = RecommenderRelease.load(tmp_path / "out")
+    assert again.to_dict() == json.loads(json.dumps(made.to_dict()))
+    assert again.recommend(HISTORY) == made.recommend(HISTORY)
+    assert again.predict(HISTORY, IDS) == made.predict(HISTORY, IDS)
+
+
+def test_a_private_release_tells_its_promise_and_the_one_charge():
+    made = released(ItemRidge(), rng=secure_rng())
+    told = made.to_dict()
+    assert told["private"]
+    assert told["guarantee"]["unit"] == "person"
+    assert told["guarantee"]["epsilon"] == 8.0
+    assert len(told["ledger"]["entries"]) == 1
+    assert told["method"]["name"] == "item-ridge"
+
+
+def test_a_seeded_release_says_that_it_is_not_private(release):
+    assert not release.private
+
+
+def test_lists_have_raw_ids_titles_and_ranks_and_leave_out_what_was_seen(release):
+    found = release.recommend(HISTORY, n=5)
+    assert [row.rank for row in found] == [1, 2, 3, 4, 5]
+    assert not {row.item for row in found} & set(HISTORY)
+    assert found[0].title == f"Film {int(found[0].item[2:])}"
+    assert [row.score for row in found] == sorted((row.score for row in found), reverse=True)
+    assert all(row.personal for row in found)
+
+
+def test_pairs_and_a_mapping_say_the_same(release):
+    assert release.recommend(list(HISTORY.items())) == release.recommend(HISTORY)
+
+
+def test_candidates_and_seen_items_are_as_asked(release):
+    asked = ["tt050", "tt001", "tt002"]
+    found = release.recommend(HISTORY, candidates=asked)
+    assert {row.item for row in found} == {"tt050", "tt002"}
+    found = release.recommend(HISTORY, candidates=asked, exclude_seen=False)
+    assert {row.item for row in found} == set(asked)
+    assert len(release.recommend({}, n=1_000)) == ITEMS
+
+
+def test_an_empty_history_gets_what_everybody_gets_and_is_told_so(release):
+    found = release.recommend({}, n=3)
+    order = np.argsort(-release.model.ridge.popularity, kind="stable")[:3]
+    assert [row.item for row in found] == [IDS[code] for code in order]
+    assert not any(row.personal for row in found)
+    (told,) = release.predict([], ["tt004"])
+    assert not told.personal
+    assert 1 <= told.rating <= 5
+
+
+def test_predictions_follow_the_order_that_was_asked(release):
+    found = release.predict(HISTORY, ["tt009", "tt002"])
+    assert [row.item for row in found] == ["tt009", "tt002"]
+
+
+def test_a_history_is_stored_nowhere(release, tmp_path):
+    release.save(tmp_path / "before")
+    release.recommend(HISTORY)
+    release.save(tmp_path / "after")
+    texts = [(tmp_path / name / "release.json").read_text() for name in ("before", "after")]
+    assert texts[0] == texts[1]
+
+
+def test_similar_items_are_of_the_catalogue_and_not_the_item_itself(release):
+    item = release.catalogue.id(int(release.model.ridge.members[0]))
+    found = release.similar(item, n=4)
+    assert len(found) == 4
+    assert item not in {row.item for row in found}
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ({"tt999": 4}, "'tt999' is not in the catalogue"),
+        ({"tt001": 6}, "6 of 'tt001' is not on the scale 1 to 5"),
+        ({"tt001": 3.5}, "3.5 of 'tt001' is not on the scale"),
+        ({"tt001": float("nan")}, "must be a number, got nan"),
+        ({"tt001": None}, "must be a number, got None"),
+        ({"tt001": True}, "must be a number, got True"),
+        ([("tt001", 4), ("tt001", 5)], "rates an item twice"),
+        ([("tt001", 4), (2, 5)], "all text or all whole numbers"),
+        ([4, 5], "pairs of an item and a rating"),
+        (["tt001"], "pairs of an item and a rating"),
+    ],
+)
+def test_a_bad_history_has_one_clear_message(release, history, message):
+    with pytest.raises(InputError, match=message):
+        release.recommend(history)
+    with pytest.raises(InputError, match=message):
+        release.predict(history, ["tt001"])
+
+
+def test_other_bad_requests_have_one_too(release):
+    with pytest.raises(InputError, match="not in the catalogue"):
+        release.recommend({}, candidates=["tt999"])
+    with pytest.raises(InputError, match="not in the catalogue"):
+        release.predict({}, ["tt999"])
+    with pytest.raises(InputError, match="not in the catalogue"):
+        release.similar("tt999")
+    with pytest.raises(InputError, match="n must be a whole number"):
+        release.recommend({}, n=0)
+
+
+def test_a_model_of_single_items_knows_no_similar_ones():
+    with pytest.raises(InputError, match="one by one"):
+        released(ItemPopularity()).similar("tt001")
+
+
+def test_a_table_that_is_no_ratings_makes_no_recommender():
+    item, rating = (
+        Category(name="item", values=("a", "b")),
+        Ordinal(name="rating", values=("1", "2")),
+    )
+    schema = Schema(dataset="films", columns=(item, rating))
+    table = ArrayTable(schema, {"item": [0, 1], "rating": [1, 0]})
+    ledger = Ledger.in_memory(dataset="films")
+    gate = Curator(table, protect=OneRow(), budget=ApproxDP(1, "1e-6"), ledger=ledger,
+                   rng=secure_rng())  # fmt: skip
+    with pytest.raises(InputError, match="open_ratings"):
+        release_recommender(ItemBias(), gate, receipt=ledger_part)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
+def test_a_model_for_another_catalogue_makes_no_release(release):
+    with pytest.raises(InputError, match="knows 3 items"):
+        replace(release, model=PopularityModel(popularity=np.zeros(3)))
+
+
+def test_a_folder_that_is_no_release_is_refused(release, tmp_path):
+    with pytest.raises(StorageError, match="can't read the release"):
+        RecommenderRelease.load(tmp_path)
+    release.save(tmp_path / "out")
+    with pytest.raises(InputError, match="exists"):
+        release.save(tmp_path / "out")
+    path = tmp_path / "out" / "release.json"
+    path.write_text(path.read_text().replace('"recommender"', '"table"', 1))
+    with pytest.raises(InputError, match="no recommender release"):
+        RecommenderRelease.load(tmp_path / "out")
