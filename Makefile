@@ -45,6 +45,14 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/local_variances.py
 	$(BIN)/python bench/network.py
 	$(BIN)/python bench/dp2pub.py
+	$(BIN)/python bench/dp2pub_speed.py
+	$(BIN)/python bench/faithful.py
+	$(BIN)/python bench/grouped.py
+	$(BIN)/python bench/recommend.py
+	$(BIN)/python bench/recommend_baselines.py
+	$(BIN)/python bench/recommend_speed.py
+	$(BIN)/python bench/pncf_attack.py
+	$(BIN)/python bench/pncf_lists.py
 	$(BIN)/python bench/counting.py
 	$(BIN)/python bench/mwem_speed.py
 	$(BIN)/python bench/mwem_lab.py

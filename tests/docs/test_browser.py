@@ -11,10 +11,13 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sfumato.cli import survey
-from sfumato.jobs import publish_table
+from sfumato.jobs import dp2pub_table, fit_recommender, publish_table
+from sfumato.models.rating_generator import made_ratings
+from sfumato.randomness import simulation_rng
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -70,6 +73,41 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "report.html": folder / "out" / "report.html",
         "internal.html": folder / "out-internal" / "internal.html",
     }
+
+
+@pytest.fixture(scope="module")
+def other_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A table by DP2-Pub, whose page draws a network, and a recommender."""
+    folder = tmp_path_factory.mktemp("other")
+    table, schema = survey.make(folder)
+    dp2pub_table(
+        table, schema=schema, epsilon=8, trust="server", out=folder / "dp2pub",
+        ledger=folder / "ledger",
+    )  # fmt: skip
+    made = made_ratings(200, items=60, ratings=3_000, rng=simulation_rng(1))
+    people = np.repeat(np.arange(200), np.diff(made.starts))
+    columns = {"user": people, "item": made.items, "rating": made.ratings}
+    fit_recommender(
+        pa.table(columns), catalogue=range(60), scale="1..5", epsilon=5, unit="rating",
+        out=folder / "films", dataset="films", ledger=folder / "ledger",
+    )  # fmt: skip
+    return {name: folder / name / "report.html" for name in ("dp2pub", "films")}
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("name", ["dp2pub", "films"])
+def test_other_releases_have_pages_without_a_complaint(
+    name: str, width: int, other_pages: dict[str, Path], chromium: str, tmp_path: Path
+) -> None:
+    size = f"--window-size={width},{HEIGHT}"
+    dom, complaints = browse(chromium, other_pages[name], tmp_path, size, "--dump-dom")
+    assert complaints == []
+    sections = set(re.findall(r'<section id="(\w+)">', dom))
+    assert sections >= {"promise", "facts", "ledger", "check"}
+    assert sections == set(re.findall(r'href="#(\w+)"', dom))
+    assert ("structure" in sections) == (name == "dp2pub")
+    assert "<svg" in dom
+    assert "<script" not in dom
 
 
 def browse(chromium: str, page: Path, profile: Path, *more: str) -> tuple[str, list[str]]:
