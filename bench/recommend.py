@@ -1,7 +1,7 @@
 """Private recommenders on MovieLens 100K: accuracy against epsilon, beside a prototype's figures.
 
 SFUMATO_DATA=... OPENBLAS_NUM_THREADS=1 python bench/recommend.py [--splits 3] [--seeds 3]
-    [--only rating|person|speed] [--csv FILE]
+    [--only rating|person|speed] [--csv FILE] [--chart FILE.svg]
 
 Random splits of 80/20, delta 1e-5; every figure is the mean over splits and noise seeds, with the
 standard deviation of one run. Splits have seeds from 100 on; all constants were chosen on seeds 0
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from sfumato import drawing
 from sfumato.curator import Curator
 from sfumato.engine.ratings import open_ratings
 from sfumato.evaluation.baselines import run_baselines
@@ -159,12 +160,31 @@ def speed() -> None:
             say(f"  {name:18}one {unit:8}{time.perf_counter() - start:8.2f} s  {found}")
 
 
+def chart(found: list[dict[str, object]]) -> str:
+    """Lists and popularity against epsilon."""
+    lines = [
+        drawing.Line(
+            name=f"{unit}: {name}",
+            values=[
+                float(row["ndcg"])
+                for row in found
+                if (row["unit"], row["method"]) == (unit, method)
+            ],
+        )
+        for unit in UNITS
+        for name, method in (("lists", "auto, lists"), ("popularity", "item popularity"))
+    ]
+    labels = [str(epsilon) for epsilon in EPSILONS]
+    return drawing.line_chart(lines, x_labels=labels, title="NDCG@10", width=640)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", choices=[*UNITS, "speed"])
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--chart", type=Path, help="NDCG@10 over epsilon, for both units")
     asked = parser.parse_args()
     if asked.only != "speed":
         lens = read_movielens(Path(os.environ["SFUMATO_DATA"]) / "movielens")
@@ -180,6 +200,8 @@ def main() -> None:
                 writer = csv.DictWriter(file, fieldnames=list(found[0]))
                 writer.writeheader()
                 writer.writerows(found)
+        if asked.chart:
+            asked.chart.write_text(chart(found), encoding="utf-8")
     if asked.only in (None, "speed"):
         speed()
 
