@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sfumato.curator import Curator
 from sfumato.curator.rating_sums import (
     Gram,
     Grid,
@@ -16,10 +17,11 @@ from sfumato.curator.rating_sums import (
 )
 from sfumato.engine.ratings import open_ratings
 from sfumato.errors import InputError
+from sfumato.privacy import ApproxDP, Ledger
 from sfumato.privacy import rating_sensitivity as claimed
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OnePerson, OneRow
-from sfumato.randomness import simulation_rng
+from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema.ratings import RatingScale
 
 ITEMS = 12
@@ -82,6 +84,15 @@ def test_neighbors_are_no_further_apart_than_claimed_and_nearly_so(protect, c0):
     assert gram <= claimed.weighted_gram(protect, c0) * (1 + 1e-12)
     assert sums > 0.5 * claimed.weighted_sums(protect, c0)
     assert gram > 0.5 * claimed.weighted_gram(protect, c0)
+
+
+def test_a_person_s_claims_are_attained():
+    for neighbors_, sums in (("add-remove", np.sqrt(2)), ("replace", 2.0)):
+        protect = OnePerson(max_rows=ITEMS, neighbors=neighbors_)
+        full, other = dict.fromkeys(range(ITEMS), 1.0), dict.fromkeys(range(ITEMS), -1.0)
+        after = contribution(other, 1)[0] if neighbors_ == "replace" else 0.0
+        assert np.linalg.norm(contribution(full, 1)[0] - after) == pytest.approx(sums)
+        assert claimed.weighted_sums(protect, 1) == pytest.approx(sums)
 
 
 def test_a_rating_s_claim_fails_when_the_person_s_own_mean_is_subtracted():
@@ -218,6 +229,59 @@ def test_a_grid_is_public_and_rounding_is_paid_for():
     paid = Grid.of(ZCDP(1), 1.0, rounding=100.0)
     assert fine.steps == paid.steps
     assert paid.squared >= (fine.steps + 100) ** 2
+
+
+def test_the_grid_s_square_can_be_halved():
+    """Entries beside the diagonal get noise for half of it, which must not be rounded down."""
+    for rho in ("0.001", "0.03", "1", "7"):
+        for sensitivity in (0.199, 1.0, np.sqrt(2)):
+            for rounding in (0.0, 0.51, 25.5):
+                grid = Grid.of(ZCDP(rho), sensitivity, rounding)
+                assert grid.squared % 2 == 0
+                assert grid.squared >= (sensitivity * grid.steps + rounding) ** 2
+
+
+def test_rounding_counts_every_contribution_that_changes():
+    whole = 0.51 * np.sqrt(7)
+    assert [claimed.rounding(unit, 7) for unit in UNITS] == [
+        pytest.approx(whole * times) for times in (2, 4, 1, 2)
+    ]
+
+
+@pytest.mark.parametrize("protect", UNITS, ids=str)
+def test_what_the_gate_tells_of_its_noise_is_what_was_charged_for(protect, monkeypatch):
+    """sigma = (sensitivity + rounding) / sqrt(2 rho), on a grid coarse enough to feel rounding."""
+    monkeypatch.setattr("sfumato.curator.rating_sums._SIGMA_STEPS", 4096.0)
+    rows = [(p, i, 1 + (p + i) % 5) for p in range(30) for i in range(ITEMS)]
+    frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
+    ratings = open_ratings(frame, catalogue=range(ITEMS), scale=STARS, dataset="d")
+    ledger, c0, cost = Ledger.in_memory(dataset="d"), 5, ZCDP("0.02")
+    gate = Curator(
+        ratings, protect=protect, budget=ApproxDP(3, "1e-6"), ledger=ledger, rng=secure_rng()
+    )
+    sums = gate.item_sums(ItemSums(offsets=OFFSETS, bound=2.0, c0=c0), cost=cost)
+    gram = gate.gram(Gram(items=np.arange(ITEMS), c0=c0), cost=cost)
+    assert [entry.cost for entry in ledger.entries() if entry.event == "spend"] == [cost, cost]
+    most = most_ratings(protect, ITEMS)
+    for sigma, sensitivity, entries in (
+        (sums.sigma_counts, claimed.weighted_sums(protect, c0), 2 * most),
+        (gram.sigma_diagonal, claimed.weighted_gram(protect, c0), most**2),
+    ):
+        rounding = claimed.rounding(protect, entries)
+        steps = Grid.of(cost, sensitivity, rounding).steps
+        expected = (sensitivity + rounding / steps) / np.sqrt(2 * float(cost.rho))
+        assert sigma == pytest.approx(expected, rel=1e-5)
+        assert sigma > sensitivity / np.sqrt(2 * float(cost.rho)) * 1.0001
+
+
+def test_ratings_that_were_bounded_already_do_not_protect_one_rating():
+    """One rating more could push another one out: two would change."""
+    found = small(OneRow()).bounded("user", 3)
+    with pytest.raises(InputError, match="push another one out"):
+        Curator(
+            found, protect=OneRow(), budget=ApproxDP(1, "1e-6"), rng=secure_rng(),
+            ledger=Ledger.in_memory(dataset="d"),
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("c0", [0, -1, 1.5])

@@ -209,3 +209,33 @@ def test_a_folder_that_is_no_release_is_refused(release, tmp_path):
     path.write_text(path.read_text().replace('"recommender"', '"table"', 1))
     with pytest.raises(InputError, match="no recommender release"):
         RecommenderRelease.load(tmp_path / "out")
+
+
+METHOD_KEYS = {"name", "chosen", "chosen_by", "goal", "k", "paired_items", "directions", "strength",
+               "people_per_sigma"}  # fmt: skip
+MEASURED_KEYS = {"asked", "items", "c0", "sigma", "sigma_counts", "sigma_sums", "sigma_diagonal",
+                 "cost"}  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.name)
+def test_a_release_says_nothing_that_was_not_listed_here(algorithm):
+    """A new key must be looked at by a person: is it public, or made of noisy numbers only?"""
+    made = released(algorithm)
+    assert set(made.method) <= METHOD_KEYS
+    for told in made.measurements:
+        assert set(told) <= MEASURED_KEYS
+    assert not any(
+        digit in entry["label"] for entry in made.ledger["entries"] for digit in "0123456789"
+    )
+
+
+def test_a_budget_that_is_nothing_but_noise_is_refused_and_not_spent():
+    ledger = Ledger.in_memory(dataset="films")
+    table = pa.table({"user": [1], "item": ["tt001"], "rating": [3]})
+    gate = Curator(
+        open_ratings(table, catalogue=CATALOGUE, scale=SCALE, dataset="films"),
+        protect=OneRow(), budget=ApproxDP("1e-9", "1e-9"), ledger=ledger, rng=secure_rng(),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="too small"):
+        ItemBias().run(gate)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]

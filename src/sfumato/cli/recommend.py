@@ -255,7 +255,8 @@ def _print_list(found: "list[Recommended]", *, personal: bool) -> None:
     if not found:
         typer.echo("Nothing is known to list." if not personal else "No item is left to list.")
     for row in found:
-        title = f"  {row.item}" if row.title != str(row.item) else ""
+        item = show.label(str(row.item), TITLE_WIDTH)
+        title = f"  {item}" if row.title != str(row.item) else ""
         typer.echo(f"{row.rank:>4}  {show.label(row.title, TITLE_WIDTH):{TITLE_WIDTH}}{title}")
 
 

@@ -97,6 +97,11 @@ class BoundedTable(CodedTable):
         self._column = column
         self._max_rows = check.whole(at_least=1, max_rows=max_rows)
 
+    @property
+    def max_rows(self) -> int:
+        """The most rows of one person that are left."""
+        return self._max_rows
+
     def describe(self) -> str:
         """The whole table's description and the bound."""
         return f"{self._whole.describe()}, at most {self._max_rows} rows per {self._column!r}"

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -83,6 +85,11 @@ class Ratings:
                 Ordinal(name=self._names[2], values=labels),
             ),
         )
+
+    @property
+    def max_rows(self) -> int | None:
+        """The most ratings of one person that are left, if they were bounded."""
+        return self._max_rows
 
     def describe(self) -> str:
         """The source's own description."""
@@ -213,6 +220,8 @@ class Ratings:
             texts = person_texts(encoded.dictionary)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise self._wrong(f"column {name!r}: ids are text or whole numbers") from None
+        if texts.null_count:  # what is not a number has no name either
+            raise self._wrong(f"column {name!r}, from row {first_row} on: an id is missing")
         return encoded.indices.to_numpy().astype(np.int64), texts.to_pylist()
 
     def _refuse_twice(
@@ -257,6 +266,7 @@ def open_ratings(
         delimiter: Of a CSV file; by default taken from its header.
     """
     names = (person, item, rating)
+    refuse_own_catalogue(source, catalogue)
     found = source_of(source, names, encoding, delimiter)
     _require(found, names)
     return Ratings(
@@ -266,6 +276,16 @@ def open_ratings(
         names=names,
         dataset=dataset,
     )
+
+
+def refuse_own_catalogue(source: Any, catalogue: Any) -> None:
+    """A catalogue that is the ratings themselves tells which items somebody rated."""
+    paths = [Path(p).resolve() for p in (source, catalogue) if isinstance(p, str | PathLike)]
+    if source is catalogue or (len(paths) == 2 and paths[0] == paths[1]):
+        raise InputError(
+            "the catalogue is the table of ratings itself: ids found there would tell which items "
+            "somebody rated. Give a public list of all items. Nothing was read."
+        )
 
 
 def open_catalogue(

@@ -1,7 +1,8 @@
 """Recommenders without any guarantee, fitted to the ratings as they are, to compare with.
 
 They are run by the people who hold the ratings and give back errors and models in memory. Nothing
-here makes a release, and nothing that makes one takes what is made here.
+here makes a release. A model is plain numbers, so whoever writes a release by hand can lie with
+one, as with any other; no function of ours does.
 """
 
 from collections.abc import Callable, Sequence

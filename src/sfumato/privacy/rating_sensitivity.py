@@ -14,8 +14,9 @@ from sfumato.privacy.protection import OneRow, Protection
 def weighted_sums(protect: Protection, c0: int) -> float:
     """Of the counts sum_u w_u 1[u rated i] and the sums sum_u w_u x_ui, taken together.
 
-    A person adds two vectors of norm at most 1 each: sqrt(2). Two persons' counts have no
-    negative entries, so a replaced person moves them by at most sqrt(2), sums by 2: sqrt(6).
+    A person adds two vectors of norm at most 1 each: sqrt(2). For a replaced person let an item
+    weigh a before and b after, with |u| <= a and |v| <= b: (a - b)^2 + (u - v)^2 <= 2 a^2 + 2 b^2,
+    in sum at most 4, so 2; attained by all ratings at one end and then at the other.
     One rating more, for a person with c < c0: each vector moves by w = 1/sqrt(c0) in one place.
     With c >= c0 the others shrink too: c (1/sqrt(c) - 1/sqrt(c+1))^2 + 1/(c+1)
     = 2 - 2 sqrt(c/(c+1)) <= 1/c <= 1/c0. Together sqrt(2/c0); a replaced rating is one less and
@@ -24,7 +25,7 @@ def weighted_sums(protect: Protection, c0: int) -> float:
     check.whole(at_least=1, c0=c0)
     if isinstance(protect, OneRow):
         return (2 if protect.neighbors == "replace" else 1) * sqrt(2 / c0)
-    return sqrt(6) if protect.neighbors == "replace" else sqrt(2)
+    return 2.0 if protect.neighbors == "replace" else sqrt(2)
 
 
 def weighted_gram(protect: Protection, c0: int) -> float:

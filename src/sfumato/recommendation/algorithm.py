@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Protocol
 
 from sfumato.curator import Curator
 from sfumato.errors import InputError
 from sfumato.models.recommending import Recommender
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.schema import Category, Ordinal, Schema
+
+LEAST_RHO: Final = Fraction(1, 10**9)
+"""Below it noise of this size is not drawn; it is an epsilon of about 0.0003."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,6 +84,11 @@ def reserve_all(curator: Curator, label: str) -> ZCDP:
         raise InputError(
             f"recommenders have Gaussian noise, which the budget {curator.budget} can't pay for: "
             "it has no delta. Nothing was spent. Give one, such as 1e-6."
+        )
+    if left.rho < LEAST_RHO:
+        raise InputError(
+            f"the budget {curator.budget} is too small for a recommender: there would be nothing "
+            "but noise. Nothing was spent. Give a larger epsilon."
         )
     curator.reserve(left, label=label)
     return left

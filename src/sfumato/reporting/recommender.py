@@ -206,7 +206,7 @@ def _facts(release: RecommenderRelease) -> tuple[tuple[str, str], ...]:
         "Scale": str(release.scale),
         "Items whose pairs were measured": _whole(method.get("paired_items")),
         "Patterns above the noise": _whole(method.get("directions")),
-        "Neighbors of an item": _whole(method.get("neighbors")),
+        "Neighbors of an item": _whole(method.get("k")),
         "Measurements": f"{len(release.measurements):,}",
         "Made with": f"sfumato {release.versions['sfumato']}",
     }

@@ -151,3 +151,16 @@ def test_half_stars_are_a_scale():
 def test_a_scale_that_is_none_is_refused(ends):
     with pytest.raises(InputError):
         RatingScale(*ends)
+
+
+def test_a_person_who_is_not_a_number_is_missing():
+    table = pa.table({"user": [1.0, float("nan")], "item": ["Dune", "Dune"], "rating": [3, 3]})
+    with pytest.raises(TableError, match="id is missing"):
+        open_ratings(table, catalogue=FILMS, scale=STARS).validate()
+
+
+def test_ratings_are_not_their_own_catalogue(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("user,item,rating\nann,Dune,3\n")
+    with pytest.raises(InputError, match="which items"):
+        open_ratings(path, catalogue=str(path), scale=STARS)
