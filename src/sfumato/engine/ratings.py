@@ -266,6 +266,10 @@ def open_ratings(
         delimiter: Of a CSV file; by default taken from its header.
     """
     names = (person, item, rating)
+    if len(set(names)) < len(names):
+        raise InputError(f"person, item and rating are three columns, got {', '.join(names)}")
+    if not isinstance(scale, RatingScale):
+        raise InputError(f"scale must be a RatingScale, like RatingScale(1, 5), got {scale!r:.40}")
     refuse_own_catalogue(source, catalogue)
     found = source_of(source, names, encoding, delimiter)
     _require(found, names)
@@ -298,8 +302,10 @@ def open_catalogue(
     """The public list of items from a file, a data frame, a list of ids, or itself."""
     if isinstance(source, Catalogue):
         return source
-    if isinstance(source, list | tuple | range | set | frozenset):
-        return Catalogue.of(sorted(source) if isinstance(source, set | frozenset) else source)
+    if isinstance(source, set | frozenset):
+        return Catalogue.of(sorted(source, key=str))
+    if isinstance(source, list | tuple | range) or getattr(source, "ndim", None) == 1:
+        return Catalogue.of(source.tolist() if hasattr(source, "tolist") else source)
     found = source_of(source, (item,), encoding, delimiter)
     _require(found, (item,))
     titled = "title" in found.names() and item != "title"

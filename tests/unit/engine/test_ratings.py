@@ -164,3 +164,20 @@ def test_ratings_are_not_their_own_catalogue(tmp_path):
     path.write_text("user,item,rating\nann,Dune,3\n")
     with pytest.raises(InputError, match="which items"):
         open_ratings(path, catalogue=str(path), scale=STARS)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[3, 1], (3, 1), {3, 1}, np.array([3, 1]), pd.Series([3, 1])],
+    ids=["list", "tuple", "set", "array", "series"],
+)
+def test_a_catalogue_may_be_any_list_of_ids(ids):
+    found = open_catalogue(ids)
+    assert set(found.items) == {"1", "3"}
+    assert found.numbered
+
+
+@pytest.mark.parametrize("wrong", [{"scale": "1..5"}, {"person": "item"}, {"catalogue": {1, "a"}}])
+def test_arguments_that_make_no_sense_are_refused_at_once(wrong):
+    with pytest.raises(InputError):
+        open_ratings(frame(("ann", "Dune", 3)), **({"catalogue": FILMS, "scale": STARS} | wrong))
