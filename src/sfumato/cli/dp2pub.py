@@ -57,7 +57,6 @@ def dp2pub(
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust."""
     from sfumato import jobs
     from sfumato.jobs.dp2pub import TRUSTS, VARIANTS
-    from sfumato.privacy import Ledger
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
@@ -87,9 +86,4 @@ def dp2pub(
     if json:
         show.as_json(made.to_dict())
         return
-    folder = out if made.private else jobs.internal_folder(out)
-    show.release(made, folder=f"{folder}")
-    show.running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
-    typer.echo(f"report      {folder / 'report.html'}")
-    if evaluate:
-        typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
+    show.published(made, out=out, ledger=ledger, evaluated=evaluate)

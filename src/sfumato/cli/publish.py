@@ -53,7 +53,6 @@ def publish(
 ) -> None:
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
     from sfumato import jobs
-    from sfumato.privacy import Ledger
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen_options = options.settings(settings or [])
@@ -86,9 +85,4 @@ def publish(
     if json:
         show.as_json(made.to_dict())
         return
-    folder = out if made.private else jobs.internal_folder(out)
-    show.release(made, folder=f"{folder}")
-    show.running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
-    typer.echo(f"report      {folder / 'report.html'}")
-    if evaluate:
-        typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
+    show.published(made, out=out, ledger=ledger, evaluated=evaluate)

@@ -59,6 +59,19 @@ def release(made: "TableRelease", *, folder: str) -> None:
         typer.echo("            the noise is larger than this table")
 
 
+def published(made: "TableRelease", *, out: Path, ledger: Path | None, evaluated: bool) -> None:
+    """What was made, what the data set has cost so far, and where to look."""
+    from sfumato.jobs import internal_folder
+    from sfumato.privacy import Ledger
+
+    folder = out if made.private else internal_folder(out)
+    release(made, folder=f"{folder}")
+    running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
+    typer.echo(f"report      {folder / 'report.html'}")
+    if evaluated:
+        typer.echo(f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)")
+
+
 def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
     """What the data set has paid so far, in every run, in the units of its cap.
 

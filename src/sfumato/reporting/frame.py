@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from sfumato.reporting.page import environment, style_sheet
+from sfumato.reporting.page import MOST_ROWS, environment, style_sheet
 
 
 class Titled(Protocol):
@@ -48,6 +48,7 @@ def render_framed(
             view=view,
             private=private,
             internal=internal,
+            most_rows=MOST_ROWS,
             style=Markup(style),
             style_hash=f"sha256-{digest}",
         )

@@ -29,7 +29,7 @@ _WIDE_FROM: Final = 32
 """Cells across from which a chart takes the whole width of the page."""
 _LONGEST_QUERY: Final = 24
 """Characters up to which a query stands below the axis of its chart."""
-_MOST_ROWS: Final = 500
+MOST_ROWS: Final = 500
 """Rows of a table on the page; the rest stands in the files beside it."""
 
 
@@ -42,6 +42,8 @@ def render(view: ReportView) -> str:
         .get_template("report.html")
         .render(
             view=view,
+            private=view.private,
+            internal=view.internal,
             style=Markup(style),
             style_hash=f"sha256-{digest}",
             column_chart=_column_chart,
@@ -56,7 +58,7 @@ def render(view: ReportView) -> str:
             exact_text=exact_text,
             group_colors=len(drawing.GROUP_COLORS),
             wide_from=_WIDE_FROM,
-            most_rows=_MOST_ROWS,
+            most_rows=MOST_ROWS,
         )
     )
 
@@ -215,7 +217,7 @@ def _budget_chart(structure: StructureView) -> Markup:
     """The columns from the largest budget to the smallest, rounds end to end."""
     total = structure.column_budgets
     order = sorted(range(len(structure.columns)), key=lambda at: -total[structure.columns[at]])
-    order = order[:_MOST_ROWS]
+    order = order[:MOST_ROWS]
     parts = {
         budget.label: [float(budget.epsilons[at]) for at in order] for budget in structure.budgets
     }
