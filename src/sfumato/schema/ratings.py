@@ -1,5 +1,6 @@
 """What is public about ratings: the scale they are given on and the items that can be rated."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,8 +45,8 @@ class RatingScale:
     @cached_property
     def values(self) -> tuple[float, ...]:
         """The ratings, from low to high; the code of a rating is its place here."""
-        low, step = Fraction(self.low), Fraction(self.step)
-        return tuple(float(low + step * k) for k in range(int((self.high - low) / step) + 1))  # type: ignore[operator]
+        low, high, step = Fraction(self.low), Fraction(self.high), Fraction(self.step)
+        return tuple(float(low + step * k) for k in range(int((high - low) / step) + 1))
 
     @property
     def size(self) -> int:
@@ -96,8 +97,7 @@ class Catalogue:
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=MOST_ITEMS, number_of_items=len(self.items))
         if len(self.places) < len(self.items):
-            seen: set[str] = set()
-            twice = next(item for item in self.items if item in seen or seen.add(item))  # type: ignore[func-returns-value]
+            twice = next(item for item, times in Counter(self.items).items() if times > 1)
             raise InputError(f"the catalogue names {twice!r} twice")
         if self.titles is not None and len(self.titles) != len(self.items):
             raise InputError("a catalogue has a title for each item, or none at all")
