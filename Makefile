@@ -57,6 +57,9 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/mwem_speed.py
 	$(BIN)/python bench/mwem_lab.py
 	$(BIN)/python bench/methods.py
+	$(BIN)/python bench/synthesis.py --markdown --compilation
+	$(BIN)/python bench/synthesis_wide.py
+	$(BIN)/python bench/plan.py
 	$(BIN)/python bench/startup.py
 
 docs: $(VENV)/.installed-test

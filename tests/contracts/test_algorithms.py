@@ -13,7 +13,16 @@ from sfumato.publishing import Auto, publish
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
-from sfumato.synthesis import Dp2Pub, Histogram, Independent, Mwem
+from sfumato.synthesis import (
+    Aim,
+    CliqueTree,
+    Dp2Pub,
+    Histogram,
+    Independent,
+    Mst,
+    Mwem,
+    PrivBayes,
+)
 from sfumato.synthesis.independent import shares_by_cells
 
 SCHEMA = Schema(
@@ -31,6 +40,9 @@ ALGORITHMS = [
     Independent(),
     Mwem(workload=PAIRS, rounds=3),
     Mwem(workload=BOXES, rounds=5, average=True),
+    Mwem(workload=PAIRS, rounds=3, model="graphical"),
+    Mst(),
+    Aim(workload=PAIRS),
     Auto(workload=PAIRS),
 ]
 PROTECTIONS = [
@@ -58,6 +70,8 @@ def curator(*, protect, budget, rng, ledger=None, rows=None):
 EVERYWHERE = [
     *product(ALGORITHMS, PROTECTIONS, BUDGETS),
     (Dp2Pub(), OneRow(neighbors="replace"), PureDP(1)),  # all that it promises
+    *product([PrivBayes()], [OneRow(neighbors="replace")], BUDGETS),
+    *product([CliqueTree(workload=PAIRS)], PROTECTIONS, BUDGETS[1:]),
 ]
 
 over_all = pytest.mark.parametrize(
@@ -146,7 +160,7 @@ WIDE = Schema(
 
 @pytest.mark.parametrize(
     "algorithm",
-    [Histogram(), Mwem(workload=all_marginals(WIDE, degree=1), rounds=2)],
+    [Histogram(), Mwem(workload=all_marginals(WIDE, degree=1), rounds=2, model="dense")],
     ids=lambda a: a.name,
 )
 def test_a_domain_that_does_not_fit_is_refused_and_nothing_is_spent(algorithm):
@@ -213,7 +227,7 @@ def test_mwem_takes_as_many_rounds_as_there_are_targets_up_to_ten():
 
 
 def test_a_second_publication_from_a_spent_curator_is_a_budget_error():
-    for algorithm in (Histogram(), Independent(), Mwem(workload=PAIRS), Dp2Pub()):
+    for algorithm in (Histogram(), Independent(), Mwem(workload=PAIRS), Dp2Pub(), PrivBayes()):
         protect = OneRow(neighbors="replace")
         gatekeeper = curator(protect=protect, budget=PureDP(1), rng=simulation_rng(1))
         publish(algorithm, gatekeeper)
@@ -263,3 +277,35 @@ def test_columns_that_nothing_was_measured_of_are_named():
     assert any("place, smoker" in note for note in report_view(release).notes)
     whole = publish(Histogram(), curator(protect=OneRow(), budget=PureDP(1), rng=simulation_rng(1)))
     assert "never_measured" not in whole.method
+
+
+GAUSSIAN = [CliqueTree(workload=PAIRS), Mst(), Aim(workload=PAIRS)]
+
+
+@pytest.mark.parametrize("algorithm", GAUSSIAN, ids=lambda a: f"{a.name}")
+def test_with_a_huge_budget_a_graphical_model_says_the_truth(algorithm):
+    gatekeeper = curator(protect=OneRow(), budget=ApproxDP(5_000, "1e-6"), rng=simulation_rng(2))
+    release = publish(algorithm, gatekeeper)
+    ages = np.bincount(table()._codes["age"], minlength=6)
+    assert np.abs(release.model.marginal(("age",)) - ages).max() <= 2
+    assert release.model.total == pytest.approx(N, abs=2)
+
+
+@pytest.mark.parametrize("algorithm", GAUSSIAN, ids=lambda a: f"{a.name}")
+def test_one_row_and_hardly_any_budget_are_enough_for_a_graphical_model(algorithm):
+    one = ArrayTable(SCHEMA, {"age": [0], "place": [0], "smoker": [0]}, people={"person": ["x"]})
+    for seed in range(5):
+        gatekeeper = curator(
+            protect=OneRow(), budget=ApproxDP("0.01", "1e-9"), rng=simulation_rng(seed), rows=one
+        )
+        assert publish(algorithm, gatekeeper).data.num_columns == 3
+
+
+@pytest.mark.parametrize("algorithm", GAUSSIAN, ids=lambda a: f"{a.name}")
+def test_a_graphical_release_is_read_back_as_it_was_saved(algorithm, tmp_path):
+    gatekeeper = curator(protect=OneRow(), budget=ApproxDP(1, "1e-9"), rng=simulation_rng(4))
+    release = publish(algorithm, gatekeeper)
+    release.save(tmp_path / "out")
+    again = type(release).load(tmp_path / "out")
+    for names in [("age", "place"), ("smoker",), SCHEMA.names]:
+        assert np.array_equal(again.model.marginal(names), release.model.marginal(names))

@@ -42,6 +42,7 @@ SECTIONS = {
         "promise",
         "facts",
         "measures",
+        "correlations",
         "columns",
         "pairs",
         "queries",
@@ -77,11 +78,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def other_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A table by DP2-Pub, whose page draws a network, and a recommender."""
+    """Tables by DP2-Pub and MST, whose pages draw networks, and a recommender."""
     folder = tmp_path_factory.mktemp("other")
     table, schema = survey.make(folder)
     dp2pub_table(
         table, schema=schema, epsilon=8, trust="server", out=folder / "dp2pub",
+        ledger=folder / "ledger",
+    )  # fmt: skip
+    publish_table(
+        table, schema=schema, epsilon=8, method="mst", out=folder / "mst",
         ledger=folder / "ledger",
     )  # fmt: skip
     made = made_ratings(200, items=60, ratings=3_000, rng=simulation_rng(1))
@@ -91,11 +96,11 @@ def other_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         pa.table(columns), catalogue=range(60), scale="1..5", epsilon=5, unit="rating",
         out=folder / "films", dataset="films", ledger=folder / "ledger",
     )  # fmt: skip
-    return {name: folder / name / "report.html" for name in ("dp2pub", "films")}
+    return {name: folder / name / "report.html" for name in ("dp2pub", "mst", "films")}
 
 
 @pytest.mark.parametrize("width", [1200, 390])
-@pytest.mark.parametrize("name", ["dp2pub", "films"])
+@pytest.mark.parametrize("name", ["dp2pub", "mst", "films"])
 def test_other_releases_have_pages_without_a_complaint(
     name: str, width: int, other_pages: dict[str, Path], chromium: str, tmp_path: Path
 ) -> None:
@@ -106,6 +111,7 @@ def test_other_releases_have_pages_without_a_complaint(
     assert sections >= {"promise", "facts", "ledger", "check"}
     assert sections == set(re.findall(r'href="#(\w+)"', dom))
     assert ("structure" in sections) == (name == "dp2pub")
+    assert ("measured" in sections) == (name == "mst")
     assert "<svg" in dom
     assert "<script" not in dom
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.curator import scores as closed_list
-from sfumato.curator.scores import Asked, L1Error, MutualInformation
+from sfumato.curator.scores import Asked, L1Error, MutualInformation, WeightedL1Error
+from sfumato.errors import InputError
 from sfumato.mechanisms import selection_for
 from sfumato.privacy import OnePerson, OneRow, PureDP, sensitivity
 from sfumato.randomness import simulation_rng
@@ -95,6 +96,89 @@ def test_the_sensitivity_is_attained_so_a_smaller_one_would_be_wrong(
     score = L1Error(answers=answers)
     gap = np.abs(score.of(exact(before, targets), asked) - score.of(exact(after, targets), asked))
     assert gap.max() == score.sensitivity(asked)
+
+
+@given(data=st.data(), others=people, protect=protections)
+def test_a_weighted_error_moves_at_most_by_its_sensitivity(data, others, protect):
+    before, after = unit_rows(protect, data.draw)
+    targets = RANGES + MARGINALS
+    asked = Asked.of(SCHEMA, protect, targets)
+    size, number = int(asked.offsets[-1]), len(targets)
+    answers = data.draw(st.lists(st.floats(-5, 9), min_size=size, max_size=size))
+    penalties = data.draw(st.lists(st.floats(-5, 9), min_size=number, max_size=number))
+    weights = data.draw(st.lists(st.integers(1, 2**16), min_size=number, max_size=number))
+    score = WeightedL1Error(
+        error=L1Error(answers=np.array(answers), penalties=np.array(penalties)),
+        weights=np.array(weights),
+    )
+    score.check(asked)
+    gap = np.abs(
+        score.of(exact(others + before, targets), asked)
+        - score.of(exact(others + after, targets), asked)
+    )
+    assert gap.max() <= score.sensitivity(asked)
+
+
+def test_a_weight_multiplies_the_sensitivity_and_some_neighbor_attains_that():
+    """So the sensitivity of the error alone, whatever the weights, would be wrong."""
+    asked = Asked.of(SCHEMA, REPLACE, MARGINALS)
+    answers = exact([(0, 0)] * 9, MARGINALS) * 1.0
+    error = L1Error(answers=answers)
+    score = WeightedL1Error(error=error, weights=np.full(len(MARGINALS), 7))
+    one, other = exact([(0, 0)], MARGINALS), exact([(2, 1)], MARGINALS)
+    gap = np.abs(score.of(one, asked) - score.of(other, asked))
+    assert gap.max() == score.sensitivity(asked) == 7 * error.sensitivity(asked)
+
+
+def weighted_ratio(sensitivity_of):
+    """The largest log-ratio of a weighted selection's exact probabilities over some neighbors."""
+    asked = Asked.of(SCHEMA, REPLACE, MARGINALS)
+    error = L1Error(answers=exact([(0, 0)] * 9, MARGINALS) * 1.0)
+    score = WeightedL1Error(error=error, weights=np.array([1, 5, 2]))
+    selection = selection_for(PureDP(1), sensitivity_of(score, asked))
+    cells = [(one, other) for one in range(3) for other in range(2)]
+    chances = [
+        np.log(selection.probabilities(score.of(exact([(1, 1), one], MARGINALS), asked)))
+        for one in cells
+    ]
+    return max(np.abs(one - other).max() for one, other in permutations(chances, 2))
+
+
+def test_a_weighted_selection_keeps_its_promise_exactly():
+    assert 0.3 < weighted_ratio(lambda score, asked: score.sensitivity(asked)) <= 1
+
+
+def test_a_weighted_selection_with_the_sensitivity_of_the_error_alone_does_not():
+    assert weighted_ratio(lambda score, asked: score.error.sensitivity(asked)) > 1.2
+
+
+class BoldError(L1Error):
+    """Claims that nothing moves it."""
+
+    @staticmethod
+    def sensitivity(asked):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        (np.array([0]), L1Error(answers=np.zeros(1))),
+        (np.array([-1]), L1Error(answers=np.zeros(1))),
+        (np.array([2**16 + 1]), L1Error(answers=np.zeros(1))),
+        (np.array([1, 1]), L1Error(answers=np.zeros(1))),
+        (np.array([1.5]), L1Error(answers=np.zeros(1))),
+        (np.array([2**16]), L1Error(answers=np.full(1, 2.0**46))),
+        (np.array([2**16]), L1Error(answers=np.zeros(1), penalties=np.full(1, 2.0**46))),
+        (np.array([1]), BoldError(answers=np.zeros(1))),
+    ],
+    ids=["zero", "negative", "huge", "too many", "floats", "answers", "penalties", "a subclass"],
+)
+def test_weights_that_would_break_the_sensitivity_are_refused(weights, error):
+    with pytest.raises(InputError, match="Nothing was looked at"):
+        closed_list.check_score(
+            WeightedL1Error(error=error, weights=weights), Asked.of(SCHEMA, OneRow(), RANGES[:1])
+        )
 
 
 REPLACE = OneRow(neighbors="replace")
@@ -271,4 +355,4 @@ def test_a_selection_that_believes_in_four_times_the_rows_does_not():
 
 def test_the_list_of_scores_is_closed():
     """A new score must be added to the property tests above, not only to the list."""
-    assert closed_list.Score == L1Error | MutualInformation
+    assert closed_list.Score == L1Error | WeightedL1Error | MutualInformation

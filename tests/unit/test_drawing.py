@@ -267,6 +267,16 @@ def test_shades_grow_with_the_count_and_cells_at_or_below_zero_stay_empty() -> N
     assert {"100", "50", "0", "-7"} <= set(words(svg))
 
 
+def test_signed_numbers_below_zero_have_shades_of_their_own() -> None:
+    svg = drawing.heat_map(["a", "b"], ["c"], [[0.5], [-0.25]], title="t", darkest=1.0, signed=True)
+    for kind, opacity in (("sf-cell", "0.5"), ("sf-below", "0.25")):
+        first = ET.fromstring(svg).find(f"{SVG}path[@class='{kind}']")
+        assert first is not None
+        assert first.attrib["fill-opacity"] == opacity
+    assert {"0.5", "-0.25", "-1", "1"} <= set(words(svg))
+    assert "sf-below" not in drawing.heat_map(["a"], ["b"], [[-1]], title="t")
+
+
 def test_two_maps_can_share_their_darkest_shade() -> None:
     svg = drawing.heat_map(["a"], ["b"], [[25]], title="t", darkest=100)
     first = ET.fromstring(svg).find(f"{SVG}path[@class='sf-cell']")

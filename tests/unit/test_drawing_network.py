@@ -294,3 +294,19 @@ def test_no_bars_are_an_empty_sheet() -> None:
 def test_the_examples_in_the_docstrings_hold() -> None:
     assert doctest.testmod(layers).failed == 0
     assert drawing.MAX_NODES >= 100
+
+
+def test_weak_ties_are_thinner_and_fainter_than_strong_ones() -> None:
+    edges = [Edge(start="a", end="b", strength=1.0), Edge(start="b", end="c", strength=0.1)]
+    svg = network_chart(["a", "b", "c"], edges, directed=False, title="t")
+    strong, weak = (
+        (float(path.attrib["stroke-width"]), float(path.attrib["stroke-opacity"]))
+        for path in ET.fromstring(svg).iter(f"{SVG}path")
+    )
+    assert strong[0] > weak[0] > 0
+    assert strong[1] == 1 > weak[1] >= 0.3
+
+
+def test_lines_without_a_strength_are_not_faint() -> None:
+    svg = network_chart(["a", "b"], [Edge(start="a", end="b")], directed=True, title="t")
+    assert "stroke-opacity" not in svg

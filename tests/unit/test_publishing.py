@@ -8,11 +8,11 @@ import pytest
 from sfumato.curator import Curator
 from sfumato.engine import open_table
 from sfumato.errors import InputError
-from sfumato.privacy import Ledger, OneRow, PureDP
-from sfumato.publishing import Auto, algorithm_named, choose, publish
+from sfumato.privacy import ApproxDP, Ledger, OneRow, PureDP
+from sfumato.publishing import Auto, algorithm_named, budget_for, choose, publish
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Integer, Schema, all_marginals
-from sfumato.synthesis import Histogram, Independent, Mwem
+from sfumato.synthesis import CliqueTree, Histogram, Independent, Mwem
 
 
 def integers(*sizes: int) -> Schema:
@@ -113,7 +113,7 @@ def test_the_choice_does_not_depend_on_what_the_rows_say() -> None:
     assert chosen[0] == chosen[1]
 
 
-def test_one_column_is_counted_and_a_huge_domain_is_split_into_columns() -> None:
+def test_one_column_is_counted_and_a_huge_domain_without_delta_is_split_into_columns() -> None:
     one = integers(5)
     wide = integers(*[10] * 30)
     for schema, expected in ((one, Histogram), (wide, Independent)):
@@ -163,16 +163,89 @@ def test_options_come_as_text_and_reach_the_algorithm() -> None:
         (
             "magic",
             {},
-            "method must be one of auto, dp2pub, histogram, independent, mwem, got 'magic'",
+            "method must be one of auto, histogram, .*, got 'magic'",
         ),
-        ("mwem", {"rows": "5"}, "no option 'rows'; its options: average, repetitions, rounds"),
+        (
+            "mwem",
+            {"rows": "5"},
+            "no option 'rows'; its options: average, model, model_mb, repetitions, rounds",
+        ),
         ("mwem", {"workload": "5"}, "no option 'workload'"),
         ("mwem", {"rounds": "2.5"}, "rounds must be a whole number, got '2.5'"),
         ("mwem", {"average": "1"}, "average must be true or false, got '1'"),
-        ("auto", {"rounds": "2"}, "auto has no option 'rounds'; its options: none"),
+        ("auto", {"rounds": "2"}, "auto has no option 'rounds'; its options: model_mb"),
     ],
 )
 def test_an_option_that_is_not_there_is_refused(name: str, options: Any, says: str) -> None:
     workload = all_marginals(integers(3, 3), degree=1)
     with pytest.raises(InputError, match=says):
         algorithm_named(name, workload=workload, rows=None, options=options)
+
+
+APPROXIMATE = {
+    "two columns: their table is all there is": (integers(4, 4), Histogram),
+    "pairs of three columns cost less than every cell": (integers(10, 10, 10), CliqueTree),
+    "a domain beyond any memory": (integers(*[10] * 30), CliqueTree),
+    "a column beyond the model's limit": (integers(200_000, 400), Independent),
+}
+
+
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_with_a_delta_every_cell_or_a_clique_tree_is_chosen_by_public_facts(name: str) -> None:
+    schema, expected = APPROXIMATE[name]
+    table = open_table(pa.table({column: [1, 2] for column in schema.names}), schema)
+    curator = Curator(
+        table, protect=OneRow(), budget=ApproxDP(1, "1e-9"), rng=simulation_rng(3),
+        ledger=Ledger.in_memory(dataset="made"),
+    )  # fmt: skip
+    before = curator.left
+    choice = Auto(workload=all_marginals(schema, degree=2), model_mb=1).choose(curator)
+    assert isinstance(choice.algorithm, expected)
+    assert curator.left == before
+
+
+BUDGETS = {
+    "one column is best without delta": (integers(5), None, PureDP(1)),
+    "so is a small table": (integers(4, 4), None, PureDP(1)),
+    "also where one is allowed": (integers(4, 4), "1e-9", PureDP(1)),
+    "many pairs need one, which is told": (integers(*[10] * 6), None, ApproxDP(1, "1e-9")),
+    "or is given": (integers(*[10] * 6), "1e-6", ApproxDP(1, "1e-6")),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_the_automatic_choice_has_the_kind_of_budget_with_less_noise(name: str) -> None:
+    schema, delta, expected = BUDGETS[name]
+    auto = Auto(workload=all_marginals(schema, degree=min(2, len(schema))))
+    assert budget_for(auto, schema, epsilon=1, delta=delta) == expected
+
+
+@pytest.mark.parametrize("method", ["mst", "cliquetree", "aim"])
+def test_gaussian_methods_get_a_delta_where_none_is_given(method: str) -> None:
+    schema = integers(3, 3, 3)
+    workload = all_marginals(schema, degree=2)
+    algorithm = algorithm_named(method, workload=workload, rows=None, options={})
+    assert budget_for(algorithm, schema, epsilon=1, delta=None) == ApproxDP(1, "1e-9")
+
+
+def test_a_clique_tree_refuses_a_pure_budget_before_it_reads_anything() -> None:
+    schema = integers(3, 3, 3)
+    algorithm = CliqueTree(workload=all_marginals(schema, degree=2))
+    table = open_table(pa.table({column: [1, 2] for column in schema.names}), schema)
+    curator = Curator(
+        table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
+        ledger=Ledger.in_memory(dataset="made"),
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"delta.*Nothing was"):
+        publish(algorithm, curator)
+    assert curator.left == PureDP(1)
+
+
+@pytest.mark.parametrize("delta", [0, 1, "1.5", -1])
+def test_a_delta_that_promises_nothing_is_refused(delta: Any) -> None:
+    schema = integers(3, 3, 3)
+    algorithm = algorithm_named(
+        "cliquetree", workload=all_marginals(schema, degree=2), rows=None, options={}
+    )
+    with pytest.raises(InputError, match="delta must be above 0 and below 1"):
+        budget_for(algorithm, schema, epsilon=1, delta=delta)

@@ -140,7 +140,7 @@ def _datasets(path: Path | None, dataset: str | None) -> list[str]:
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:
-    from sfumato.privacy import guarantees
+    from sfumato.privacy import guarantees, plans
 
     spent, cap = ledger.composed(), ledger.cap
     return {
@@ -156,6 +156,7 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
                 "label": entry.label,
                 "cost": guarantees.to_json(entry.cost) if entry.cost is not None else None,
                 "cost_text": str(entry.cost) if entry.cost is not None else "",
+                "plan": plans.to_json(entry.plan) if entry.plan is not None else None,
                 "time": entry.time,
                 "hash": entry.hash,
             }

@@ -15,6 +15,7 @@ from sfumato.cli import (
     evaluate,
     interrupted,
     ledger,
+    plan,
     publish,
     recommend,
 )
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("dp2pub")(dp2pub.dp2pub)
 app.command("evaluate")(evaluate.evaluate)

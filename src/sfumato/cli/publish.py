@@ -1,5 +1,6 @@
 """``sfumato publish``: a table in, a private table with its guarantee and report out."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,12 +17,15 @@ def publish(
     delta: Annotated[
         str | None,
         typer.Option(
-            help="Allow Gaussian noise where it is smaller, for example 1e-9; a method that does "
-            "not need it stays pure."
+            help="For Gaussian noise, where that is smaller. A method that needs none stays pure; "
+            "one that does takes 1e-9 by default, and the release says so."
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="auto, dp2pub, histogram, independent or mwem.")
+        str,
+        typer.Option(
+            help="auto, histogram, independent, mwem, mst, cliquetree, aim, privbayes or dp2pub."
+        ),
     ] = "auto",
     workload: Annotated[
         str | None, typer.Option(help="1-way, 2-way, 3-way or a file. [default: 2-way]")
@@ -35,6 +39,10 @@ def publish(
             help="The table's true number of rows, if it is public knowledge; saves budget. Not "
             "how many rows to write."
         ),
+    ] = None,
+    totals: Annotated[
+        Path | None,
+        typer.Option(help="A file of marginal counts that are public knowledge; agreed with."),
     ] = None,
     neighbors: Annotated[
         str, typer.Option(help="add-remove, or replace: then the number of rows is public.")
@@ -68,6 +76,7 @@ def publish(
             workload=workload,
             options=chosen_options,
             rows=rows,
+            totals=totals if totals is not None else (),
             neighbors=chosen,
             person=person,
             max_rows=max_rows,

@@ -30,6 +30,7 @@ from sfumato.models.clusters import (
 from sfumato.models.counting import narrow
 from sfumato.models.information import debiased_information, entropy
 from sfumato.models.network import LearnedNetwork, greedy_network_from_scores
+from sfumato.models.possible_rows import repaired
 from sfumato.models.pram import (
     MOST_CELLS,
     MOST_LIKELY_CELLS,
@@ -131,7 +132,7 @@ class SemiHonestResult:
                 the table and randomized it.
         """
         codes = dict(zip(self.schema.names, self.codes, strict=True))
-        rows = PublishedRows(schema=self.schema, codes=codes)
+        rows = PublishedRows(schema=self.schema, codes=repaired(self.schema, codes, rng=rng))
         return TableRelease(
             dataset=dataset,
             guarantee=self.guarantee if guarantee is None else guarantee,

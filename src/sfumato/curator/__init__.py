@@ -5,6 +5,6 @@ a selection may maximize.
 """
 
 from sfumato.curator.curator import Curator
-from sfumato.curator.scores import L1Error, MutualInformation
+from sfumato.curator.scores import L1Error, MutualInformation, WeightedL1Error
 
-__all__ = ["Curator", "L1Error", "MutualInformation"]
+__all__ = ["Curator", "L1Error", "MutualInformation", "WeightedL1Error"]

@@ -1,13 +1,19 @@
 """An object that holds exact data lives once, in one process.
 
 A copy, or the other half of a fork, would share what was paid and answer afresh with new noise:
-two answers for one charge.
+two answers for one charge. Its verbs take turns, for the same reason.
 """
 
 import os
-from typing import Any, NoReturn
+from collections.abc import Callable
+from functools import wraps
+from threading import RLock
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sfumato.errors import BudgetError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class OnlyOne:
@@ -15,6 +21,7 @@ class OnlyOne:
 
     def __init__(self) -> None:
         self._process = os.getpid()
+        self._lock = RLock()
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
@@ -37,3 +44,18 @@ class OnlyOne:
             f"a {type(self).__name__} is not copied or pickled: the copy would answer again for "
             "what was paid once"
         )
+
+
+One = TypeVar("One", bound=OnlyOne)
+
+
+def in_turn(verb: Callable[Concatenate[One, P], T]) -> Callable[Concatenate[One, P], T]:
+    """One verb at a time: two threads must not both take the last of the budget."""
+
+    @wraps(verb)
+    def locked(self: One, /, *args: P.args, **named: P.kwargs) -> T:
+        self._check_process()
+        with self._lock:
+            return verb(self, *args, **named)
+
+    return locked

@@ -5,17 +5,17 @@ counts stay in this object; algorithms hand in public arrays and get public numb
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import wraps
-from threading import RLock
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import perturbing, rating_sums, responding
-from sfumato.curator.alone import OnlyOne
+from sfumato.curator.alone import OnlyOne, in_turn
+from sfumato.curator.committing import Coins, Commitment, Purse, refuse
+from sfumato.curator.counts import Counts
 from sfumato.curator.interviews import Interview
 from sfumato.curator.perturbing import Perturbation
 from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
@@ -24,7 +24,10 @@ from sfumato.curator.scores import Asked, MutualInformation, Score, check_score
 from sfumato.curator.starting import bounded, ledger_for, named
 from sfumato.curator.steps import (
     amount,
+    check_allowed,
+    check_merged,
     check_replace,
+    check_rows,
     label_of,
     noise_of,
     noisy,
@@ -32,10 +35,10 @@ from sfumato.curator.steps import (
     selection_of,
     total_of,
 )
-from sfumato.engine import ExactCounts, Table, count_marginals
+from sfumato.engine import Table
 from sfumato.engine.ratings import Ratings
 from sfumato.errors import BudgetError, InputError
-from sfumato.mechanisms import noise_for
+from sfumato.mechanisms import Noise, noise_for
 from sfumato.mechanisms.local import Answers, LocalMechanism
 from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy import sensitivity
@@ -45,27 +48,13 @@ from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
+from sfumato.schema.coarse import Coarse
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
-from sfumato.schema.workload import Range, Target, check_targets, sum_ranges
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from sfumato.schema.workload import Range, Target, check_targets
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
-
-
-def _alone(verb: Callable[Concatenate["Curator", P], T]) -> Callable[Concatenate["Curator", P], T]:
-    """One verb at a time: two threads must not both take the last of the budget."""
-
-    @wraps(verb)
-    def locked(self: "Curator", /, *args: P.args, **named: P.kwargs) -> T:
-        self._check_process()
-        with self._lock:
-            return verb(self, *args, **named)
-
-    return locked
 
 
 class Curator(OnlyOne):
@@ -103,15 +92,14 @@ class Curator(OnlyOne):
         self._paid = Fraction(0)  # what the ledger charged this run
         self._used = Fraction(0)  # what its steps took of that; the rest is reserved
         self._progress = progress
-        self._lock = RLock()
         self._run = rng.token()
         self._steps = 0
-        self._counts: dict[Marginal, NDArray[np.int64]] = {}
+        self._purse: Purse | None = None  # after a commitment
         self._asked = Asked.of(table.schema, protect, ())
-        self._asked_answers: NDArray[np.int64] | None = None
         self._ledger.precheck(self._working, label="this run", protect=protect)
         self._table = bounded(table, protect)
         self._table.validate()
+        self._counts = Counts(self._table)
 
     @property
     def ledger(self) -> Ledger:
@@ -129,7 +117,7 @@ class Curator(OnlyOne):
 
         Pure epsilon for a PureDP budget, otherwise rho.
         """
-        rest = amount(self._working) - self._used
+        rest = amount(self._working) - self._used if self._purse is None else self._purse.rest
         if rest <= 0:
             raise BudgetError(f"the budget {self.budget} of this run is spent")
         return same_kind(self._working, rest)
@@ -144,60 +132,117 @@ class Curator(OnlyOne):
         if self._progress is not None:
             self._progress(what, done, of)
 
+    @property
+    def coin(self) -> ZCDP | None:
+        """After ``commit`` the least for which anything can be measured, otherwise None."""
+        return None if self._purse is None else self._purse.coin
+
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
+        if self._purse is not None:
+            return self._purse.sigma_of(cost)
         return noise_of(cost, isinstance(target, Range), self.protect).sigma_counts
 
-    @_alone
+    @in_turn
+    def commit(
+        self, *, coins: int = 512, scores: int = 0, score_share: Fraction = Fraction(0)
+    ) -> bool:
+        """Fix all noise of this run now and pay for it at once, which buys about 10% more of it.
+
+        From then on a cost means so many coins, all alike (``committing``): rounded down to whole
+        ones, in one call of ``measure`` together. Steps can be counts, measurements, and one
+        ``score``; nothing else. ``left`` is what the coins and the scores are worth.
+
+        Args:
+            coins: How many; a measurement takes at least one.
+            scores: The length of the vector that ``score`` will be asked for, once. That has the
+                noise fixed here, whatever cost it is called with.
+            score_share: The share of the rho that is for the scores.
+
+        Returns:
+            Whether it was done. Not, and then nothing has changed, if the budget has no delta,
+            persons are protected, something was paid already, the ledger does not admit it, or
+            nothing would be gained.
+        """
+        asked = Commitment(coins=coins, scores=scores, score_share=score_share)
+        paid = self._paid > 0 or self._purse is not None
+        plan = None if paid else asked.plan(self.budget, self.protect)
+        if plan is None:
+            return False
+        request = f"{self._run}/{self._steps + 1}"
+        try:
+            label = asked.label(plan)
+            self._ledger.spend(plan, label=label, protect=self.protect, request=request)
+        except BudgetError:
+            return False
+        self._steps += 1
+        self._paid, self._working, self._purse = plan.rho, plan.cost, Purse(asked, plan)
+        return True
+
+    @in_turn
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        if self._used + self._amount(cost) > self._paid:
+        if self._purse is None and self._used + self._amount(cost) > self._paid:
             self._pay(cost, label)
 
-    @_alone
+    @in_turn
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """The number of rows; exact and free where it is public, else with noise for ``cost``."""
         if self.knows_rows:
             self._ledger.look("number of rows, public when one row is replaced")
-            rows = self._count([()])[()]
+            rows = self._counts.rows()
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
-        self._charge(cost, "number of rows", ())
-        moved = sensitivity.total(self.protect)
-        noise = noise_for(cost, moved, moved**2)
-        exact = self._count([()])[()]
-        return noisy((), exact, noise, self.rng)
+        everyone = Range(())  # no bounds: all rows
+        (noise,) = self._noises([everyone], [cost], "number of rows", ())
+        return noisy((), self._counts.rows(), noise, self.rng)
 
-    @_alone
-    def measure(self, targets: Sequence[Target], *, costs: Sequence[Cost]) -> list[Measurement]:
-        """Counts of marginals and ranges with noise, each for its own cost, in one look."""
+    @in_turn
+    def measure(
+        self, targets: Sequence[Target], *, costs: Sequence[Cost], merged: Coarse | None = None
+    ) -> list[Measurement]:
+        """Counts of marginals and ranges with noise, each for its own cost, in one look.
+
+        Args:
+            targets: What to count.
+            costs: What each of them costs.
+            merged: Codes to count together; then targets are marginals.
+        """
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
-        self._charge(total_of(costs), "measure", targets)
-        self._count([_marginal(target) for target in targets])
+        check_merged(merged, self.schema, targets)
+        noises = self._noises(targets, costs, "measure", targets)
+        self._counts.count(targets)
         return [
-            noisy(
-                target,
-                self._exact(target),
-                noise_of(cost, isinstance(target, Range), self.protect),
-                self.rng,
+            replace(
+                noisy(target, self._counts.exact(target, merged), noise, self.rng), merged=merged
             )
-            for target, cost in zip(targets, costs, strict=True)
+            for target, noise in zip(targets, noises, strict=True)
         ]
 
-    @_alone
-    def score(self, targets: Sequence[Target], *, score: Score, cost: Cost) -> NDArray[np.float64]:
+    @in_turn
+    def score(
+        self,
+        targets: Sequence[Target],
+        *,
+        score: Score,
+        cost: Cost,
+        merged: Coarse | None = None,
+    ) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
-        asked = self._prepare(targets, score)
-        moved = score.sensitivity(asked)
-        noise = noise_for(cost, moved * len(targets), moved**2 * len(targets))
-        self._charge(cost, "score", targets)
-        scores = score.of(self._answers(asked), asked)
+        asked = self._prepare(targets, score, merged)
+        if self._purse is not None:
+            noise: Noise = self._purse.take_scores(score, asked)
+        else:
+            moved = score.sensitivity(asked)
+            noise = noise_for(cost, moved * len(targets), moved**2 * len(targets))
+            self._charge(cost, "score", targets)
+        scores = score.of(self._counts.answers(asked), asked)
         return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
-    @_alone
+    @in_turn
     def select(
         self,
         targets: Sequence[Target],
@@ -205,16 +250,17 @@ class Curator(OnlyOne):
         score: Score,
         cost: Cost,
         allowed: NDArray[np.bool_] | None = None,
+        merged: Coarse | None = None,
     ) -> int:
         """The place of one target with a high score; its score is not told."""
-        asked = self._prepare(targets, score)
-        _check_allowed(allowed, len(targets))
+        asked = self._prepare(targets, score, merged)
+        check_allowed(allowed, len(targets))
         selection = selection_of(cost, score.sensitivity(asked))
         self._charge(cost, "select", targets)
-        scores = score.of(self._answers(asked), asked)
+        scores = score.of(self._counts.answers(asked), asked)
         return selection.select(scores, rng=self.rng, allowed=allowed)
 
-    @_alone
+    @in_turn
     def perturb(
         self,
         marginal: Marginal,
@@ -234,10 +280,9 @@ class Curator(OnlyOne):
         perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
         check_replace(self.protect)
         self._charge(PureDP(mechanism.epsilon), "perturb", [marginal])
-        shape = self.schema.shape(marginal)
         kernel = Perturbation(
             marginal=marginal,
-            shape=shape,
+            shape=self.schema.shape(marginal),
             mechanism=mechanism,
             grid=grid,
             numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
@@ -245,7 +290,7 @@ class Curator(OnlyOne):
         )
         return perturbing.answers(self._table, kernel, check=self._check_process)
 
-    @_alone
+    @in_turn
     def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
         """Every row as answers about the named columns, each by randomized response.
 
@@ -256,7 +301,7 @@ class Curator(OnlyOne):
         self._charge(responding.cost_of(mechanisms), "respond", [(name,) for name in mechanisms])
         return responding.responses(self._table, mechanisms, rng=self.rng)
 
-    @_alone
+    @in_turn
     def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
         """Divide the rows into groups of which each will answer once, with up to ``cost``.
 
@@ -271,22 +316,34 @@ class Curator(OnlyOne):
             self._table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
         )
 
-    @_alone
+    @in_turn
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
         ratings = rating_sums.check_sums(self._table, ask, cost)
         self._charge(cost, "sums of ratings by item", ())
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
 
-    @_alone
+    @in_turn
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
         ratings = rating_sums.check_gram(self._table, ask, cost)
         self._charge(cost, f"products of ratings of {ask.items.size:,} items", ())
         return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
 
+    def _noises(
+        self, targets: Sequence[Target], costs: Sequence[Cost], verb: str, named: Sequence[Target]
+    ) -> list[Noise] | list[Coins]:
+        """What is added to each count for its cost, which is paid here."""
+        if self._purse is not None:
+            return self._purse.take(costs)
+        self._charge(total_of(costs), verb, named)
+        paired = zip(targets, costs, strict=True)
+        return [noise_of(cost, isinstance(t, Range), self.protect) for t, cost in paired]
+
     def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
+        if self._purse is not None:
+            raise refuse(verb)
         used = self._used + self._amount(cost)
         if used > self._paid:
             self._pay(cost, label_of(verb, targets))
@@ -313,16 +370,19 @@ class Curator(OnlyOne):
         self._ledger.spend(cost, label=label, protect=self.protect, request=request)
         self._paid += amount(cost)
 
-    def _prepare(self, targets: Sequence[Target], score: Score) -> Asked:
+    def _prepare(
+        self, targets: Sequence[Target], score: Score, merged: Coarse | None = None
+    ) -> Asked:
         """What is public about a list of targets, checked before anything is charged.
 
         The last tuple is remembered; a list could have changed since.
         """
         if not targets:
             raise InputError("there is nothing to choose from. Nothing was looked at.")
-        if not isinstance(targets, tuple) or self._asked.targets is not targets:
-            self._asked = Asked.of(self.schema, self.protect, targets)
-            self._asked_answers = None
+        asked, same_view = self._asked, self._asked.merged is merged
+        if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
+            check_merged(merged, self.schema, targets)
+            self._asked = Asked.of(self.schema, self.protect, targets, merged=merged)
         check_score(score, self._asked)
         if isinstance(score, MutualInformation):
             self._check_rows(score.rows)
@@ -331,57 +391,4 @@ class Curator(OnlyOne):
     def _check_rows(self, claimed: int) -> None:
         """Refuse a number of rows that is not the table's, where that number is public."""
         self._ledger.look("number of rows, public when one row is replaced")
-        rows = int(self._count([()])[()])
-        if claimed != rows:
-            raise InputError(
-                f"rows must be the table's number of rows, {rows:,}, which is public here, got "
-                f"{claimed:,}: the noise depends on it. Nothing was charged."
-            )
-
-    def _answers(self, asked: Asked) -> NDArray[np.int64]:
-        """The exact answers to the targets last asked for, in one flat vector: sensitive."""
-        if self._asked_answers is None:
-            self._count([_marginal(target) for target in asked.targets])
-            self._asked_answers = self._exact_all(asked.targets, asked.offsets)
-        return self._asked_answers
-
-    def _exact_all(
-        self, targets: Sequence[Target], offsets: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """One flat vector; the ranges of a marginal are summed together."""
-        out = np.empty(offsets[-1], dtype=np.int64)
-        places = [place for place, target in enumerate(targets) if isinstance(target, Range)]
-        ranges = [target for target in targets if isinstance(target, Range)]
-        counts_of = self._counts.__getitem__
-        out[offsets[places]] = sum_ranges(self.schema, ranges, counts_of)
-        for place, target in enumerate(targets):
-            if isinstance(target, tuple):
-                out[offsets[place] : offsets[place + 1]] = self._counts[target].reshape(-1)
-        return out
-
-    def _exact(self, target: Target) -> NDArray[np.int64]:
-        """The exact counts of a target whose marginal was counted."""
-        if isinstance(target, tuple):
-            return self._counts[target]
-        place = self._asked.ranges.get(target)
-        if place is not None and self._asked_answers is not None:
-            return np.asarray(self._asked_answers[self._asked.offsets[place]])
-        return np.asarray(sum_ranges(self.schema, [target], self._counts.__getitem__)[0])
-
-    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, NDArray[np.int64]]:
-        wanted = [marginal for marginal in dict.fromkeys(marginals) if marginal not in self._counts]
-        if wanted:
-            found: ExactCounts = count_marginals(self._table, wanted)
-            self._counts |= {marginal: found[marginal] for marginal in wanted}
-        return self._counts
-
-
-def _check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
-    if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
-        raise InputError(
-            f"allowed must name at least one of the {targets} targets. Nothing was looked at."
-        )
-
-
-def _marginal(target: Target) -> Marginal:
-    return target if isinstance(target, tuple) else target.marginal
+        check_rows(claimed, int(self._counts.rows()))

@@ -7,7 +7,6 @@ row can answer twice, whatever becomes of the file between two rounds.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ class Interview(OnlyOne):
         self._schema = table.schema
         self._epsilon = epsilon
         self._rng = rng
-        self._lock = Lock()
         self._codes = held_codes(table, columns)
         self._rows = len(next(iter(self._codes.values())))
         self._group = rng.below(groups, self._rows)

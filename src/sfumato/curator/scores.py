@@ -7,7 +7,7 @@ adds it here, with its sensitivity and a property test, and nowhere else.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, frexp, log
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.privacy import sensitivity
 from sfumato.privacy.protection import Protection
+from sfumato.schema.coarse import Coarse
 from sfumato.schema.table import Schema
 from sfumato.schema.workload import Range, Target, check_targets, layout
 
@@ -24,6 +25,8 @@ _LARGEST: Final = 2.0**53
 _LARGEST_SUM: Final = 2.0**61
 """A score below this can't leave 64 bits, whatever the counts: a sum that wraps around would move
 by far more than its sensitivity."""
+_LARGEST_WEIGHT: Final = 2**16
+"""With it, errors of up to 2^45 rows stay within 64 bits: more than any table has."""
 _STEP_BITS: Final = 8
 """Mutual information is rounded to less than 2^-8 of its sensitivity; that adds 0.4% of noise."""
 _CELLS_AT_ONCE: Final = 2**20
@@ -40,12 +43,22 @@ class Asked:
     """Where the answers of each target begin in one flat vector; the last is its length."""
     ranges: Mapping[Range, int]
     """The place of each range among the targets."""
+    merged: Coarse | None
+    """The view in which codes are counted together; ``schema`` is then its own."""
 
     @staticmethod
-    def of(schema: Schema, protect: Protection, targets: Sequence[Target]) -> "Asked":
+    def of(
+        schema: Schema,
+        protect: Protection,
+        targets: Sequence[Target],
+        *,
+        merged: Coarse | None = None,
+    ) -> "Asked":
         """The targets, each checked to be one of the schema."""
         check_targets(schema, targets)
+        schema = schema if merged is None else merged.schema
         return Asked(
+            merged=merged,
             schema=schema,
             protect=protect,
             targets=targets,
@@ -93,6 +106,51 @@ class L1Error:
         if len(asked.ranges) == len(asked.targets):
             return moved
         return max(sensitivity.l1_error(asked.protect), moved)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class WeightedL1Error:
+    """``L1Error``, penalties included, times a public whole number for each target.
+
+    One protected unit moves a score by at most the largest weight times what it moves the error.
+    """
+
+    error: L1Error
+    weights: NDArray[np.int64]
+    """How important each target is: from 1 to 2^16. Copied: they decide about the noise."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weights, np.ndarray):
+            kept = self.weights.copy()
+            kept.flags.writeable = False
+            object.__setattr__(self, "weights", kept)
+
+    def check(self, asked: Asked) -> None:
+        """Raise unless the public numbers fit the targets; before anything is charged."""
+        if type(self.error) is not L1Error:  # a subclass could state any sensitivity
+            raise InputError("only an L1Error can be weighted. Nothing was looked at.")
+        self.error.check(asked)
+        shape, weights = (len(asked.targets),), self.weights
+        if not isinstance(weights, np.ndarray) or weights.dtype != np.int64:
+            raise InputError("weights must be an array of int64. Nothing was looked at.")
+        if weights.shape != shape or weights.min() < 1 or weights.max() > _LARGEST_WEIGHT:
+            raise InputError(
+                f"weights must be {shape[0]} whole numbers from 1 to {_LARGEST_WEIGHT:,}, one for "
+                "each target. Nothing was looked at."
+            )
+        sums = np.add.reduceat(np.abs(self.error.answers), asked.offsets[:-1])
+        if self.error.penalties is not None:
+            sums = sums + np.abs(self.error.penalties)
+        if (sums * weights).max() >= _LARGEST_SUM:
+            raise InputError("weighted answers sum to too much. Nothing was looked at.")
+
+    def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
+        """Whole scores, one a target. Only the curator holds what this needs."""
+        return self.weights * self.error.of(exact, asked)
+
+    def sensitivity(self, asked: Asked) -> int:
+        """The most that one protected unit can change any of the scores."""
+        return int(self.weights.max()) * self.error.sensitivity(asked)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,16 +232,16 @@ class MutualInformation:
                 yield (shape, axis), places[start : start + at_once]
 
 
-Score = L1Error | MutualInformation
+Score = L1Error | WeightedL1Error | MutualInformation
 """All scores there are."""
 
 
 def check_score(score: Score, asked: Asked) -> None:
     """Refuse, before anything is charged, what is not in the list or does not fit the targets."""
-    if type(score) not in (L1Error, MutualInformation):  # a subclass could state any sensitivity
+    if type(score) not in get_args(Score):  # a subclass could state any sensitivity
+        listed = ", ".join(kind.__name__ for kind in get_args(Score))
         raise InputError(
-            f"a score is one of L1Error and MutualInformation, got {type(score).__name__}. "
-            "Nothing was looked at."
+            f"a score is one of {listed}, got {type(score).__name__}. Nothing was looked at."
         )
     score.check(asked)
 

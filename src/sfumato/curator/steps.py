@@ -7,18 +7,23 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.curator.committing import Coins
 from sfumato.errors import InputError, InternalError
 from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
+from sfumato.schema.coarse import Coarse
 from sfumato.schema.measurement import Measurement
+from sfumato.schema.table import Schema
 from sfumato.schema.workload import Range, Target
 
 
-def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
+def noisy(target: Target, exact: NDArray[np.int64], noise: Noise | Coins, rng: Rng) -> Measurement:
     """Exact counts with noise: what may be published."""
+    if isinstance(noise, Coins):
+        return noise.noisy(target, exact, rng=rng)
     values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
     return Measurement(
         target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
@@ -71,6 +76,24 @@ def label_of(verb: str, targets: Sequence[Target]) -> str:
     return f"{verb} ({named})"
 
 
+def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
+    """Refuse a choice among none, or among other targets than were given."""
+    if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
+        raise InputError(
+            f"allowed must name at least one of the {targets} targets. Nothing was looked at."
+        )
+
+
+def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target]) -> None:
+    """Refuse a coarser view of another schema, and ranges, which are of single codes."""
+    if merged is None:
+        return
+    if type(merged) is not Coarse or merged.fine is not schema:
+        raise InputError("merged must be a view of this table's schema. Nothing was looked at.")
+    if any(isinstance(target, Range) for target in targets):
+        raise InputError("ranges can't be asked of merged codes. Nothing was looked at.")
+
+
 def check_replace(protect: Protection) -> None:
     """Answers row by row show how many rows there are: only a row that is replaced is protected.
 
@@ -80,4 +103,13 @@ def check_replace(protect: Protection) -> None:
         raise InputError(
             "one answer for each row shows how many rows there are, so it protects one row that "
             "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
+        )
+
+
+def check_rows(claimed: int, rows: int) -> None:
+    """Refuse a number of rows that is not the table's, where that number is public."""
+    if claimed != rows:
+        raise InputError(
+            f"rows must be the table's number of rows, {rows:,}, which is public here, got "
+            f"{claimed:,}: the noise depends on it. Nothing was charged."
         )

@@ -1,4 +1,4 @@
-"""Heat maps: a table of counts for two columns, as shades."""
+"""Heat maps: a table of counts for two columns, or of correlations, as shades."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +20,7 @@ _NAMES_PX: Final = 120
 _ON_LIGHT: Final = 'class="sf-dark" fill="#2b2933"'
 _ON_DARK: Final = 'class="sf-on" fill="#fff"'
 _SHADE: Final = 'class="sf-cell" fill="#2c5a76"'
+_BELOW: Final = 'class="sf-below" fill="#b4573c"'
 
 
 def heat_map(
@@ -29,23 +30,25 @@ def heat_map(
     *,
     title: str,
     darkest: float | None = None,
+    signed: bool = False,
     width: int = 420,
 ) -> str:
     """A shaded table: ``counts[i][j]`` belongs to ``x_labels[i]`` (across), ``y_labels[j]`` (down).
 
     The shade grows linearly from zero to ``darkest``, by default the largest count; two maps with
-    the same ``darkest`` can be compared. Cells at or below zero stay empty.
+    the same ``darkest`` can be compared. Cells at or below zero stay empty; where numbers are
+    ``signed``, those below zero have shades of another color and numbers keep two decimals.
 
     Raises:
         InputError: the table has another shape than the labels, or holds NaN or infinity.
     """
     across, down, table, note = _merged(x_labels, y_labels, _checked(x_labels, y_labels, counts))
-    largest = float(table.max(initial=0.0))
+    largest = float(np.abs(table).max(initial=0.0)) if signed else float(table.max(initial=0.0))
     top = (largest or 1.0) if darkest is None else float(check.positive(darkest=darkest))
     names = [shorten(label, _NAMES_PX) for label in down]
     left = max([LEFT, *(width_px(name) + 14 for name in names)])
     axis = label_axis(across, left=left, right=width - RIGHT)
-    grid = _Grid(table, left=axis.left, right=width - RIGHT, top=top)
+    grid = _Grid(table, left=axis.left, right=width - RIGHT, top=top, signed=signed)
     centers = [grid.x(i + 0.5) for i in range(len(across))]
     bottom = grid.y(len(down))
     body = [
@@ -53,7 +56,7 @@ def heat_map(
         *grid.numbers(),
         _names(names, grid),
         axis.draw(centers, y=bottom),
-        _ramp(top, right=width - RIGHT),
+        _ramp(top, right=width - RIGHT, signed=signed),
     ]
     says = f"{len(across)} by {len(down)} cells; the largest holds {readable(largest)}."
     height = bottom + axis.height
@@ -61,16 +64,20 @@ def heat_map(
 
 
 class _Grid:
-    """Where the cells lie, and their shades: 0 is empty, _SHADES is the darkest."""
+    """Where the cells lie, and their shades: 0 is empty, _SHADES and -_SHADES are the darkest."""
 
-    def __init__(self, table: Vector, *, left: float, right: float, top: float) -> None:
+    def __init__(
+        self, table: Vector, *, left: float, right: float, top: float, signed: bool
+    ) -> None:
         self.table = table
+        self.decimals = 2 if signed else 0
         self.left = left
         columns, rows = max(1, table.shape[0]), max(1, table.shape[1])
         self.width: float = (right - left) / columns
         self.height: float = min(30.0, max(10.0, 170 / rows))
-        share = np.clip(table / top, 0.0, 1.0)
-        self.levels: NDArray[np.int64] = np.ceil(share * _SHADES - 1e-9).astype(np.int64)
+        share = np.clip(table / top, -1.0 if signed else 0.0, 1.0)
+        steps = np.ceil(np.abs(share) * _SHADES - 1e-9)
+        self.levels: NDArray[np.int64] = (np.sign(share) * steps).astype(np.int64)
 
     def x(self, column: float) -> float:
         return self.left + column * self.width
@@ -85,16 +92,16 @@ class _Grid:
         parts = [f'<path class="sf-frame" stroke="#e4e0e6" d="{frame}"/>']
         gap = 1.0 if min(self.width, self.height) > 11 else 0.0
         w, h = px(self.width - gap), px(self.height - gap)
-        for level in range(1, _SHADES + 1):
+        for level in np.unique(self.levels[self.levels != 0]).tolist():
             cells = np.argwhere(self.levels == level)
             d = "".join(f"M{px(self.x(i))} {px(self.y(j))}h{w}v{h}h-{w}z" for i, j in cells)
-            if d:
-                parts.append(f'<path {_SHADE} fill-opacity="{px(level / _SHADES)}" d="{d}"/>')
+            color = _SHADE if level > 0 else _BELOW
+            parts.append(f'<path {color} fill-opacity="{px(abs(level) / _SHADES)}" d="{d}"/>')
         return parts
 
     def numbers(self) -> list[str]:
         """The counts themselves, where the cells have room for them."""
-        counts = np.ndenumerate(np.round(self.table))
+        counts = np.ndenumerate(np.round(self.table, self.decimals))
         written = {cell: compact(float(count), digits=2) for cell, count in counts}
         widest = max((width_px(text) for text in written.values()), default=0.0)
         if widest * 0.9 + 3 > self.width or self.height < 12:
@@ -102,7 +109,7 @@ class _Grid:
         dark = _SHADES * 0.7
         groups: dict[str, list[str]] = {_ON_LIGHT: [], _ON_DARK: []}
         for (i, j), text in written.items():
-            group = _ON_DARK if self.levels[i, j] > dark else _ON_LIGHT
+            group = _ON_DARK if abs(self.levels[i, j]) > dark else _ON_LIGHT
             spot = f'x="{px(self.x(i + 0.5))}" y="{px(self.y(j + 0.5) + 3.2)}"'
             groups[group].append(f"<text {spot}>{text}</text>")
         style = 'font-size="10" text-anchor="middle"'
@@ -152,13 +159,16 @@ def _names(names: Sequence[str], grid: _Grid) -> str:
     return f'<g {INK} text-anchor="end">{"".join(texts)}</g>'
 
 
-def _ramp(top: float, *, right: float) -> str:
-    """The legend: from zero to the darkest shade, and the count that stands for."""
-    most = compact(top)
-    start = right - width_px(most) - 78
+def _ramp(top: float, *, right: float, signed: bool) -> str:
+    """The legend: from zero, or from the least, to the darkest shade and what that stands for."""
+    least, most = compact(-top) if signed else "0", compact(top)
+    levels = [level for level in range(-6 if signed else 1, 7) if level]
+    start = right - width_px(most) - 5 - 10 * len(levels)
     steps = "".join(
-        f'<path {_SHADE} fill-opacity="{px(i / 6)}" d="M{px(start + 10 * i)} 8h10v9h-10z"/>'
-        for i in range(1, 7)
+        f'<path {_SHADE if level > 0 else _BELOW} fill-opacity="{px(abs(level) / 6)}" '
+        f'd="M{px(start + 10 * i)} 8h10v9h-10z"/>'
+        for i, level in enumerate(levels)
     )
-    texts = f'<text x="{px(start)}" y="16">0</text><text x="{px(start + 75)}" y="16">{most}</text>'
-    return f"{steps}<g {INK}>{texts}</g>"
+    left = f'<text x="{px(start - 5)}" y="16" text-anchor="end">{least}</text>'
+    end = px(start + 10 * len(levels) + 5)
+    return f'{steps}<g {INK}>{left}<text x="{end}" y="16">{most}</text></g>'

@@ -29,6 +29,8 @@ _PITCH_PX: Final = _BOX_PX + 12
 _RING_PITCH_PX: Final = _BOX_PX + 18
 _DENSE: Final = 1.7
 """Ties per box from which they are drawn across a ring, as rows would be many and short."""
+_FAINTEST: Final = 0.3
+"""Of the weakest ties: where lines cross, the strong ones stand out."""
 _LINE: Final = 'class="sf-edge" stroke="#8d8896"'
 _NAME: Final = 'class="sf-dark" fill="#2b2933"'
 
@@ -123,7 +125,8 @@ class _Graph:
         one, other = (safe(self.names[end]) for end in pair)
         known = "" if strength is None else f": {readable(strength)}"
         tip = f"<title>{one} {sign} {other}{known}</title>"
-        return f'<path {_LINE} stroke-width="{px(0.8 + 3.7 * share)}" d="{d}">{tip}</path>'
+        faint = "" if strength is None else f' stroke-opacity="{px(_FAINTEST ** (1 - share))}"'
+        return f'<path {_LINE}{faint} stroke-width="{px(0.8 + 3.7 * share)}" d="{d}">{tip}</path>'
 
     def box(self, node: int, spot: _Spot) -> str:
         """One node: its box, the number of its group, its name as far as there is room."""

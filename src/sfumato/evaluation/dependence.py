@@ -7,28 +7,26 @@ measures see the sampling noise of n rows only, the same for every epsilon: use 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from fractions import Fraction
-from importlib import import_module
 from itertools import combinations
-from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.engine import ArrayTable, CodeBatch, Table, count_marginals
+from sfumato.engine import ArrayTable, Table, count_marginals
 from sfumato.errors import InputError
-from sfumato.evaluation.marginals import compare_marginals, in_batches
+from sfumato.evaluation.learning import check_column, scikit_learn, some_rows, split
+from sfumato.evaluation.marginals import (
+    compare_counts,
+    compare_distances,
+    in_batches,
+    marginals_of,
+)
+from sfumato.evaluation.rows import Rows, read_rows, row_count, take
 from sfumato.models.information import mutual_information
 from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Schema
-
-HELD_OUT: Final = Fraction(1, 5)
-"""The share of real rows that two classifiers are tested on."""
-MOST_CLASSIFIED: Final = 100_000
-"""A classifier learns from, and is tested on, at most so many rows, taken at random."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +92,8 @@ def mean_total_variation(real: Table, published: Table, degree: int, *, rng: Rng
     _check_same_schema(real, published)
     if not 1 <= degree <= len(real.schema):
         raise InputError(f"degree must be between 1 and {len(real.schema)}, got {degree!r}")
-    return compare_marginals(real, published, degree, rng)[0]
+    chosen = marginals_of(real.schema, degree, rng)
+    return compare_distances(real, [published], chosen)[0].mean
 
 
 def mean_count_error(real: Table, published: Table, *, rng: Rng) -> float:
@@ -104,7 +103,7 @@ def mean_count_error(real: Table, published: Table, *, rng: Rng) -> float:
     that were published with it. Equal uniform columns of k codes and n rows have 2 n / k.
     """
     _check_same_schema(real, published)
-    return compare_marginals(real, published, 1, rng)[2]
+    return compare_counts(real, [published], marginals_of(real.schema, 1, rng))[0]
 
 
 def information_error(
@@ -132,7 +131,9 @@ def misclassification(training: Table, held_out: Table, label: str) -> float:
     _check_same_schema(training, held_out)
     svm, preprocessing = check_label(training.schema, label)
     features = [name for name in training.schema.names if name != label]
-    known, asked = _rows(training), _rows(held_out)
+    known, asked = read_rows(training), read_rows(held_out)
+    if not row_count(known) or not row_count(asked):
+        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
     if np.ptp(known[label]) == 0:
         return float(np.mean(asked[label] != known[label][0]))
     codes = [np.arange(training.schema[name].size) for name in features]
@@ -165,33 +166,22 @@ def compare_classifiers(real: Table, published: Table, label: str, *, rng: Rng) 
     """
     _check_same_schema(real, published)
     check_label(real.schema, label)
-    rows = _rows(real)
-    places = rng.permutation(len(rows[label]))
-    if places.size < 2:
-        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
-    held = min(MOST_CLASSIFIED, max(1, int(places.size * HELD_OUT)))
-    tested = _some(real.schema, rows, places[:held])
-    trained = _some(real.schema, rows, places[held : held + MOST_CLASSIFIED])
-    shown = _rows(published)
-    chosen = rng.permutation(len(shown[label]))[:MOST_CLASSIFIED]
+    trained, tested = (_table(real.schema, part) for part in split(read_rows(real), rng=rng))
+    shown = _table(real.schema, some_rows(read_rows(published), rng=rng))
     return LabelErrors(
-        published=misclassification(_some(real.schema, shown, chosen), tested, label),
+        published=misclassification(shown, tested, label),
         real=misclassification(trained, tested, label),
     )
 
 
-def check_label(schema: Schema, label: str) -> tuple[ModuleType, ModuleType]:
+def check_label(schema: Schema, label: str) -> tuple[Any, Any]:
     """Refuse, before any look, what can't be classified here; else what classifies it."""
-    if label not in schema.names or len(schema) < 2:
-        raise InputError(
-            f"label must be one of {', '.join(schema.names)}, with another column beside "
-            f"it, got {label!r}. Nothing was trained."
-        )
-    return _scikit_learn()
+    check_column(schema, label)
+    return scikit_learn("svm"), scikit_learn("preprocessing")
 
 
-def _some(schema: Schema, rows: dict[str, NDArray[Any]], places: NDArray[np.int64]) -> ArrayTable:
-    return ArrayTable(schema, {name: codes[places] for name, codes in rows.items()})
+def _table(schema: Schema, rows: Rows) -> ArrayTable:
+    return take(schema, rows, np.arange(row_count(rows)))
 
 
 def _information(table: Table, pairs: list[Marginal]) -> NDArray[np.float64]:
@@ -201,35 +191,6 @@ def _information(table: Table, pairs: list[Marginal]) -> NDArray[np.float64]:
         counts = count_marginals(table, part)
         found += [mutual_information(counts[p]) if counts[p].any() else 0.0 for p in part]
     return np.array(found)
-
-
-@dataclass(frozen=True)
-class _AllCodes:
-    """The map kernel that leaves codes as they are."""
-
-    columns: Marginal
-
-    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
-        """The same codes, as Arrow."""
-        return pa.RecordBatch.from_pydict({name: pa.array(codes[name]) for name in self.columns})
-
-
-def _rows(table: Table) -> dict[str, NDArray[Any]]:
-    batches = list(table.map(_AllCodes(table.schema.names)))
-    if not any(batch.num_rows for batch in batches):
-        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
-    whole = pa.Table.from_batches(batches)
-    return {name: whole[name].to_numpy() for name in table.schema.names}
-
-
-def _scikit_learn() -> tuple[ModuleType, ModuleType]:
-    try:
-        return import_module("sklearn.svm"), import_module("sklearn.preprocessing")
-    except ImportError as error:
-        raise InputError(
-            f"misclassification needs scikit-learn, which can't be loaded here ({error}). Nothing "
-            "was trained. Install it with: pip install 'sfumato[evaluate]'"
-        ) from error
 
 
 def _check_same_schema(real: Table, published: Table) -> None:

@@ -1,7 +1,10 @@
-"""Marginals of two tables side by side: which are compared, how, and how many at a time."""
+"""Marginals of tables side by side: which are compared, how, and how many at a time."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import comb, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,30 @@ MOST_MARGINALS = 1_000
 """Of more marginals than this a random thousand is compared."""
 MOST_CELLS = 5_000_000
 """A marginal with more cells than this is not compared."""
+MOST_CELLS_TOGETHER = 200_000_000
+"""Of marginals with more cells than this together, a random part with fewer is compared."""
+
+Judge = Callable[[NDArray[np.int64], NDArray[np.int64]], float]
+"""How far the published counts of one marginal are from the real ones."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distances:
+    """Total variation over the marginals of one degree. Internal: it is not private."""
+
+    mean: float
+    min: float
+    max: float
+    worst: Marginal
+    """The marginal with the largest distance."""
+    compared: int
+    """How many marginals; if fewer than ``of``, they were taken at random."""
+    of: int
+    """How many marginals of this degree there are."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return asdict(self) | {"worst": list(self.worst)}
 
 
 def comparable_degrees(schema: Schema, *, at_most: int = 3) -> range:
@@ -24,18 +51,32 @@ def comparable_degrees(schema: Schema, *, at_most: int = 3) -> range:
     return range(1, 1 + sum(prod(sizes[:d]) <= MOST_CELLS for d in range(1, len(sizes) + 1)))
 
 
-def compare_marginals(
-    real: Table, published: Table, degree: int, rng: Rng
-) -> tuple[float, tuple[Marginal, float], float]:
-    """Over the marginals of a degree: mean total variation, the worst one, mean squared error."""
-    chosen = marginals_of(real.schema, degree, rng)
-    distances, squares = [], []
-    for part in in_batches(real.schema, chosen):
-        a, b = count_marginals(real, part), count_marginals(published, part)
-        distances += [distance(a[m], b[m]) for m in part]
-        squares += [mean_squared_error(a[m], b[m]) for m in part]
-    worst = int(np.argmax(distances))
-    return float(np.mean(distances)), (chosen[worst], distances[worst]), float(np.mean(squares))
+def compare_distances(
+    real: Table, others: Sequence[Table], marginals: Sequence[Marginal]
+) -> list[Distances]:
+    """The total variation of marginals of one degree between a table and each other one."""
+    found = []
+    for row in _per_marginal(real, others, marginals, distance):
+        worst = int(np.argmax(row))
+        found.append(
+            Distances(
+                mean=float(np.mean(row)),
+                min=float(np.min(row)),
+                max=float(row[worst]),
+                worst=marginals[worst],
+                compared=len(marginals),
+                of=comb(len(real.schema), len(marginals[0])),
+            )
+        )
+    return found
+
+
+def compare_counts(
+    real: Table, others: Sequence[Table], marginals: Sequence[Marginal]
+) -> list[float]:
+    """The mean over marginals of the mean squared error of counts, for each other table."""
+    rows = _per_marginal(real, others, marginals, mean_squared_error)
+    return [float(np.mean(row)) for row in rows]
 
 
 def distance(real: NDArray[np.int64], published: NDArray[np.int64]) -> float:
@@ -43,23 +84,24 @@ def distance(real: NDArray[np.int64], published: NDArray[np.int64]) -> float:
     return total_variation(real, published) if published.any() else 1.0
 
 
-def marginals_of(schema: Schema, degree: int, rng: Rng) -> list[Marginal]:
+def marginals_of(
+    schema: Schema, degree: int, rng: Rng, *, most: int = MOST_MARGINALS
+) -> list[Marginal]:
     """Those of a degree that are small enough to be compared; of very many, some at random."""
-    if comb(len(schema), degree) > MOST_MARGINALS:
-        drawn = {
-            tuple(sorted(rng.permutation(len(schema))[:degree].tolist()))
-            for _ in range(MOST_MARGINALS)
-        }
-        every = [tuple(schema.names[place] for place in places) for places in sorted(drawn)]
-    else:
-        every = list(combinations(schema.names, degree))
+    drawn = _drawn(len(schema), degree, most, rng)
+    every = [tuple(schema.names[place] for place in places) for places in drawn]
     kept = [marginal for marginal in every if schema.cells(marginal) <= MOST_CELLS]
     if not kept:
         raise InputError(f"no marginal of {degree} columns has at most {MOST_CELLS:,} cells")
-    return kept
+    if sum(map(schema.cells, kept)) <= MOST_CELLS_TOGETHER:
+        return kept
+    shuffled = rng.permutation(len(kept))
+    together = np.cumsum([schema.cells(kept[place]) for place in shuffled])
+    few = shuffled[: np.searchsorted(together, MOST_CELLS_TOGETHER, side="right")]
+    return [kept[place] for place in np.sort(few)]
 
 
-def in_batches(schema: Schema, marginals: list[Marginal]) -> list[list[Marginal]]:
+def in_batches(schema: Schema, marginals: Sequence[Marginal]) -> list[list[Marginal]]:
     """Marginals counted together, so many at a time that their cells fit into memory."""
     batches: list[list[Marginal]] = [[]]
     cells = 0
@@ -70,3 +112,25 @@ def in_batches(schema: Schema, marginals: list[Marginal]) -> list[list[Marginal]
         batches[-1].append(marginal)
         cells += schema.cells(marginal)
     return batches
+
+
+def _per_marginal(
+    real: Table, others: Sequence[Table], marginals: Sequence[Marginal], judge: Judge
+) -> NDArray[np.float64]:
+    """What ``judge`` says of each other table (row) and marginal (column)."""
+    found: list[list[float]] = []
+    for part in in_batches(real.schema, marginals):
+        truth = count_marginals(real, part)
+        counts = [count_marginals(table, part) for table in others]
+        found += [[judge(truth[m], each[m]) for each in counts] for m in part]
+    return np.array(found).T
+
+
+def _drawn(columns: int, degree: int, most: int, rng: Rng) -> list[tuple[int, ...]]:
+    """All ways to choose columns; of more than ``most``, so many different ones at random."""
+    if comb(columns, degree) <= most:
+        return list(combinations(range(columns), degree))
+    found: set[tuple[int, ...]] = set()
+    while len(found) < most:
+        found.add(tuple(sorted(rng.permutation(columns)[:degree].tolist())))
+    return sorted(found)

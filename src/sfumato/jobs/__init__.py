@@ -4,6 +4,7 @@ from sfumato.jobs.accuracy import Accuracy, AccuracyRun, evaluate_recommender
 from sfumato.jobs.answers import estimate_answers, simulate_answers
 from sfumato.jobs.dp2pub import dp2pub_table
 from sfumato.jobs.internal import internal_folder, publishable
+from sfumato.jobs.plan import plan
 from sfumato.jobs.publishing import (
     Publication,
     Tell,
@@ -25,6 +26,7 @@ __all__ = [
     "fit_recommender",
     "internal_folder",
     "loaded_schema",
+    "plan",
     "publish_table",
     "publishable",
     "recommend_top",

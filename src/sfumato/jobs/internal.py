@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,23 +10,29 @@ from sfumato import reporting
 from sfumato.engine import Table
 from sfumato.errors import InputError, StorageError
 from sfumato.evaluation import (
+    Classifiers,
     Evaluation,
     InformationError,
     Measure,
     Misclassification,
+    PairCorrelations,
     RangeQueries,
     TotalVariation,
     comparable_degrees,
     evaluate,
 )
+from sfumato.evaluation.correlations import MOST_VALUES
 from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
-from sfumato.reporting.contents import internal_view
-from sfumato.schema import Workload
+from sfumato.reporting.internal import internal_view
+from sfumato.schema import Schema, Workload
 
 _INTERNAL: Final = "-internal"
 _COMPARISON: Final = ("internal.html", "internal.json")
+_RANGES: Final = 500
+_FEW_COLUMNS: Final = 3
+"""Columns up to which a random range over all of them holds rows."""
 
 
 def internal_folder(folder: Path) -> Path:
@@ -52,19 +59,33 @@ def compare(
     ledger: Ledger,
     *,
     rng: Rng,
-    label: str | None = None,
+    labels: Sequence[str] = (),
 ) -> Evaluation:
-    """Every measure that is possible here, and with a label that of classifiers."""
-    boxes = math.prod(column.size * (column.size + 1) // 2 for column in release.schema)
-    chosen = workload if workload is not None and workload.ranges else None
-    queries = RangeQueries(n=min(500, boxes), workload=chosen)
-    degrees = comparable_degrees(release.schema)
-    measures: list[Measure] = [*(TotalVariation(degree=degree) for degree in degrees), queries]
+    """Every measure that is possible here beside its baselines, and classifiers of labels."""
+    schema = release.schema
+    degrees = comparable_degrees(schema)
+    measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
+    measures.append(_queries(schema, workload))
     if 2 in degrees:
         measures.append(InformationError())
-    if label is not None:
-        measures.append(Misclassification(label=label))
-    return evaluate(release, against=table, measures=measures, rng=rng, ledger=ledger)
+    if sum(column.size <= MOST_VALUES for column in schema) > 1:
+        measures.append(PairCorrelations())
+    measures += [Misclassification(label=label) for label in labels]
+    if labels:
+        measures.append(Classifiers(labels=tuple(labels)))
+    return evaluate(
+        release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True
+    )
+
+
+def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:
+    """The ranges of a workload; else random ones, of 1 to 3 columns where there are more."""
+    if workload is not None and workload.ranges:
+        return RangeQueries(workload=workload)
+    if len(schema) > _FEW_COLUMNS:
+        return RangeQueries(n=_RANGES, most_columns=_FEW_COLUMNS)
+    boxes = math.prod(column.size * (column.size + 1) // 2 for column in schema)
+    return RangeQueries(n=min(_RANGES, boxes))
 
 
 def write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:

@@ -4,7 +4,7 @@ Order of a publication: everything that can be checked without the data, then th
 format of the table, then the charge, then the look.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -15,7 +15,7 @@ from sfumato import check, reporting
 from sfumato.curator import Curator
 from sfumato.engine import open_table
 from sfumato.errors import InputError
-from sfumato.evaluation import Evaluation, check_label
+from sfumato.evaluation import Evaluation, check_label, labels_of
 from sfumato.jobs.internal import (
     check_internal,
     compare,
@@ -33,6 +33,7 @@ from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import TableRelease, check_free, check_usable, new_folder
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
+from sfumato.schema.totals import PublicTotal, load_totals
 
 Tell = Callable[[str, int, int], None]
 """Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
@@ -77,6 +78,7 @@ def publish_table(
     workload: Workload | str | Path | None = None,
     options: Mapping[str, str] | None = None,
     rows: int | None = None,
+    totals: Sequence[PublicTotal] | str | Path = (),
     neighbors: Neighbors = "add-remove",
     person: str | None = None,
     max_rows: int | None = None,
@@ -98,12 +100,15 @@ def publish_table(
         schema: The public description of its columns, as a schema, as the content of its file,
             or as the file.
         epsilon: The budget of this release.
-        delta: Allows noise that may be smaller for many measurements; without it the guarantee
-            is pure.
-        method: ``auto``, ``dp2pub``, ``histogram``, ``independent`` or ``mwem``.
+        delta: For Gaussian noise, where that is smaller. A method that needs none stays pure;
+            one that does takes 1e-9 by default.
+        method: ``auto``, ``histogram``, ``independent``, ``mwem``, ``mst``, ``cliquetree``,
+            ``aim``, ``privbayes`` or ``dp2pub``.
         workload: ``"1-way"``, ``"2-way"``, ``"3-way"``, a workload file, or a workload.
         options: A method's own options as text, for example ``{"rounds": "30"}``.
         rows: The table's true number of rows, if that is public knowledge; saves budget.
+        totals: Marginal counts of the table that are public knowledge, or their file; the release
+            agrees with them.
         neighbors: ``add-remove``, or ``replace``, which makes the number of rows public.
         person: The column that names the person, where one person has several rows.
         max_rows: The most rows of one person that count.
@@ -119,10 +124,16 @@ def publish_table(
         tell: Called with the progress.
     """
     known = loaded_schema(schema)
-    wanted = _workload(known, workload)
-    _check_ranges(wanted)
+    wanted = asked_workload(known, workload)
+    check_ranges(wanted)
     _check_rows(rows, neighbors)
-    algorithm = algorithm_named(method, workload=wanted, rows=rows, options=options or {})
+    algorithm = algorithm_named(
+        method,
+        workload=wanted,
+        rows=rows,
+        totals=_totals(known, totals),
+        options=options or {},
+    )
     algorithm.check(known)
     plan = Publication(
         schema=known,
@@ -155,7 +166,8 @@ def evaluate_release(
     *,
     against: Any,
     workload: str | Path | None = None,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
+    all_labels: bool = False,
     ledger: str | Path | None = None,
     encoding: str = "utf-8",
 ) -> Evaluation:
@@ -167,23 +179,26 @@ def evaluate_release(
         folder: What was published.
         against: The real table.
         workload: A file of ranges to compare.
-        label: A column to be predicted by classifiers that learn from published rows and from
-            real ones; needs scikit-learn.
+        label: A column, or several, to be predicted by classifiers that learn from published
+            rows and from real ones; needs scikit-learn.
+        all_labels: Predict every column of 2 to 20 values in turn.
         ledger: The ledger file; by default the one of this user.
         encoding: Of a CSV file.
     """
     folder = Path(folder)
     release = TableRelease.load(folder)
-    chosen = _workload(release.schema, workload) if workload is not None else None
+    chosen = asked_workload(release.schema, workload) if workload is not None else None
     if chosen is not None:
-        _check_ranges(chosen)
-    if label is not None:
-        check_label(release.schema, label)
+        check_ranges(chosen)
+    named = (label,) if isinstance(label, str) else tuple(label or ())
+    labels = labels_of(release.schema, named) if named or all_labels else ()
+    for name in labels:
+        check_label(release.schema, name)
     table = open_table(against, release.schema, encoding=encoding)
     table.validate()
     check_internal(internal_folder(folder))
     book = Ledger.open(ledger, dataset=release.dataset, create=False)
-    found = compare(release, table, chosen, book, rng=simulation_rng(0), label=label)
+    found = compare(release, table, chosen, book, rng=simulation_rng(0), labels=labels)
     write_internal(internal_folder(folder), release, found)
     return found
 
@@ -264,7 +279,8 @@ def _check_rows(rows: int | None, neighbors: Neighbors) -> None:
         )
 
 
-def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
+def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
+    """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
     if isinstance(given, Workload):
         if given.schema.columns != schema.columns:
             raise InputError("the workload was made for another schema. Nothing was spent.")
@@ -282,7 +298,11 @@ def _workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
     return load_workload(schema, given)
 
 
-def _check_ranges(workload: Workload) -> None:
+def _totals(schema: Schema, given: Sequence[PublicTotal] | str | Path) -> tuple[PublicTotal, ...]:
+    return load_totals(schema, given) if isinstance(given, str | Path) else tuple(given)
+
+
+def check_ranges(workload: Workload) -> None:
     """Refuse, before anything is spent, a range that no report could answer."""
     for box in workload.ranges:
         cells = workload.schema.cells(box.marginal)

@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from sfumato.models import simplex
 from sfumato.models._kernels import sweep
-from sfumato.models.grouping import Blocks
+from sfumato.models.grouping import Blocks, sums
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
+from sfumato.schema.possible import possible
 from sfumato.schema.table import Schema
+
+_PUBLIC_SIGMA = 1.0
+"""A measurement without noise fits when it fits as one with noise of a single count."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -34,6 +38,10 @@ class WeightedHistogram:
         self._blocks = Blocks(self.schema)
         size = self._blocks.count * self._blocks.width
         self.cells = np.full(size, self.total / size)
+        self._possible: NDArray[np.float64] | None = None
+        if self.schema.impossible:
+            self._possible = possible(self.schema, self.schema.names).reshape(-1).astype(float)
+            self.cells = self._possible * (self.total / self._possible.sum())
         self._count = 0
         self._base = np.empty((self.capacity, self._blocks.count), dtype=np.int32)
         self._runs = np.empty((0, 3), dtype=np.int32)
@@ -47,7 +55,7 @@ class WeightedHistogram:
         """Take one more measurement into the fit."""
         target, place, width = measurement.target, self._count, self._blocks.width
         self._count += 1
-        self._sigma[place] = max(measurement.sigma_counts, 1e-9)
+        self._sigma[place] = measurement.sigma_counts or _PUBLIC_SIGMA
         self._rake[place] = isinstance(target, tuple)
         first, end = self._run_ends.item(place), self._wanted_ends.item(place)
         self._runs = _with_room(self._runs, first, width)
@@ -55,7 +63,7 @@ class WeightedHistogram:
         self._run_ends[place + 1] = first + found
         size = measurement.values.size
         self._wanted = _with_room(self._wanted, end, size)
-        self._wanted[end : end + size] = self._possible(measurement)
+        self._wanted[end : end + size] = self._nearest(measurement)
         self._wanted_ends[place + 1] = end + size
 
     def fit(self, *, repetitions: int, rng: Rng) -> None:
@@ -76,11 +84,17 @@ class WeightedHistogram:
             self._sigma,
         )
 
-    def _possible(self, measurement: Measurement) -> NDArray[np.float64] | float:
-        """The nearest counts that could exist."""
-        if isinstance(measurement.target, tuple):
-            return simplex.project(measurement.values.reshape(-1), self.total)
-        return min(max(measurement.values.item(), 0.0), self.total)
+    def _nearest(self, measurement: Measurement) -> NDArray[np.float64] | float:
+        """The nearest counts that could exist: of a marginal none where no cell is possible."""
+        if not isinstance(measurement.target, tuple):
+            return min(max(measurement.values.item(), 0.0), self.total)
+        values = measurement.values.reshape(-1)
+        if self._possible is None:
+            return simplex.project(values, self.total)
+        held = sums(self._possible, self._blocks.group(measurement.target)) > 0
+        counts = np.zeros_like(values)
+        counts[held] = simplex.project(values[held], self.total)
+        return counts
 
 
 def _with_room(buffer: NDArray[Any], used: int, wanted: int) -> NDArray[Any]:

@@ -4,11 +4,12 @@ import unicodedata
 from datetime import UTC, datetime
 
 from sfumato.errors import InputError
-from sfumato.privacy import guarantees, protection
+from sfumato.privacy import guarantees, plans, protection
 from sfumato.privacy._entries import Body, Event
 from sfumato.privacy._rules import count_as
-from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.composition import Cap, Charge
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
+from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 
 _LONGEST_NAME = 200
@@ -33,17 +34,29 @@ def capping(dataset: str, cap: Cap, text: str) -> Body:
 
 
 def spending(
-    dataset: str, cost: Cost, *, text: str, asked: Protection, kept: Protection, request: str | None
+    dataset: str,
+    charge: Charge,
+    *,
+    text: str,
+    asked: Protection,
+    kept: Protection,
+    request: str | None,
 ) -> Body:
-    """The entry of a cost, with what it counts as in a ledger that keeps ``kept``."""
-    if not isinstance(cost, PureDP | ZCDP):
-        raise InputError(f"a cost must be PureDP or ZCDP, got {cost!r}")
-    body = {
+    """The entry of a cost, with what it counts as in a ledger that keeps ``kept``.
+
+    Of a plan it has the cost in rho, as of any other step, and the plan itself beside it.
+    """
+    if not isinstance(charge, PureDP | ZCDP | GaussianPlan):
+        raise InputError(f"a cost must be PureDP or ZCDP, or a GaussianPlan, got {charge!r}")
+    cost = charge.cost if isinstance(charge, GaussianPlan) else charge
+    body: Body = {
         **note("spend", dataset, text),
         "cost": guarantees.to_json(cost),
         "protect": protection.to_ledger(asked),
         "charged": guarantees.to_json(count_as(cost, asked=asked, kept=kept)),
     }
+    if isinstance(charge, GaussianPlan):
+        body["plan"] = plans.to_json(charge)
     return body if request is None else {**body, "request": request}
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sfumato.errors import LedgerCorruptError
-from sfumato.privacy import composition, guarantees, protection
+from sfumato.privacy import composition, guarantees, plans, protection
 from sfumato.privacy.composition import Cap, Totals
 from sfumato.privacy.guarantees import Cost
+from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 
 FORMAT = 1
@@ -76,11 +77,13 @@ class Entry:
     """What was asked for."""
     charged: Cost | None
     """What it counts as in this ledger's relation."""
+    plan: GaussianPlan | None
+    """The draws that the cost stands for, where they were fixed in advance."""
     after: State
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in ``release.json``: exact numbers as text."""
-        return {
+        written = {
             "seq": self.seq,
             "hash": self.hash,
             "event": self.event,
@@ -90,6 +93,7 @@ class Entry:
             "cost": guarantees.to_json(self.cost) if self.cost else None,
             "charged": guarantees.to_json(self.charged) if self.charged else None,
         }
+        return written if self.plan is None else {**written, "plan": plans.to_json(self.plan)}
 
 
 def canonical(body: Body) -> str:
@@ -127,6 +131,7 @@ def entry_of(row: Row) -> Entry:
         request=body.get("request"),
         cost=_cost(body.get("cost")),
         charged=_cost(body.get("charged")),
+        plan=plans.from_json(body["plan"]) if "plan" in body else None,
         after=state_from_json(body["after"]),
     )
 

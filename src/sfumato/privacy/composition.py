@@ -1,8 +1,9 @@
 """Adding up costs, and deciding whether one more fits under a cap.
 
 A cost is pure (epsilon) or zero-concentrated (rho); both add up exactly, also when each is chosen
-after seeing the earlier results. ``Totals`` keeps the sums, ``within`` is the one place that
-admits a step, and its docstring is the proof.
+after seeing the earlier results. A plan of draws fixed in advance may be charged too, and is worth
+more while it is alone. ``Totals`` keeps the sums, ``within`` is the one place that admits a step,
+and its docstring is the proof.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any
 
 from sfumato import check
 from sfumato.errors import InputError
+from sfumato.privacy import plans
 from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget, zcdp_from_pure
 from sfumato.privacy.guarantees import (
     MAX_EPSILON,
@@ -23,6 +25,10 @@ from sfumato.privacy.guarantees import (
     PureDP,
     short,
 )
+from sfumato.privacy.plans import GaussianPlan
+
+Charge = Cost | GaussianPlan
+"""What a ledger may be charged with at once."""
 
 Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
@@ -38,9 +44,11 @@ class Totals:
     """Sum over all costs as zCDP: rho of the zCDP ones, epsilon^2/2 of the pure ones."""
     has_zcdp: bool = False
     """Whether any cost was zCDP; then no pure guarantee holds for the whole."""
+    plan: GaussianPlan | None = None
+    """The plan that was the only charge so far, if that is all there was."""
 
-    def plus(self, cost: Cost) -> "Totals":
-        """The sums with one more cost.
+    def plus(self, cost: Charge) -> "Totals":
+        """The sums with one more cost; a plan adds its rho.
 
         >>> str(Totals().plus(PureDP("0.1")).plus(PureDP("0.2")))
         'epsilon=0.3'
@@ -51,9 +59,14 @@ class Totals:
                 rho=self.rho + zcdp_from_pure(cost.epsilon),
                 has_zcdp=self.has_zcdp,
             )
-        if not isinstance(cost, ZCDP):
-            raise InputError(f"a cost must be PureDP or ZCDP, got {cost!r}")
-        return Totals(pure_epsilon=self.pure_epsilon, rho=self.rho + cost.rho, has_zcdp=True)
+        if not isinstance(cost, ZCDP | GaussianPlan):
+            raise InputError(f"a cost must be PureDP or ZCDP, or a GaussianPlan, got {cost!r}")
+        return Totals(
+            pure_epsilon=self.pure_epsilon,
+            rho=self.rho + cost.rho,
+            has_zcdp=True,
+            plan=cost if isinstance(cost, GaussianPlan) and not self.rho else None,
+        )
 
     def epsilon(self, delta: Fraction | None = None) -> Fraction | None:
         """The composed epsilon at ``delta``, rounded up; without delta the pure sum.
@@ -64,6 +77,8 @@ class Totals:
             return None if self.has_zcdp else self.pure_epsilon
         if not self.rho:
             return Fraction(0)
+        if self.plan is not None:
+            return self.plan.epsilon(delta)
         converted = epsilon_from_zcdp(self.rho, delta)
         return converted if self.has_zcdp else min(converted, self.pure_epsilon)
 
@@ -82,7 +97,8 @@ def within(totals: Totals, cap: Cap) -> bool:
     PureDP    pure costs only, their sum at most epsilon
     ZCDP      the sum of rho at most the cap's rho
     ApproxDP  EITHER pure costs only, their sum at most epsilon, OR the sum of rho at most
-              ``zcdp_budget(cap)``, the rho whose conversion is (epsilon, delta)
+              ``zcdp_budget(cap)``, the rho whose conversion is (epsilon, delta),
+              OR one plan and nothing else, its composed epsilon at delta at most epsilon
     ========  ==========================================================================
 
     Formal guarantees: a process that asks ``within`` before each step, and stops at the first
@@ -102,14 +118,29 @@ def within(totals: Totals, cap: Cap) -> bool:
           <= sum_A max(0, P1(y) - e^epsilon Q1(y)) + sum_B max(0, P2(y) - e^epsilon Q2(y))
           <= 0 + delta
 
-    A third alternative with a delta of its own would add that delta; there is none.
+    The third one adds no delta of its own, because what was charged first decides between it and
+    the other two, and that is chosen before anything was looked at. If the first charge is a
+    plan whose rho is over ``zcdp_budget(cap)``, each further charge leaves it over, is not pure,
+    and leaves the plan no longer alone: all are refused, and the whole process is the plan
+    ((epsilon, delta)-DP, ``plans``). If it is anything else, the third alternative can hold
+    after that charge alone, where the second holds too: a plan within the limit is a step of
+    its rho like any other (zCDP adds up also over draws that are assigned on the way). A choice of
+    the first charge by a public coin is a mixture of such processes.
+
+    A cap that is changed: what counts is that the process would have been admitted by the last
+    one. Raised so far that a plan's rho is within its limit, more steps are admitted by
+    the second alternative, which then held all along; lowered, everything is refused.
     """
     pure_fits = isinstance(cap, PureDP | ApproxDP) and (
         not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
     )
     if pure_fits or isinstance(cap, PureDP):
         return pure_fits
-    return totals.rho <= _rho_limit(cap)
+    if totals.rho <= _rho_limit(cap):
+        return True
+    if totals.plan is None or isinstance(cap, ZCDP):
+        return False
+    return totals.plan.epsilon(cap.delta) <= cap.epsilon
 
 
 def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
@@ -137,7 +168,8 @@ def scaled(cost: Cost, factor: int) -> Cost:
 
     Group privacy: Dwork, Roth 2014, theorem 2.2; Bun, Steinke 2016, arXiv 1605.02065,
     proposition 1.9. Replacing a row is removing one and adding one, so an add-remove cost
-    counts under replace with factor 2.
+    counts under replace with factor 2. A plan says how far each of its numbers moves for one
+    change only: for two it counts as its rho (``_rules.count_as``).
 
     >>> str(scaled(PureDP(1), 2)), str(scaled(ZCDP(1), 2))
     ('epsilon=2', 'rho=4')
@@ -164,12 +196,13 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
 
 
 def to_json(totals: Totals) -> dict[str, Any]:
-    """The sums with fractions as text, as they stand in the ledger."""
-    return {
+    """The sums with fractions as text, as they stand in the ledger; a plan only if there is one."""
+    sums = {
         "pure_epsilon": str(totals.pure_epsilon),
         "rho": str(totals.rho),
         "has_zcdp": totals.has_zcdp,
     }
+    return sums if totals.plan is None else {**sums, "plan": plans.to_json(totals.plan)}
 
 
 def from_json(value: Mapping[str, Any]) -> Totals:
@@ -178,6 +211,7 @@ def from_json(value: Mapping[str, Any]) -> Totals:
         pure_epsilon=Fraction(value["pure_epsilon"]),
         rho=Fraction(value["rho"]),
         has_zcdp=value["has_zcdp"],
+        plan=plans.from_json(value["plan"]) if "plan" in value else None,
     )
 
 

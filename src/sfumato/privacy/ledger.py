@@ -38,7 +38,7 @@ from sfumato.privacy._entries import (
 )
 from sfumato.privacy._rules import check_first_cap, how_to_cap, replay
 from sfumato.privacy._storage import Storage, Transaction
-from sfumato.privacy.composition import Cap, Totals
+from sfumato.privacy.composition import Cap, Charge, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import secure_rng
@@ -116,9 +116,11 @@ class Ledger:
         return ledger
 
     def spend(
-        self, cost: Cost, *, label: str, protect: Protection, request: str | None = None
+        self, cost: Charge, *, label: str, protect: Protection, request: str | None = None
     ) -> Entry:
         """Record a cost, durably, before this returns. Look at the data only afterwards.
+
+        A plan of draws is charged once, for all of them (``composition.within``).
 
         The first spend fixes whom the dataset protects. A request id that was paid before, with
         the same cost, label and protection, costs nothing again and gives the old entry.
@@ -136,7 +138,7 @@ class Ledger:
                 row, state = self._append(view, state, body)
             return entry_of(row)
 
-    def precheck(self, cost: Cost, *, label: str, protect: Protection) -> None:
+    def precheck(self, cost: Charge, *, label: str, protect: Protection) -> None:
         """Raise what ``spend`` would raise now, and spend nothing."""
         with self._reading() as view:
             state, bodies = self._plan(view, cost, label, protect, None)
@@ -333,7 +335,7 @@ class Ledger:
         return state_from_json(json.loads(row.body)["after"])
 
     def _plan(
-        self, view: Transaction, cost: Cost, label: str, protect: Protection, request: str | None
+        self, view: Transaction, cost: Charge, label: str, protect: Protection, request: str | None
     ) -> tuple[State, list[Body]]:
         """The state now, and the entries of a spend; the first spend opens the dataset."""
         state = self._state(view)
@@ -369,12 +371,13 @@ class Ledger:
                 self._append(view, state, body)
 
 
-def _same_request(paid: Row, cost: Cost, label: str, protect: Protection) -> Entry:
+def _same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> Entry:
     check_hash(paid)
     entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
-    if (entry.cost, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
+    was: Charge | None = entry.plan or entry.cost
+    if (was, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
         raise InputError(
-            f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
+            f"request {entry.request!r} was already paid as {entry.label!r} at {was}, not "
             f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
         )
     return entry

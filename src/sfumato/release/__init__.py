@@ -6,6 +6,7 @@ whole.
 
 from sfumato.release.described import describe_guarantee, describe_measurements, versions
 from sfumato.release.folders import check_free, check_usable, new_folder
+from sfumato.release.marginals import noisy_marginals
 from sfumato.release.table import FORMAT, TableRelease, draw_table
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "describe_measurements",
     "draw_table",
     "new_folder",
+    "noisy_marginals",
     "versions",
 ]

@@ -10,7 +10,8 @@ from pathlib import Path
 from sfumato.errors import InputError, StorageError
 
 _MARKS = ("release.json", "internal.html")
-_OURS = {*_MARKS, "data.parquet", "data.csv", "model.npz", "report.html", "internal.json"}
+_ROWS = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
+_OURS = {*_MARKS, *_ROWS, "model.npz", "report.html", "internal.json"}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ whole; it appears under its name only when it is complete.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -19,9 +19,12 @@ import pyarrow.parquet
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.models.bayes_net import BayesNet
 from sfumato.models.dense import DenseModel
+from sfumato.models.graphical import GraphicalModel
 from sfumato.models.mixture import MixtureModel
 from sfumato.models.model import Model
+from sfumato.models.possible_rows import draw_possible
 from sfumato.models.product import ProductModel
 from sfumato.models.rows import PublishedRows
 from sfumato.models.tree import TreeModel
@@ -35,6 +38,8 @@ from sfumato.schema import Schema
 from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
+MOST_CSV_ROWS = 5_000_000
+"""Of noisy counts; more are written as Parquet only."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -42,7 +47,9 @@ _MODELS: Mapping[type[object], str] = {
     DenseModel: "dense",
     ProductModel: "product",
     TreeModel: "tree",
+    BayesNet: "bayes_net",
     MixtureModel: "mixture",
+    GraphicalModel: "graphical",
     PublishedRows: "none",
 }
 
@@ -66,6 +73,8 @@ class TableRelease:
     """The rows as published."""
     ledger: Mapping[str, Any]
     """The head of the ledger and this run's entries."""
+    noisy: pa.Table | None = None
+    """The counts as they were measured (``noisy_marginals``); None where they were not kept."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
 
     def __post_init__(self) -> None:
@@ -90,6 +99,19 @@ class TableRelease:
         rows = round(self.model.total) if n_rows is None else n_rows
         return draw_table(self.model, n_rows=check.whole(at_least=0, n_rows=rows), rng=rng)
 
+    def marginals(self) -> pa.Table:
+        """Every noisy count that was measured, with its standard error: a row for each cell.
+
+        About 19 times in 20 the true count is less than two standard errors away. The counts are
+        as they were drawn: some lie below zero, and sums over different marginals do not agree.
+        """
+        if self.noisy is None:
+            raise InputError(
+                "this release holds no noisy counts: it was made from answers of devices, or by "
+                "an older version. Nothing was read. Use model.marginal or the rows."
+            )
+        return self.noisy
+
     def to_dict(self) -> dict[str, Any]:
         """The content of ``release.json``."""
         return {
@@ -108,7 +130,7 @@ class TableRelease:
         }
 
     def save(self, folder: str | Path, *, csv: bool = False) -> None:
-        """Write ``data.parquet``, ``release.json`` and the model into a new folder."""
+        """Write the rows, the noisy marginals, ``release.json`` and the model into a new folder."""
         check_free(Path(folder), force=False)
         with new_folder(Path(folder), force=False) as inside:
             self.write_into(inside, csv=csv)
@@ -116,8 +138,12 @@ class TableRelease:
     def write_into(self, folder: Path, *, csv: bool = False) -> None:
         """Write the files into a folder that exists."""
         pyarrow.parquet.write_table(self.data, folder / "data.parquet")
+        if self.noisy is not None:
+            pyarrow.parquet.write_table(self.noisy, folder / "marginals.parquet")
         if csv:
             pyarrow.csv.write_csv(_without_formulas(self.data), folder / "data.csv")
+            if self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS:
+                pyarrow.csv.write_csv(_without_formulas(self.noisy), folder / "marginals.csv")
         np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
         (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -129,9 +155,11 @@ class TableRelease:
         try:
             value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
             data = pyarrow.parquet.read_table(folder / "data.parquet")
+            kept = folder / "marginals.parquet"
+            noisy = pyarrow.parquet.read_table(kept) if kept.exists() else None
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-            return _from_parts(value, data, arrays)
+            return replace(_from_parts(value, data, arrays), noisy=noisy)
         except SfumatoError as error:
             raise InputError(f"{folder}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
@@ -140,8 +168,8 @@ class TableRelease:
 
 
 def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
-    """Rows of a model as values of its schema."""
-    rows = model.draw(n_rows, rng=rng)
+    """Rows of a model as values of its schema, none of which is declared impossible."""
+    rows = draw_possible(model, n_rows, rng=rng)
     columns = {
         column.name: decode(column, rows[column.name].astype(code_type(column)), rng=rng)
         for column in model.schema
@@ -174,6 +202,10 @@ def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.T
         return PublishedRows.of(schema, data)
     if kind == "tree":
         return TreeModel.from_arrays(schema, arrays)
+    if kind == "bayes_net":
+        return BayesNet.from_arrays(schema, arrays)
+    if kind == "graphical":
+        return GraphicalModel.from_arrays(schema, arrays)
     if kind == "mixture":
         return MixtureModel.from_arrays(schema, arrays)
     if kind == "dense":
@@ -190,10 +222,12 @@ def _without_formulas(table: pa.Table) -> pa.Table:
         [f"'{name}" if name.startswith(_FORMULA_STARTS) else name for name in table.column_names]
     )
     for place, field_ in enumerate(table.schema):
-        if not pa.types.is_string(field_.type):
-            continue
         texts = table.column(place)
+        if pa.types.is_dictionary(field_.type):
+            texts = texts.cast(pa.string())
+        if not pa.types.is_string(texts.type):
+            continue
         risky = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), value_set=pa.array(_FORMULA_STARTS))
         quoted = pc.binary_join_element_wise("'", texts, "")
-        table = table.set_column(place, field_, pc.if_else(risky, quoted, texts))
+        table = table.set_column(place, field_.name, pc.if_else(risky, quoted, texts))
     return table

@@ -1,26 +1,23 @@
-"""What the pages of a table release show: a view from a release, and from an evaluation of it."""
+"""What the page of a table release shows: a view from a release, all of it publishable."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import combinations
 
-import numpy as np
-
-from sfumato.evaluation import Evaluation, PairCounts, total_variation
 from sfumato.models.dense import DenseModel
+from sfumato.models.graphical import GraphicalModel
 from sfumato.models.model import answer_ranges
 from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, from_json
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
+from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.structure import read_structure
 from sfumato.reporting.trust import method_facts, origin
 from sfumato.reporting.view import (
     ColumnView,
-    Figure,
     LedgerRow,
     PairView,
     QueryView,
@@ -28,7 +25,7 @@ from sfumato.reporting.view import (
     Unit,
     odds_sentence,
 )
-from sfumato.schema import Marginal, Range, Schema, Workload
+from sfumato.schema import Range, Schema, Workload
 
 MOST_PAIRS = 6
 MOST_PAIR_CELLS = 2_500
@@ -64,29 +61,11 @@ def report_view(release: TableRelease, *, workload: Workload | None = None) -> R
         ledger=_ledger(release),
         ledger_head=f"{release.ledger['head']['seq']}:{release.ledger['head']['hash']}",
         structure=structure,
+        measured=measured_view(release),
         columns=tuple(_column(release, name) for name in release.schema.names),
         pairs=_pairs(release),
         queries=_queries(release, workload.ranges if workload else ()),
         notes=(*_notes(release), *unusable),
-    )
-
-
-def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
-    """The page that compares with the real data; it must not be published."""
-    return replace(
-        report_view(release),
-        title="real against published",
-        internal=True,
-        columns=tuple(
-            _compared_column(release.schema, name, *counts)
-            for name, counts in evaluation.columns.items()
-        ),
-        pairs=tuple(
-            _compared_pair(release.schema, marginal, *counts)
-            for marginal, counts in list(evaluation.pairs.items())[:MOST_PAIRS]
-        ),
-        queries=_compared_queries(release.schema, evaluation),
-        measures=_measures(evaluation),
     )
 
 
@@ -146,9 +125,20 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
         ("Columns", str(len(release.schema))),
         ("Combinations of values", _large(release.schema.cells(release.schema.names))),
         ("Measurements", f"{len(release.measurements):,}"),
+        *_public_facts(release),
         ("Made with", f"sfumato {release.versions['sfumato']}"),
     ]
     return tuple(facts)
+
+
+def _public_facts(release: TableRelease) -> list[tuple[str, str]]:
+    """What the publisher declared to be public knowledge, beside the columns."""
+    facts = []
+    if known := release.method.get("public_totals"):
+        facts.append(("Public totals", ", ".join(known)))
+    if excluded := release.schema.impossible:
+        facts.append(("Declared impossible", f"{len(excluded):,} combinations of values"))
+    return facts
 
 
 def _large(number: int) -> str:
@@ -190,7 +180,7 @@ def _sigma(release: TableRelease, name: str) -> float | None:
     schema = release.schema
     for entry in release.measurements:
         if entry["target"] == [name]:
-            return float(entry["sigma_counts"])
+            return float(entry["sigma_counts"]) or None  # a public total has none
         if entry["target"] == list(schema.names):
             merged = schema.cells(schema.names) / schema[name].size
             return float(entry["sigma_counts"]) * math.sqrt(merged)
@@ -206,8 +196,7 @@ def _pairs(release: TableRelease) -> tuple[PairView, ...]:
     for x, y in combinations(schema.names, 2):
         if schema.cells((x, y)) <= MOST_PAIR_CELLS:
             counts = model.marginal((x, y))
-            product = np.outer(counts.sum(axis=1), counts.sum(axis=0))
-            tied.append((total_variation(counts, product), x, y, counts))
+            tied.append((from_independence(counts), x, y, counts))
     tied.sort(key=lambda entry: -entry[0])
     return tuple(
         PairView(
@@ -247,68 +236,19 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
         notes.append("Columns are independent in this table: no pair was measured.")
     if unseen := release.method.get("never_measured"):
         notes.append(f"Never measured, spread evenly by assumption: {', '.join(unseen)}.")
-    return tuple(notes)
-
-
-def _compared_column(
-    schema: Schema, name: str, real: Sequence[int], published: Sequence[int]
-) -> ColumnView:
-    return ColumnView(
-        name=name,
-        kind=schema[name].kind,
-        labels=schema[name].labels,
-        published=tuple(map(float, published)),
-        real=tuple(map(float, real)),
-    )
-
-
-def _compared_pair(
-    schema: Schema, marginal: Marginal, real: PairCounts, published: PairCounts
-) -> PairView:
-    x, y = marginal
-    return PairView(
-        x=x,
-        y=y,
-        x_labels=schema[x].labels,
-        y_labels=schema[y].labels,
-        published=tuple(tuple(map(float, row)) for row in published),
-        real=tuple(tuple(map(float, row)) for row in real),
-    )
-
-
-def _compared_queries(schema: Schema, evaluation: Evaluation) -> QueryView | None:
-    """The ranges that hold most rows, from the largest down."""
-    if not evaluation.answers:
-        return None
-    shown = sorted(evaluation.answers, key=lambda answer: -answer[1])[:MOST_QUERIES]
-    return QueryView(
-        labels=tuple(range_label(schema, box) for box, _, _ in shown),
-        real=tuple(float(real) for _, real, _ in shown),
-        published=tuple(float(published) for _, _, published in shown),
-    )
-
-
-def _measures(evaluation: Evaluation) -> tuple[Figure, ...]:
-    figures = []
-    for degree, value in evaluation.tv.items():
-        worst, distance = evaluation.worst[degree]
-        note = f"mean over all marginals of {degree}; worst {', '.join(worst)} at {distance:.4f}"
-        figures.append(
-            Figure(name=f"{degree}-way total variation", value=f"{value:.4f}", note=note)
+    if release.noisy is not None:
+        notes.append(
+            f"marginals.parquet beside the table holds the {release.noisy.num_rows:,} counts as "
+            "they were measured, each with the standard error of its noise: about 19 times in 20 "
+            "the true count is less than two of them away. Some lie below zero, and sums over "
+            "different columns do not agree."
         )
-    for degree, value in evaluation.mse.items():
-        figures.append(Figure(name=f"{degree}-way squared error", value=f"{value:,.1f}"))
-    if evaluation.information_error is not None:
-        note = "mean over pairs of columns of the difference in mutual information, in nats"
-        error = f"{evaluation.information_error:.4f}"
-        figures.append(Figure(name="Error of mutual information", value=error, note=note))
-    for label, errors in evaluation.misclassification.items():
-        note = f"by a classifier that learned from published rows; from real rows {errors.real:.1%}"
-        wrong = f"{errors.published:.1%}"
-        figures.append(Figure(name=f"Wrong guesses of {label}", value=wrong, note=note))
-    if evaluation.queries is not None:
-        for name, value in evaluation.queries.to_dict().items():
-            title = f"Query error, {name.replace('_', ' ')}"
-            unit = "in squared counts" if name == "mean_squared" else "in counts"
-            figures.append(Figure(name=title, value=f"{value:,.1f}", note=unit))
-    return tuple(figures)
+    if release.method.get("public_totals"):
+        notes.append("Public totals are no secret: the promise is about everything else.")
+    holds_zeros = isinstance(release.model, DenseModel | GraphicalModel)
+    if release.schema.impossible and not holds_zeros:
+        notes.append(
+            "Rows that are declared impossible were drawn again, which moves the columns concerned "
+            "away from the counts above."
+        )
+    return tuple(notes)

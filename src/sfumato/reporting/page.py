@@ -17,8 +17,17 @@ from markupsafe import Markup
 
 from sfumato import drawing
 from sfumato.errors import StorageError
+from sfumato.reporting.measured import drawn_ties, measured_sentence, size_sentence
 from sfumato.reporting.structure import exact_text, sum_sentence
-from sfumato.reporting.view import ColumnView, PairView, QueryView, ReportView, StructureView
+from sfumato.reporting.view import (
+    ColumnView,
+    CorrelationView,
+    MeasuredView,
+    PairView,
+    QueryView,
+    ReportView,
+    StructureView,
+)
 
 WHISKER_SIGMAS: Final = 2
 """Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
@@ -29,8 +38,12 @@ _WIDE_FROM: Final = 32
 """Cells across from which a chart takes the whole width of the page."""
 _LONGEST_QUERY: Final = 24
 """Characters up to which a query stands below the axis of its chart."""
+_LARGE_FROM: Final = 60
+"""Columns from which a network keeps its size and is scrolled: fitted to a page, names shrink."""
 MOST_ROWS: Final = 500
 """Rows of a table on the page; the rest stands in the files beside it."""
+_MOST_MARGINALS: Final = 200
+"""Rows of a table of measured marginals: nobody reads more, and a page stays small."""
 
 
 def render(view: ReportView) -> str:
@@ -51,14 +64,23 @@ def render(view: ReportView) -> str:
             bar_reach=_bar_reach,
             pair_charts=_pair_charts,
             query_chart=_query_chart,
+            correlation_charts=_correlation_charts,
+            score_text=_score_text,
             network_chart=_network_chart,
             ties_chart=_ties_chart,
             budget_chart=_budget_chart,
+            measured_chart=_measured_chart,
+            drawn_ties=drawn_ties,
+            measured_sentence=measured_sentence,
+            size_sentence=size_sentence,
+            share_text=_share_text,
             sum_sentence=sum_sentence,
             exact_text=exact_text,
             group_colors=len(drawing.GROUP_COLORS),
             wide_from=_WIDE_FROM,
             most_rows=MOST_ROWS,
+            most_marginals=_MOST_MARGINALS,
+            large_from=_LARGE_FROM,
         )
     )
 
@@ -162,6 +184,22 @@ def _pair_charts(pair: PairView) -> list[Markup]:
     return [Markup(chart) for chart in charts]
 
 
+def _correlation_charts(found: CorrelationView) -> list[Markup]:
+    """The published map and the real one, in the same shades."""
+    names = found.columns
+    charts = (
+        drawing.heat_map(
+            names, names, table, title=f"Correlations: {title}", darkest=1.0, signed=True
+        )
+        for title, table in (("published", found.published), ("real", found.real))
+    )
+    return [Markup(chart) for chart in charts]
+
+
+def _score_text(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
+
+
 def _width(across: tuple[str, ...]) -> int:
     return _WIDE if len(across) > _WIDE_FROM else _NARROW
 
@@ -211,6 +249,25 @@ def _graph(
             structure.columns, edges, directed=directed, title=title, groups=groups
         )
     )
+
+
+def _measured_chart(measured: MeasuredView) -> Markup:
+    """Lines between columns that were measured together, as wide as the model ties them."""
+    columns, ties = drawn_ties(measured)
+    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in ties]
+    title = "Columns that were measured together"
+    return Markup(drawing.network_chart(columns, edges, directed=False, title=title))
+
+
+def _share_text(share: float) -> str:
+    """A share as a percentage; beyond 100% nothing is left to tell apart.
+
+    >>> _share_text(0.1234), _share_text(0.00012), _share_text(7.5)
+    ('12.3%', '0.012%', 'over 100%')
+    """
+    if share > 1:
+        return "over 100%"
+    return f"{100 * share:.1f}%" if share >= 0.01 else f"{100 * share:.2g}%"
 
 
 def _budget_chart(structure: StructureView) -> Markup:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, combinations
 from typing import Literal
 
 from sfumato import check
@@ -48,6 +48,8 @@ class Figure:
     name: str
     value: str
     note: str = ""
+    beside: tuple[str, ...] = ()
+    """The same figure of each baseline of the page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +100,41 @@ class QueryView:
     def __post_init__(self) -> None:
         _same_length("the queries", self.labels, self.published, self.real)
         _check_sigma(self.sigma)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorrelationView:
+    """The correlation of every two columns, from -1 to 1, in the real and the published table."""
+
+    columns: tuple[str, ...]
+    published: tuple[Counts, ...]
+    real: tuple[Counts, ...]
+
+    def __post_init__(self) -> None:
+        _same_length("the correlations", self.columns, self.published, self.real)
+        for row in (*self.published, *self.real):
+            _same_length("the correlations", self.columns, row)
+
+    @property
+    def gaps(self) -> list[tuple[str, str, float, float]]:
+        """Pairs of columns with the real and the published correlation, the worst first."""
+        pairs = combinations(range(len(self.columns)), 2)
+        found = [
+            (self.columns[i], self.columns[j], self.real[i][j], self.published[i][j])
+            for i, j in pairs
+        ]
+        return sorted(found, key=lambda gap: -abs(gap[2] - gap[3]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreRow:
+    """How well a classifier guesses a label of real rows."""
+
+    label: str
+    model: str
+    learned_from: str
+    figures: tuple[float | None, ...]
+    """Accuracy, balanced accuracy, F1, and the area under the curve where there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,6 +217,53 @@ class StructureView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MarginalView:
+    """One measured marginal and what its noise does to it."""
+
+    names: tuple[str, ...]
+    cells: int
+    sigma: float
+    """Standard deviation of the noise on each cell, in counts; 0 where the counts are public."""
+    noise: float
+    """Expected share of the rows that the noise puts into a wrong cell; it may exceed 1."""
+    times: int = 1
+    """How often it was measured; ``sigma`` is that of the weighted mean."""
+
+    def __post_init__(self) -> None:
+        if not self.names:
+            raise InputError("a measured marginal must have a column")
+        check.whole(at_least=1, cells=self.cells)
+        check.whole(at_least=1, times=self.times)
+        if not (0 <= self.sigma < math.inf and 0 <= self.noise < math.inf):
+            raise InputError(
+                f"sigma and noise must be finite and >= 0, got {self.sigma!r} and {self.noise!r}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredView:
+    """What a graphical model was fitted to, and the tables that it is made of."""
+
+    columns: tuple[str, ...]
+    marginals: tuple[MarginalView, ...]
+    ties: tuple[tuple[str, str, float], ...] = ()
+    """Columns that were counted together and the published model's distance from independence,
+    from 0 to 1, the strongest first."""
+    cliques: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """The columns of each table of the model, and its cells."""
+
+    def __post_init__(self) -> None:
+        _check_known(self.columns, [name for one in self.marginals for name in one.names])
+        _check_known(self.columns, [name for names, _ in self.cliques for name in names])
+        _check_ties(self.columns, self.ties)
+
+    @property
+    def cells(self) -> int:
+        """Of all tables of the model together."""
+        return sum(cells for _, cells in self.cliques)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReportView:
     """Everything on one page, in the order in which it appears."""
 
@@ -200,22 +284,34 @@ class ReportView:
     ledger: tuple[LedgerRow, ...]
     ledger_head: str
     structure: StructureView | None = None
+    measured: MeasuredView | None = None
     columns: tuple[ColumnView, ...] = ()
     pairs: tuple[PairView, ...] = ()
     queries: QueryView | None = None
     measures: tuple[Figure, ...] = ()
     """On a publishable page predictions only: a comparison with the real data is internal."""
+    baselines: tuple[str, ...] = ()
+    """What stands beside every figure: names of tables made from the real one."""
+    correlations: CorrelationView | None = None
+    scores: tuple[ScoreRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parts: list[ColumnView | PairView | QueryView] = [*self.columns, *self.pairs]
         if self.queries is not None:
             parts.append(self.queries)
-        if not self.internal and any(part.real is not None for part in parts):
+        compared = self.baselines or self.correlations is not None or self.scores
+        if not self.internal and (compared or any(part.real is not None for part in parts)):
             raise InputError(
                 "the view carries real counts but is not marked internal. No page was made. "
                 "Leave real=None, or set internal=True and keep the page inside."
             )
+        for figure in self.measures:
+            if figure.beside and len(figure.beside) != len(self.baselines):
+                raise InputError(
+                    f"{figure.name!r} has {len(figure.beside)} figures beside it but the page has "
+                    f"{len(self.baselines)} baselines"
+                )
 
 
 def odds_sentence(epsilon: float, delta: float | None, *, unit: Unit = "row") -> str:

@@ -1,8 +1,9 @@
 """Public knowledge: columns and their codes, schemas, workloads, and noisy measurements.
 
-Reading order: columns, files, table, codes, workload, measurement.
+Reading order: columns, files, table, coarse, codes, workload, measurement.
 """
 
+from sfumato.schema.coarse import Coarse
 from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number, Ordinal
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
@@ -20,6 +21,7 @@ from sfumato.schema.workload import (
 __all__ = [
     "Boolean",
     "Category",
+    "Coarse",
     "Column",
     "Date",
     "Integer",

@@ -52,16 +52,16 @@ def read_text(path: Path) -> str:
         raise SchemaError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
-def columns_and_dataset(value: Any) -> tuple[tuple[Column, ...], str | None]:
-    """Columns and data set name from the JSON form or a domain file's object."""
+def parts(value: Any) -> tuple[tuple[Column, ...], str | None, list[Any]]:
+    """Columns, data set name and impossible combinations, from our JSON form or a domain file."""
     if not isinstance(value, Mapping):
         raise SchemaError(f"a schema is a JSON object, got {type(value).__name__}")
     if "columns" not in value:
-        return _from_domain(value), None
+        return _from_domain(value), None, []
     if value.get("sfumato") != VERSION:
         found = value.get("sfumato")
         raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {found!r}')
-    unknown = sorted(set(value) - {"sfumato", "dataset", "columns"})
+    unknown = sorted(set(value) - {"sfumato", "dataset", "columns", "impossible"})
     if unknown:
         raise SchemaError(f"unknown entries in the schema: {unknown}")
     dataset = value.get("dataset")
@@ -69,7 +69,9 @@ def columns_and_dataset(value: Any) -> tuple[tuple[Column, ...], str | None]:
         raise SchemaError(f"dataset must be a name, got {dataset!r}")
     if not isinstance(value["columns"], list):
         raise SchemaError("columns must be a list")
-    return tuple(column_from_dict(entry) for entry in value["columns"]), dataset
+    if not isinstance(excluded := value.get("impossible", []), list):
+        raise SchemaError("impossible must be a list of combinations")
+    return tuple(column_from_dict(entry) for entry in value["columns"]), dataset, excluded
 
 
 def column_from_dict(entry: Any) -> Column:

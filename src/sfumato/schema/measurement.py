@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.schema.coarse import Coarse
 from sfumato.schema.workload import Target
 
 
@@ -18,6 +19,8 @@ class Measurement:
     """Counts in the shape of the marginal; a single number for a range or a total."""
     sigma_counts: float
     """Standard deviation of the noise on each value, in counts; 0 where the value is public."""
+    merged: Coarse | None = None
+    """The codes that were counted together, if some were; ``values`` has their shape."""
 
     def to_dict(self) -> dict[str, Any]:
         """For ``release.json``: the target and its noise (values are in the model's file)."""

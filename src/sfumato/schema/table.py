@@ -1,8 +1,8 @@
 """A schema: the public description of a table. Nothing in it may come from the data unpaid."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from math import prod
@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import InputError, SchemaError, StorageError
-from sfumato.schema import files
+from sfumato.schema import files, impossible
 from sfumato.schema.columns import Column, repeated
+from sfumato.schema.impossible import Impossible
 
 Marginal = tuple[str, ...]
 """A tuple of column names; the empty one is the total."""
@@ -23,12 +24,16 @@ class Schema:
 
     columns: tuple[Column, ...]
     dataset: str | None = None
+    impossible: tuple[Impossible, ...] = ()
+    """Combinations of values that no row can have; ``excluding`` declares them by values."""
 
     def __post_init__(self) -> None:
         if not self.columns:
             raise SchemaError("a schema needs at least one column")
         if twice := repeated(column.name for column in self.columns):
             raise SchemaError(f"these columns stand twice in the schema: {twice}")
+        if self.impossible:
+            self._check_possible()
 
     def __getitem__(self, name: str) -> Column:
         """The column of that name; an unknown one is an error that suggests its neighbor."""
@@ -78,18 +83,38 @@ class Schema:
     def pick(self, names: Iterable[str]) -> "Schema":
         """The schema of some of the columns."""
         chosen = self.marginal(names)
-        return Schema(columns=tuple(self[name] for name in chosen), dataset=self.dataset)
+        return Schema(
+            columns=tuple(self[name] for name in chosen),
+            dataset=self.dataset,
+            impossible=tuple(each for each in self.impossible if set(each.names) <= set(chosen)),
+        )
+
+    def excluding(self, combinations: Iterable[Mapping[str, Sequence[Any]]]) -> "Schema":
+        """The schema with more combinations declared impossible, each given by values.
+
+        ``schema.excluding([{"age": [4, 5], "grade": ["high"]}])``: of numbers and days an
+        interval, ends included, of other columns a list.
+        """
+        found = list(self.impossible)
+        for number, entry in enumerate(combinations, 1):
+            try:
+                found.append(impossible.read(self.__getitem__, entry))
+            except InputError as error:
+                raise SchemaError(f"impossible combination {number}: {error}") from None
+        return replace(self, impossible=tuple(found))
 
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> "Schema":
         """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""
-        columns, dataset = files.columns_and_dataset(value)
-        return Schema(columns=columns, dataset=dataset)
+        columns, dataset, excluded = files.parts(value)
+        return Schema(columns=columns, dataset=dataset).excluding(excluded)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; ``Schema.from_dict`` reads it back."""
         head = {"sfumato": files.VERSION} | ({"dataset": self.dataset} if self.dataset else {})
-        return {**head, "columns": [files.column_to_dict(column) for column in self]}
+        excluded = [impossible.write(self.__getitem__, each) for each in self.impossible]
+        tail = {"impossible": excluded} if excluded else {}
+        return {**head, "columns": [files.column_to_dict(column) for column in self], **tail}
 
     @staticmethod
     def load(path: str | Path) -> "Schema":
@@ -110,3 +135,15 @@ class Schema:
             Path(path).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise StorageError(f"can't write the schema {path}: {error.strerror}") from None
+
+    def _check_possible(self) -> None:
+        """Refuse combinations of other columns, and such that leave no row possible."""
+        for each in self.impossible:
+            impossible.check(self.__getitem__, each)
+        sizes = {column.name: column.size for column in self}
+        if impossible.witness(sizes, self.impossible) is None:
+            named = sorted({name for each in self.impossible for name in each.names})
+            raise SchemaError(
+                f"the {len(self.impossible)} combinations declared impossible exclude every row: "
+                f"no values of {', '.join(named)} are left. Take one of them back."
+            )

@@ -46,16 +46,20 @@ Target = Marginal | Range
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Distinct targets over one schema, in a fixed order."""
+    """Distinct targets over one schema, in a fixed order, some of them more important."""
 
     schema: Schema
     targets: tuple[Target, ...]
+    weights: tuple[float, ...] | None = None
+    """How important each target is against the others, above 0; None: all the same."""
 
     def __post_init__(self) -> None:
         if not self.targets:
             raise InputError("a workload needs at least one marginal or range")
         if len(set(self.targets)) < len(self.targets):
             raise InputError("a workload names each marginal and each range once")
+        if self.weights is not None:
+            _check_weights(self.weights, len(self.targets))
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -70,6 +74,11 @@ class Workload:
         """The targets that are ranges."""
         return tuple(target for target in self.targets if isinstance(target, Range))
 
+    @property
+    def importance(self) -> NDArray[np.float64]:
+        """The weight of each target, 1 where none was given."""
+        return np.array(self.weights if self.weights is not None else [1.0] * len(self.targets))
+
 
 def all_marginals(schema: Schema, *, degree: int) -> Workload:
     """Every marginal of ``degree`` columns."""
@@ -78,14 +87,23 @@ def all_marginals(schema: Schema, *, degree: int) -> Workload:
     return Workload(schema=schema, targets=tuple(combinations(schema.names, degree)))
 
 
-def chosen_marginals(schema: Schema, marginals: Iterable[Iterable[str]]) -> Workload:
+def chosen_marginals(
+    schema: Schema, marginals: Iterable[Iterable[str]], *, weights: Sequence[float] | None = None
+) -> Workload:
     """The named marginals, each in the schema's order of columns."""
-    return Workload(schema=schema, targets=tuple(schema.marginal(names) for names in marginals))
+    targets = tuple(schema.marginal(names) for names in marginals)
+    return Workload(schema=schema, targets=targets, weights=_frozen(weights))
 
 
-def ranges(schema: Schema, boxes: Iterable[Mapping[str, Sequence[Any]]]) -> Workload:
+def ranges(
+    schema: Schema,
+    boxes: Iterable[Mapping[str, Sequence[Any]]],
+    *,
+    weights: Sequence[float] | None = None,
+) -> Workload:
     """Ranges given by values, ends included: ``[{"age": [10, 11]}, {"help": ["1", "2"]}]``."""
-    return Workload(schema=schema, targets=tuple(_range(schema, box) for box in boxes))
+    targets = tuple(_range(schema, box) for box in boxes)
+    return Workload(schema=schema, targets=targets, weights=_frozen(weights))
 
 
 def random_ranges(schema: Schema, *, n: int, rng: Rng) -> Workload:
@@ -105,18 +123,25 @@ def random_ranges(schema: Schema, *, n: int, rng: Rng) -> Workload:
 
 
 def load_workload(schema: Schema, path: str | Path) -> Workload:
-    """A workload file: ``{"marginals": [["age", "help"]], "ranges": [{"age": [10, 11]}]}``."""
+    """A workload file: ``{"marginals": [["age", "help"]], "ranges": [{"age": [10, 11]}]}``.
+
+    It may say how important each of them is, in the same order:
+    ``"weights": {"marginals": [2.5], "ranges": [1]}``; those left out weigh 1 each.
+    """
     value = files.read(Path(path))
-    if not isinstance(value, Mapping) or set(value) - {"marginals", "ranges"} or not value:
+    listed = set(value) - {"weights"} if isinstance(value, Mapping) else set()
+    if not listed or listed - {"marginals", "ranges"}:
         raise InputError(f'{path}: a workload file has "marginals", "ranges" or both')
-    for entry, items in value.items():
+    for entry in listed:
         form, named = (list, "lists") if entry == "marginals" else (dict, "objects")
+        items = value[entry]
         if not isinstance(items, list) or not all(isinstance(item, form) for item in items):
             raise InputError(f"{path}: {entry} must be a list of {named}")
     try:
         marginals = tuple(schema.marginal(names) for names in value.get("marginals", []))
         boxes = tuple(_range(schema, box) for box in value.get("ranges", []))
-        return Workload(schema=schema, targets=(*marginals, *boxes))
+        weights = _read_weights(value["weights"], value) if "weights" in value else None
+        return Workload(schema=schema, targets=(*marginals, *boxes), weights=weights)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -216,6 +241,31 @@ def sum_ranges(
     for marginal, places in by_marginal.items():
         out[places] = parts[marginal]
     return out
+
+
+def _frozen(weights: Sequence[float] | None) -> tuple[float, ...] | None:
+    return None if weights is None else tuple(weights)
+
+
+def _check_weights(weights: tuple[float, ...], targets: int) -> None:
+    if len(weights) != targets:
+        raise InputError(f"{targets} targets need as many weights, got {len(weights)}")
+    for weight in weights:
+        check.positive(weight=weight)
+
+
+def _read_weights(given: Any, listed: Mapping[str, list[Any]]) -> tuple[float, ...]:
+    """The weights of a workload file, of marginals first."""
+    if not isinstance(given, Mapping) or set(given) - {"marginals", "ranges"}:
+        raise InputError('weights is an object with "marginals", "ranges" or both')
+    out: list[float] = []
+    for entry in ("marginals", "ranges"):
+        wanted = len(listed.get(entry, []))
+        weights = given.get(entry, [1.0] * wanted)
+        if not isinstance(weights, list) or len(weights) != wanted:
+            raise InputError(f"weights of {entry} must be a list of {wanted} numbers")
+        out += [float(check.positive(weight=weight)) for weight in weights]
+    return tuple(out)
 
 
 def _range(schema: Schema, box: Mapping[str, Sequence[Any]]) -> Range:

@@ -24,11 +24,13 @@ from sfumato.models.clusters import Cluster, attribute_shares, budget_shares, di
 from sfumato.models.frequencies import norm_sub
 from sfumato.models.information import entropy
 from sfumato.models.network import Network
+from sfumato.models.possible_rows import repaired
 from sfumato.models.redrawing import Known, Pram, redraw_columns, weigh
 from sfumato.models.rows import PublishedRows
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.independent import shares_by_cells
@@ -111,7 +113,7 @@ class Dp2Pub:
         answers = {name: column.answers for name, column in known.items()}
         published = redrawn.codes if redrawn.helped else answers
         return Fit(
-            model=_as_rows(schema, published, rows),
+            model=_as_rows(schema, published, rows, rng=curator.rng),
             measurements=tuple(tables.values()),
             found={
                 "trust": "server",
@@ -346,10 +348,12 @@ def _randomize(
     return known
 
 
-def _as_rows(schema: Schema, codes: Mapping[str, NDArray[Any]], rows: int) -> PublishedRows:
-    """All columns; one of a single value has that value in every row."""
+def _as_rows(
+    schema: Schema, codes: Mapping[str, NDArray[Any]], rows: int, *, rng: Rng
+) -> PublishedRows:
+    """All columns, no row impossible; a column of a single value has that value in every row."""
     constant = np.zeros(rows, dtype=np.int64)
     whole = {
         name: codes[name].astype(np.int64) if name in codes else constant for name in schema.names
     }
-    return PublishedRows(schema=schema, codes=whole)
+    return PublishedRows(schema=schema, codes=repaired(schema, whole, rng=rng))

@@ -11,14 +11,25 @@ from itertools import chain, combinations
 from math import comb, sqrt
 from typing import Any, ClassVar
 
+import numpy as np
+
 from sfumato import check
 from sfumato.curator import Curator
 from sfumato.models import simplex
 from sfumato.models.dense import DenseModel, check_size
+from sfumato.models.public_totals import rake
 from sfumato.models.weights import WeightedHistogram
 from sfumato.privacy.guarantees import Cost
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
+from sfumato.schema.possible import possible
+from sfumato.schema.totals import (
+    PublicTotal,
+    as_measurements,
+    check_totals,
+    described,
+    rows_of,
+)
 from sfumato.synthesis.algorithm import Fit, total_and_rest
 
 _COUNT_ROWS_FROM = 400
@@ -34,16 +45,20 @@ class Histogram:
 
     rows: int | None = None
     """The number of rows, if it is public knowledge or was paid for."""
+    totals: tuple[PublicTotal, ...] = ()
+    """Counts that are public knowledge; the release agrees with them."""
 
     name: ClassVar[str] = "histogram"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
         if self.rows is not None:
             check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
-        """The domain must fit into memory."""
+        """The domain must fit into memory, and the public totals it."""
         check_size(schema, method=self.name)
+        check_totals(schema, self.totals)
 
     def run(self, curator: Curator) -> Fit:
         """One measurement of all cells."""
@@ -51,39 +66,46 @@ class Histogram:
         self.check(schema)
         total, budget = self._total(curator)
         (seen,) = curator.measure([schema.names], costs=[budget])  # MEASURE
+        held = possible(schema, schema.names)
+        noisy = DenseModel(schema=schema, counts=np.where(held, seen.values, 0.0))
         if total is None:
-            total = simplex.estimated_total(seen.values)
-        cut = simplex.project(seen.values, total)  # FIT
+            total = simplex.estimated_total(noisy.counts)
+        cut = np.zeros_like(seen.values)  # FIT
+        cut[held] = simplex.project(seen.values[held], total)
         model = DenseModel(schema=schema, counts=cut)
         if len(schema) > 2 and total > 0:
-            model = _raked(model, seen, total=total, rng=curator.rng)
-        return Fit(model=model, measurements=(seen,))
+            model = _raked(model, noisy, sigma=seen.sigma_counts, total=total, rng=curator.rng)
+        model = rake(model, self.totals)
+        return Fit(model=model, measurements=(*as_measurements(self.totals), seen))
 
     def describe(self) -> dict[str, Any]:
-        """No options."""
-        return {}
+        """The public totals, if there are any."""
+        return described(self.totals)
 
     def _total(self, curator: Curator) -> tuple[float | None, Cost]:
         small = curator.schema.cells(curator.schema.names) < _COUNT_ROWS_FROM
+        if small or self.rows is not None or curator.knows_rows:
+            curator.commit(coins=1)  # one measurement is all there is
         if small and self.rows is None and not curator.knows_rows:
             return None, curator.left
         return total_and_rest(curator, rows=self.rows)
 
 
-def _raked(model: DenseModel, seen: Measurement, *, total: float, rng: Rng) -> DenseModel:
+def _raked(
+    model: DenseModel, noisy: DenseModel, *, sigma: float, total: float, rng: Rng
+) -> DenseModel:
     """The model moved to the one- and two-way sums of the noisy cells."""
     schema = model.schema
     targets = list(_low_marginals(schema))
     fit = WeightedHistogram(schema=schema, total=total, capacity=len(targets))
     fit.cells[:] = model.counts.reshape(-1)
-    noisy = DenseModel(schema=schema, counts=seen.values)
     for target in targets:
         merged = schema.cells(schema.names) / schema.cells(target)
         fit.add(
             Measurement(
                 target=target,
                 values=noisy.marginal(target),
-                sigma_counts=seen.sigma_counts * sqrt(merged),
+                sigma_counts=sigma * sqrt(merged),
             )
         )
     fit.fit(repetitions=_SWEEPS, rng=rng)

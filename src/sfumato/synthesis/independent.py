@@ -5,18 +5,31 @@ The least that a release can say, and at small epsilon often the best: it pays f
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator
+from sfumato.curator.committing import MOST_COINS
+from sfumato.errors import InputError
 from sfumato.models import simplex
 from sfumato.models.product import ProductModel
-from sfumato.privacy.guarantees import Cost, PureDP, portion, split
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
+from sfumato.schema.possible import possible
+from sfumato.schema.totals import (
+    PublicTotal,
+    as_measurements,
+    check_totals,
+    described,
+    rows_of,
+)
 from sfumato.synthesis.algorithm import TOTAL_SHARE, Fit, total_and_rest
+
+_COINS_PER_COLUMN: Final = 64
+"""A run with Gaussian noise commits to so many draws, which are divided over the columns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,44 +38,77 @@ class Independent:
 
     rows: int | None = None
     """The number of rows, if it is public knowledge or was paid for."""
+    totals: tuple[PublicTotal, ...] = ()
+    """Counts of single columns that are public knowledge: those columns are not measured."""
 
     name: ClassVar[str] = "independent"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
         if self.rows is not None:
             check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
-        """Works on every schema."""
+        """Works on every schema; public totals must be of single columns."""
+        check_totals(schema, self.totals)
+        for total in self.totals:
+            if len(total.marginal) > 1:
+                raise InputError(
+                    f"independent columns can't keep the public total of {total}: it ties them. "
+                    "Nothing was spent. Give totals of single columns, or choose another method."
+                )
 
     def run(self, curator: Curator) -> Fit:
         """All columns in one look."""
         schema = curator.schema
+        curator.commit(coins=min(_COINS_PER_COLUMN * len(schema), MOST_COINS))
         total, budget = self._total(curator)
-        costs = shares_by_cells(budget, [column.size for column in schema])
-        seen = curator.measure([(name,) for name in schema.names], costs=costs)  # MEASURE
+        shares = {known.marginal[0]: known.counts / known.rows for known in self.totals}
+        asked = [name for name in schema.names if name not in shares]
+        seen = _measure(curator, asked, budget)  # MEASURE
         if total is None:
-            total = _agreed_total(seen)
-        shares = dict(zip(schema.names, (_shares(m, total) for m in seen), strict=True))  # FIT
+            total = agreed_total(seen)
+        for name, measured in zip(asked, seen, strict=True):  # FIT
+            shares[name] = _shares(measured, total, held=possible(schema, (name,)))
         model = ProductModel(schema=schema, total=total, shares=shares)
-        return Fit(model=model, measurements=tuple(seen))
+        return Fit(model=model, measurements=(*as_measurements(self.totals), *seen))
 
     def describe(self) -> dict[str, Any]:
-        """No options."""
-        return {}
+        """The public totals, if there are any."""
+        return described(self.totals)
 
     def _total(self, curator: Curator) -> tuple[float | None, Cost]:
         """The number of rows, or None where the columns' own sums tell it more closely."""
         if curator.knows_rows or self.rows is not None:
             return total_and_rest(curator, rows=self.rows)
         sizes = [column.size for column in curator.schema]
-        costs = shares_by_cells(curator.left, sizes)
+        costs = shares_in_coins(curator, curator.left, sizes)
         noise = [
             curator.sigma_of((n,), c) for n, c in zip(curator.schema.names, costs, strict=True)
         ]
         agreed = 1 / sqrt(sum(1 / (s * sigma**2) for s, sigma in zip(sizes, noise, strict=True)))
         counted = curator.sigma_of((), portion(curator.left, TOTAL_SHARE))
         return (None, curator.left) if agreed <= counted else total_and_rest(curator, rows=None)
+
+
+def _measure(curator: Curator, names: list[str], budget: Cost) -> list[Measurement]:
+    """Single columns, larger ones for more; nothing where all are public."""
+    if not names:
+        return []
+    costs = shares_in_coins(curator, budget, [curator.schema[name].size for name in names])
+    return curator.measure([(name,) for name in names], costs=costs)
+
+
+def shares_in_coins(curator: Curator, cost: Cost, sizes: list[int]) -> list[Cost]:
+    """``shares_by_cells``, in a run that committed to its noise on top of one coin each."""
+    coin = curator.coin
+    if coin is None or not isinstance(cost, ZCDP):
+        return shares_by_cells(cost, sizes)
+    rest = cost.rho - coin.rho * len(sizes)
+    if rest <= 0:
+        return [coin] * len(sizes)  # too many for the coins that are left: refused at the gate
+    shares = shares_by_cells(ZCDP(rest), sizes)
+    return [ZCDP(coin.rho + share.rho) for share in shares if isinstance(share, ZCDP)]
 
 
 def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:
@@ -75,14 +121,19 @@ def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:
     return split(cost, [size**power for size in sizes])
 
 
-def _agreed_total(seen: list[Measurement]) -> float:
+def agreed_total(seen: list[Measurement]) -> float:
     """The columns' noisy sums averaged by precision; each estimates the same number of rows."""
     sums = np.array([m.values.sum() for m in seen])
     precision = np.array([1 / (m.values.size * m.sigma_counts**2) for m in seen])
     return max(0.0, float(sums @ precision / precision.sum()))
 
 
-def _shares(measurement: Measurement, total: float) -> NDArray[np.float64]:
+def _shares(
+    measurement: Measurement, total: float, *, held: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """The shares of a column's possible codes: nearest to its counts, even where it has no rows."""
     if total <= 0:
-        return np.full(measurement.values.size, 1 / measurement.values.size)
-    return simplex.project(measurement.values, total) / total
+        return np.asarray(held / held.sum())
+    shares = np.zeros(held.size)
+    shares[held] = simplex.project(measurement.values[held], total) / total
+    return shares

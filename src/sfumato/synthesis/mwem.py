@@ -7,7 +7,7 @@ release", arXiv 1012.4763. Expected largest error over the workload Q at most
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,30 @@ from sfumato import check
 from sfumato.curator import Curator, L1Error
 from sfumato.errors import InputError
 from sfumato.models.answers import DenseAnswers
-from sfumato.models.dense import DenseModel, check_size
+from sfumato.models.closure import Growth, write_answers
+from sfumato.models.dense import CELL_LIMIT, DenseModel, check_size
+from sfumato.models.fitting import fit_graphical
+from sfumato.models.graphical import Numbering
+from sfumato.models.public_totals import rake
 from sfumato.models.weights import WeightedHistogram
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Schema, Workload
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.totals import (
+    PublicTotal,
+    as_measurements,
+    check_totals,
+    described,
+    rows_of,
+)
+from sfumato.schema.workload import check_targets, layout
 from sfumato.synthesis.algorithm import Fit, total_and_rest
+from sfumato.synthesis.single_columns import check_begin, limits, tied
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mwem:
-    """Multiplicative weights with a private choice of what to measure, on a dense domain."""
+    """A private choice of what to measure, and a model fitted to it: dense or graphical."""
 
     workload: Workload
     rounds: int = -1
@@ -37,6 +51,13 @@ class Mwem:
     """Publish the mean of all iterates, as the theorem has it, instead of the last."""
     rows: int | None = None
     """The number of rows, if it is public knowledge; otherwise a part of the budget counts it."""
+    totals: tuple[PublicTotal, ...] = ()
+    """Counts that are public knowledge; the first model agrees with them, and the last."""
+    model: Literal["auto", "dense", "graphical"] = "auto"
+    """A count for every cell, or a graphical model of marginals (``models.graphical``), fitted by
+    maximum likelihood; auto: dense where the domain allows it."""
+    model_mb: int = 4
+    """The largest graphical model, in megabytes; marginals that would exceed it are passed over."""
 
     name: ClassVar[str] = "mwem"
 
@@ -45,6 +66,7 @@ class Mwem:
             object.__setattr__(self, "rounds", min(10, len(self.workload)))
         check.whole(at_least=1, rounds=self.rounds)
         check.whole(at_least=1, repetitions=self.repetitions)
+        object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
         if self.rows is not None:
             check.whole(at_least=1, rows=self.rows)
         if self.rounds > len(self.workload):
@@ -52,19 +74,49 @@ class Mwem:
                 f"rounds must be at most the {len(self.workload)} targets of the workload, since "
                 f"each is measured once; got {self.rounds}. Nothing was spent."
             )
+        check.one_of(("auto", "dense", "graphical"), model=self.model)
+        check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
+        if self.model == "graphical" and (self.workload.ranges or self.average):
+            raise InputError(
+                "mwem on a graphical model takes marginals and publishes its last iterate, so "
+                "neither ranges nor average. Nothing was spent. Ask for the marginals of the "
+                "ranges, or use model=dense."
+            )
 
     def check(self, schema: Schema) -> None:
-        """The domain must fit into memory."""
-        check_size(schema, method=self.name)
+        """The model must fit into memory, and the public totals it."""
+        if not self._on_graph(schema):
+            check_size(schema, method=self.name)
+            check_totals(schema, self.totals)
+            return
+        check_targets(schema, self.workload.targets)
+        check_begin(schema, self.totals, model_mb=self.model_mb, method=self.name)
+        for target in self.workload.marginals:
+            if schema.cells(target) > limits(self.model_mb).clique_cells:
+                raise InputError(
+                    f"{' × '.join(target)} has {schema.cells(target):,} cells and never fits into "
+                    f"a model of {self.model_mb} MB (model_mb). Nothing was spent. Allow a larger "
+                    "model, or leave it out of the workload."
+                )
+
+    def _on_graph(self, schema: Schema) -> bool:
+        """Whether the model is a graphical one."""
+        too_large = schema.cells(schema.names) > CELL_LIMIT
+        able = not (self.workload.ranges or self.average)
+        return self.model == "graphical" or (self.model == "auto" and too_large and able)
 
     def run(self, curator: Curator) -> Fit:
         """The loop of the paper; a target that was measured is not selected again."""
         self.check(curator.schema)
+        return self._run_graph(curator) if self._on_graph(curator.schema) else self._run(curator)
+
+    def _run(self, curator: Curator) -> Fit:
+        """On all cells, with multiplicative weights."""
         targets = self.workload.targets
         total, budget = total_and_rest(curator, rows=self.rows)
         step = portion(budget, Fraction(1, 2 * self.rounds))
         curator.reserve(budget, label=f"mwem: {self.rounds} selections and measurements")
-        model = WeightedHistogram(schema=curator.schema, total=total, capacity=self.rounds)
+        model = self._start(curator, total)
         answers = DenseAnswers(curator.schema, targets)
         penalties = self._penalties(curator, step)
         open_targets = np.ones(len(targets), dtype=np.bool_)
@@ -81,17 +133,57 @@ class Mwem:
                 mean += model.cells / self.rounds
         cells = model.cells if mean is None else mean
         counts = cells.reshape(curator.schema.shape(curator.schema.names))
-        fitted = DenseModel(schema=curator.schema, counts=counts)
-        return Fit(model=fitted, measurements=tuple(seen))
+        fitted = rake(DenseModel(schema=curator.schema, counts=counts), self.totals)
+        return Fit(model=fitted, measurements=(*as_measurements(self.totals), *seen))
 
     def describe(self) -> dict[str, Any]:
-        """Its options."""
+        """Its options; weights of the workload would change what a selection reveals."""
+        unused = {} if self.workload.weights is None else {"weights": "not used"}
         return {
             "rounds": self.rounds,
             "repetitions": self.repetitions,
             "average": self.average,
             "targets": len(self.workload),
+            "model": self.model,
+            **unused,
+            **described(self.totals),
         }
+
+    def _run_graph(self, curator: Curator) -> Fit:
+        """On a graphical model; where nothing new fits, something is measured again."""
+        schema, targets = curator.schema, self.workload.marginals
+        total, budget = total_and_rest(curator, rows=self.rows)
+        step = portion(budget, Fraction(1, 2 * self.rounds))
+        curator.reserve(budget, label=f"mwem: {self.rounds} selections and measurements")
+        view, seen = Coarse(fine=schema, groups={}), list(as_measurements(self.totals))
+        model = fit_graphical(view, seen, total=total, limit_mb=self.model_mb)
+        growth = Growth(Numbering(schema), targets)
+        growth.hold(tied(schema, self.totals))
+        answers = np.zeros(int(layout(schema, targets)[-1]))
+        penalties, unseen = self._penalties(curator, step), np.ones(len(targets), dtype=np.bool_)
+        for done in range(self.rounds):
+            curator.tell("rounds of MWEM", done, self.rounds)
+            fitting = growth.fitting(limits(self.model_mb))
+            allowed = fitting & unseen if (fitting & unseen).any() else fitting
+            write_answers(answers, model, targets, allowed)
+            score = L1Error(answers=answers, penalties=penalties)
+            place = curator.select(targets, score=score, cost=step, allowed=allowed)  # SELECT
+            unseen[place] = False
+            seen += curator.measure([targets[place]], costs=[step])  # MEASURE
+            growth.hold([targets[place]])
+            model = fit_graphical(  # FIT
+                view, seen, total=total, start=model, limit_mb=2.0 * self.model_mb
+            )
+        return Fit(model=model, measurements=tuple(seen))
+
+    def _start(self, curator: Curator, total: float) -> WeightedHistogram:
+        """All cells alike, but for what is public."""
+        room = self.rounds + len(self.totals)
+        model = WeightedHistogram(schema=curator.schema, total=total, capacity=room)
+        for known in as_measurements(self.totals):
+            model.add(known)
+        model.fit(repetitions=self.repetitions, rng=curator.rng)
+        return model
 
     def _penalties(self, curator: Curator, step: Cost) -> NDArray[np.float64] | None:
         """The error that measuring a marginal would bring: cells * sigma * sqrt(2 / pi).

@@ -41,6 +41,45 @@ def test_evaluate_answers_programs_with_distances_by_degree_and_query_errors(wor
     assert json.loads((world.internal / "internal.json").read_text()) == outcome.json
 
 
+def test_evaluate_prints_each_figure_beside_permuted_columns_and_resampled_rows(
+    world: Any,
+) -> None:
+    world.publish()
+    outcome = world.run("evaluate", world.out, "--against", world.table, "--ledger", world.ledger)
+    lines = {line[:26].strip(): line[26:].split() for line in outcome.out.splitlines()}
+    assert len(lines["2-way total variation"]) == len(lines["correlations"]) == 3
+    assert lines["1-way total variation"][1] == "0.0000"
+    assert "permuted columns    resampled rows" in outcome.out
+    assert "2-way, of 1: least" in outcome.out
+    found = json.loads((world.internal / "internal.json").read_text())
+    assert found["baselines"].keys() == {"permuted columns", "resampled rows"}
+    assert found["correlations"]["columns"] == ["age", "town"]
+
+
+@pytest.mark.parametrize(
+    ("more", "labels"),
+    [
+        (("--label", "town", "--label", "age"), ["town", "age"]),
+        (("--all-labels",), ["age", "town"]),
+    ],
+)
+def test_evaluate_trains_classifiers_of_several_labels_in_one_look(
+    more: Any, labels: list[str], world: Any
+) -> None:
+    pytest.importorskip("sklearn")
+    world.publish()
+    outcome = world.run(
+        "evaluate", world.out, "--against", world.table, "--ledger", world.ledger, *more
+    )
+    assert outcome.code == 0
+    assert "guesses of town: balanced accuracy" in outcome.out
+    found = json.loads((world.internal / "internal.json").read_text())
+    assert list(found["classifiers"]) == labels
+    entries = Ledger.open(world.ledger, dataset="towns").entries()
+    assert [entry.event for entry in entries].count("look") == 1
+    assert not any("classifier" in path.read_text("latin-1") for path in world.out.iterdir())
+
+
 @pytest.mark.parametrize(
     ("value", "labels"),
     [({"ranges": [{"age": [2, 4]}]}, "age 2 to 4"), ({"marginals": [["age", "town"]]}, "town ")],

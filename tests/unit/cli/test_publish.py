@@ -51,7 +51,8 @@ def test_the_same_rows_are_published_from_every_kind_of_file(source: Any, world:
 def test_a_release_is_a_folder_that_holds_these_files_and_no_others(world: Any) -> None:
     world.publish("--csv")
     made = {path.name for path in world.out.iterdir()}
-    assert made == {"data.parquet", "data.csv", "model.npz", "release.json", "report.html"}
+    rows = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
+    assert made == {*rows, "model.npz", "release.json", "report.html"}
     assert not [path for path in world.folder.iterdir() if path.name.startswith(".")]
     assert world.out.stat().st_mode & 0o777 == 0o755
 

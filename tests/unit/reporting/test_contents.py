@@ -19,13 +19,8 @@ from sfumato.privacy import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
 from sfumato.reporting import render
-from sfumato.reporting.contents import (
-    MOST_PAIRS,
-    MOST_QUERIES,
-    internal_view,
-    range_label,
-    report_view,
-)
+from sfumato.reporting.contents import MOST_PAIRS, MOST_QUERIES, range_label, report_view
+from sfumato.reporting.internal import internal_view
 from sfumato.schema import Boolean, Category, Integer, Schema, Workload, ranges
 
 SCHEMA = Schema(

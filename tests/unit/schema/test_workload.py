@@ -322,3 +322,63 @@ def test_a_range_of_days_beside_the_limits_is_refused():
     days = Date(name="x", low=date(2020, 1, 1), high=date(2020, 12, 31))
     with pytest.raises(InputError, match="outside the limits of 'x'"):
         ranges(Schema(columns=(days,)), [{"x": ["2021-01-01", "2021-02-01"]}])
+
+
+# ---------------------------------------------------------------- weights
+
+
+def test_targets_weigh_the_same_unless_weights_are_given():
+    assert all_marginals(SCHEMA, degree=1).importance.tolist() == [1.0] * 7
+    weighted = chosen_marginals(SCHEMA, [["age"], ["help"]], weights=[2, 0.5])
+    assert weighted.weights == (2, 0.5)
+    assert weighted.importance.tolist() == [2.0, 0.5]
+    assert ranges(SCHEMA, [{"age": [4, 5]}], weights=[3]).importance.tolist() == [3.0]
+
+
+@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "2", True])
+def test_a_weight_is_a_finite_number_above_zero(weight):
+    with pytest.raises(InputError, match="weight must be > 0"):
+        chosen_marginals(SCHEMA, [["age"]], weights=[weight])
+
+
+def test_every_target_needs_a_weight():
+    with pytest.raises(InputError, match="2 targets need as many weights, got 1"):
+        chosen_marginals(SCHEMA, [["age"], ["help"]], weights=[1])
+
+
+def test_a_file_may_weigh_its_targets(tmp_path):
+    path = tmp_path / "w.json"
+    content = {"marginals": [["age"], ["help"]], "ranges": [{"age": [4, 5]}]}
+    for weights, expected in [
+        ({"marginals": [2, 0.5], "ranges": [3]}, (2.0, 0.5, 3.0)),
+        ({"ranges": [3]}, (1.0, 1.0, 3.0)),
+        ({}, (1.0, 1.0, 1.0)),
+    ]:
+        path.write_text(json.dumps(content | {"weights": weights}))
+        assert load_workload(SCHEMA, path).weights == expected
+    path.write_text(json.dumps(content))
+    assert load_workload(SCHEMA, path).weights is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ({"marginals": [1]}, "weights of marginals must be a list of 2 numbers"),
+        ({"marginals": 2}, "weights of marginals must be a list of 2 numbers"),
+        ({"marginals": [1, 0]}, "weight must be > 0, got 0"),
+        ({"marginal": [1, 1]}, 'weights is an object with "marginals", "ranges" or both'),
+        ([1, 2], "weights is an object"),
+    ],
+)
+def test_weights_that_fit_no_target_are_refused(weights, says, tmp_path):
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"marginals": [["age"], ["help"]], "weights": weights}))
+    with pytest.raises(InputError, match=says):
+        load_workload(SCHEMA, path)
+
+
+def test_a_file_of_weights_alone_is_no_workload(tmp_path):
+    path = tmp_path / "w.json"
+    path.write_text('{"weights": {}}')
+    with pytest.raises(InputError, match='a workload file has "marginals", "ranges" or both'):
+        load_workload(SCHEMA, path)

@@ -1,0 +1,69 @@
+"""What the gate has counted so far, exactly: sensitive, and never handed out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.curator.scores import Asked
+from sfumato.engine import ExactCounts, Table, count_marginals
+from sfumato.engine.ratings import Ratings
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.table import Marginal
+from sfumato.schema.workload import Range, Target, sum_ranges
+
+
+class Counts:
+    """Exact counts of a table: every marginal is counted once."""
+
+    def __init__(self, table: Table | Ratings) -> None:
+        self._table = table
+        self._known: dict[Marginal, NDArray[np.int64]] = {}
+        self._asked: Asked | None = None
+        self._answers: NDArray[np.int64] | None = None
+
+    def rows(self) -> NDArray[np.int64]:
+        """The number of rows."""
+        self.count([()])
+        return self._known[()]
+
+    def count(self, targets: Sequence[Target]) -> None:
+        """Count, in one pass over the table, what these targets need and is not known yet."""
+        marginals = dict.fromkeys(t if isinstance(t, tuple) else t.marginal for t in targets)
+        wanted = [marginal for marginal in marginals if marginal not in self._known]
+        if wanted:
+            found: ExactCounts = count_marginals(self._table, wanted)
+            self._known |= {marginal: found[marginal] for marginal in wanted}
+
+    def exact(self, target: Target, merged: Coarse | None = None) -> NDArray[np.int64]:
+        """The counts of a target that was counted."""
+        if isinstance(target, tuple):
+            counts = self._known[target]
+            return counts if merged is None else merged.sum(counts, target)
+        if self._asked is not None and self._answers is not None:
+            place = self._asked.ranges.get(target)
+            if place is not None:
+                return np.asarray(self._answers[self._asked.offsets[place]])
+        return np.asarray(sum_ranges(self._table.schema, [target], self._known.__getitem__)[0])
+
+    def answers(self, asked: Asked) -> NDArray[np.int64]:
+        """The answers to all targets of a list in one flat vector; the last one is remembered."""
+        if self._answers is None or self._asked is not asked:
+            self.count(asked.targets)
+            self._asked, self._answers = None, None
+            self._answers = self._all(asked)
+            self._asked = asked
+        return self._answers
+
+    def _all(self, asked: Asked) -> NDArray[np.int64]:
+        """One flat vector; the ranges of a marginal are summed together."""
+        targets, offsets = asked.targets, asked.offsets
+        out = np.empty(offsets[-1], dtype=np.int64)
+        places = [place for place, target in enumerate(targets) if isinstance(target, Range)]
+        ranges = [target for target in targets if isinstance(target, Range)]
+        out[offsets[places]] = sum_ranges(self._table.schema, ranges, self._known.__getitem__)
+        for place, target in enumerate(targets):
+            if isinstance(target, tuple):
+                counts = self.exact(target, asked.merged)
+                out[offsets[place] : offsets[place + 1]] = counts.reshape(-1)
+        return out

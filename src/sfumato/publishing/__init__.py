@@ -1,0 +1,31 @@
+"""From an algorithm and a curator to a release, and the automatic choice of an algorithm.
+
+Reading order: choosing, naming, releasing.
+"""
+
+from sfumato.publishing.choosing import Auto, Choice, choose
+from sfumato.publishing.naming import (
+    METHODS,
+    RECOMMENDERS,
+    RecommenderMethod,
+    algorithm_named,
+    budget_for,
+    check_promise,
+    recommender_named,
+)
+from sfumato.publishing.releasing import ledger_part, publish
+
+__all__ = [
+    "METHODS",
+    "RECOMMENDERS",
+    "Auto",
+    "Choice",
+    "RecommenderMethod",
+    "algorithm_named",
+    "budget_for",
+    "check_promise",
+    "choose",
+    "ledger_part",
+    "publish",
+    "recommender_named",
+]

@@ -1,0 +1,93 @@
+"""From an algorithm and a curator to a release."""
+
+import logging
+from typing import Any, overload
+
+from sfumato.curator import Curator
+from sfumato.privacy import plans
+from sfumato.privacy.guarantees import to_json
+from sfumato.publishing.choosing import Auto
+from sfumato.publishing.naming import RecommenderMethod
+from sfumato.recommendation import release_recommender
+from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
+from sfumato.release.recommender import RecommenderRelease
+from sfumato.schema import Schema
+from sfumato.synthesis import Algorithm, Fit
+
+log = logging.getLogger(__name__)
+
+
+@overload
+def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
+@overload
+def publish(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def publish(
+    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
+) -> TableRelease | RecommenderRelease:
+    """Run an algorithm on a curator's table or ratings; the result may be published.
+
+    A second call is a second spend.
+    """
+    if isinstance(algorithm, RecommenderMethod):
+        return release_recommender(algorithm, curator, receipt=ledger_part)
+    algorithm.check(curator.schema)
+    method: dict[str, Any] = {}
+    if isinstance(algorithm, Auto):
+        choice = algorithm.choose(curator)
+        log.info("auto: %s, because %s", choice.algorithm.name, choice.reason)
+        algorithm = choice.algorithm
+        method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
+    fit = algorithm.run(curator)
+    described = {"name": algorithm.name, **algorithm.describe(), **fit.found, **method}
+    if unseen := _never_measured(curator.schema, fit):
+        described["never_measured"] = unseen
+    return _release(curator, fit, described)
+
+
+def ledger_part(curator: Curator) -> dict[str, Any]:
+    """The head of the ledger and the entries of this run: what a reader can check."""
+    paid = [
+        {
+            "seq": entry.seq,
+            "label": entry.label,
+            "cost": to_json(entry.cost),
+            **({"plan": plans.to_json(entry.plan)} if entry.plan is not None else {}),
+            "hash": entry.hash,
+        }
+        for entry in curator.ledger.entries()
+        if entry.cost is not None and (entry.request or "").startswith(curator.run)
+    ]
+    head = curator.ledger.head
+    return {
+        "id": curator.ledger.ledger_id,
+        "head": {"seq": head.seq, "hash": head.hash},
+        "entries": paid,
+    }
+
+
+def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
+    return TableRelease(
+        dataset=curator.ledger.dataset,
+        guarantee=curator.budget,
+        protect=curator.protect,
+        private=curator.private,
+        method=method,
+        schema=curator.schema,
+        model=fit.model,
+        measurements=describe_measurements(fit.measurements),
+        noisy=noisy_marginals(curator.schema, fit.measurements),
+        data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
+        ledger=ledger_part(curator),
+    )
+
+
+def _never_measured(schema: Schema, fit: Fit) -> list[str]:
+    """Columns that no measurement speaks of: the model spreads them evenly, by assumption.
+
+    Of a column of one value there is nothing to assume.
+    """
+    seen: set[str] = set()
+    for measurement in fit.measurements:
+        target = measurement.target
+        seen |= set(target if isinstance(target, tuple) else target.marginal)
+    return [column.name for column in schema if column.size > 1 and column.name not in seen]

@@ -1,0 +1,274 @@
+"""The one-shot clique tree: single columns, noisy scores of all pairs, then everything at once.
+
+The scores tell how far from independent each marginal of the workload is. They are released
+whole, so that which marginals to measure, how precisely, and on which junction tree is free
+post-processing: the choice with the least predicted error, which may be none at all.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from sfumato import check
+from sfumato.curator import Curator
+from sfumato.curator.committing import MOST_COINS, MOST_SCORES
+from sfumato.curator.scores import L1Error
+from sfumato.errors import InputError
+from sfumato.models.allocation import MEAN_ABSOLUTE
+from sfumato.models.fitting import fit_graphical
+from sfumato.models.growing import Limits
+from sfumato.models.rare import rare_groups
+from sfumato.models.tree_search import (
+    Scored,
+    TreePlan,
+    independent_counts,
+    plan_tree,
+    precision_of,
+)
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
+from sfumato.schema import Marginal, Measurement, Schema, Workload
+from sfumato.schema.totals import (
+    PublicTotal,
+    as_measurements,
+    described,
+    rows_of,
+)
+from sfumato.schema.workload import check_targets
+from sfumato.synthesis.algorithm import Fit
+from sfumato.synthesis.found import structure
+from sfumato.synthesis.independent import agreed_total, shares_in_coins
+from sfumato.synthesis.single_columns import check_begin, limits, tied
+
+_COLUMNS: Final = Fraction(1, 4)
+_MOST_COLUMNS: Final = Fraction(9, 20)
+_SCORES: Final = Fraction(1, 10)
+"""Shares of the budget; the rest is allocated after the scores, also to single columns again."""
+_ROW_COUNT: Final = Fraction(1, 500)
+"""For a rough number of rows, where it is not public."""
+_COINS_PER_COLUMN, _FEWEST_COINS = 64, 512
+_MOST_DRAWS, _LEAST_COINS_PER_COLUMN = 2**22, 8
+"""Each coin is a draw for every cell: of a column with very many values there are fewer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CliqueTree:
+    """Measure, all at once, the marginals that pay for their noise; fit a graphical model.
+
+    The order of steps is that of SWIFT in google/dpsynth; the prediction of errors and the
+    division of the budget are ours (``models.allocation``).
+    """
+
+    workload: Workload
+    """The marginals that matter; of ranges, the columns that they limit."""
+    rows: int | None = None
+    """The number of rows, if it is public knowledge; otherwise the columns' sums tell it."""
+    model_mb: int = 16
+    """The largest model, in megabytes; a fit holds three copies."""
+    totals: tuple[PublicTotal, ...] = ()
+    """Counts that are public knowledge; the model holds them exactly."""
+
+    name: ClassVar[str] = "cliquetree"
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
+        object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
+        if self.rows is not None:
+            check.whole(at_least=1, rows=self.rows)
+
+    def check(self, schema: Schema) -> None:
+        """The workload must be of this schema.
+
+        Single columns, and what public facts tie together, must fit into the model's limit.
+        """
+        check_workload(schema, self.workload)
+        check_begin(schema, self.totals, model_mb=self.model_mb, method=self.name)
+
+    def run(self, curator: Curator) -> Fit:
+        """Columns, scores of all targets, then what is worth it."""
+        self.check(curator.schema)
+        targets = self._targets(curator.schema)
+        budget, cost = self._begin(curator, len(targets))
+        columns = self._columns(curator, budget)  # MEASURE
+        scored = self._scored(curator, columns, targets, cost)
+        plan = self._plan(curator, scored)  # SELECT: public numbers only
+        measured = [one for one in columns if one.sigma_counts > 0]
+        seen = [*measured, *_measured(curator, scored, plan)]  # MEASURE
+        curator.tell("fitting the model", 0, 0)
+        model = fit_graphical(  # FIT
+            scored.view,
+            [*seen, *as_measurements(self.totals)],
+            total=scored.rows,
+            limit_mb=2.0 * self.model_mb,
+        )
+        known = as_measurements(self.totals)
+        return Fit(model=model, measurements=(*known, *seen), found=structure(model, seen))
+
+    def describe(self) -> dict[str, Any]:
+        """Its options and the public totals."""
+        return {
+            "model_mb": self.model_mb,
+            "targets": len(self.workload),
+            **described(self.totals),
+        }
+
+    @property
+    def _limits(self) -> Limits:
+        return replace(limits(self.model_mb), clique_cells=limits(self.model_mb).all_cells / 5)
+
+    def _begin(self, curator: Curator, targets: int) -> tuple[Cost, Cost]:
+        """The whole budget, and the part of it that pays for scores.
+
+        All noise is Gaussian, so the run commits to it where that buys more.
+        """
+        if isinstance(curator.left, PureDP):
+            raise InputError(
+                "cliquetree draws Gaussian noise and needs a delta, for example 1e-9. Nothing was "
+                "spent."
+            )
+        share = _SCORES if targets else Fraction(0)
+        if targets <= MOST_SCORES:
+            curator.commit(coins=_coins(curator.schema), scores=targets, score_share=share)
+        return curator.left, portion(curator.left, _SCORES)
+
+    def _columns(self, curator: Curator, budget: Cost) -> list[Measurement]:
+        """Every column, in the schema's order; those with public totals are not measured."""
+        schema, seen = curator.schema, self._public_columns()
+        names: list[Marginal] = [(name,) for name in schema.names if (name,) not in seen]
+        if names:
+            sizes = [schema.cells(one) for one in names]
+            share = self._column_share(curator, budget, names)
+            costs = shares_in_coins(curator, portion(budget, share), sizes)
+            measured = curator.measure(names, costs=costs)
+            seen |= dict(zip(names, measured, strict=True))
+        return [seen[(name,)] for name in schema.names]
+
+    def _public_columns(self) -> dict[Marginal, Measurement]:
+        """The columns that public totals tell, also as sums over others."""
+        found: dict[Marginal, Measurement] = {}
+        for total in self.totals:
+            for axis, name in enumerate(total.marginal):
+                others = tuple(place for place in range(total.counts.ndim) if place != axis)
+                counts = np.asarray(total.counts.sum(axis=others))
+                found[(name,)] = Measurement(target=(name,), values=counts, sigma_counts=0.0)
+        return found
+
+    def _column_share(self, curator: Curator, budget: Cost, names: list[Marginal]) -> Fraction:
+        """A quarter, and more where the noise is large against the rows.
+
+        Then fewer pairs will be worth measuring, and single columns would get more later anyway.
+        """
+        rows = float(self.rows or 0)
+        if self.rows is None:
+            cost = None if curator.knows_rows else curator.coin or portion(budget, _ROW_COUNT)
+            rows = float(curator.total(cost=cost).values)
+        sizes = [curator.schema.cells(one) for one in names]
+        costs = shares_in_coins(curator, portion(budget, _COLUMNS), sizes)
+        sigmas = [curator.sigma_of(one, cost) for one, cost in zip(names, costs, strict=True)]
+        wrong = MEAN_ABSOLUTE / 2 * sum(s * c for s, c in zip(sigmas, sizes, strict=True))
+        mean = min(1.0, wrong / max(1.0, rows) / len(names))
+        return min(_MOST_COLUMNS, _COLUMNS + Fraction(round(100 * mean), 100))
+
+    def _targets(self, schema: Schema) -> tuple[Marginal, ...]:
+        """What is scored: the workload's marginals of two columns and more that fit a clique.
+
+        Those that a public total tells are known already.
+        """
+        known, most = [set(total.marginal) for total in self.totals], self._limits.clique_cells
+        return tuple(
+            target
+            for target in self._weights(schema)
+            if len(target) > 1
+            and schema.cells(target) <= most
+            and not any(set(target) <= one for one in known)
+        )
+
+    def _weights(self, schema: Schema) -> dict[Marginal, float]:
+        """How much each marginal matters; a range lends its weight to the columns it limits."""
+        found: dict[Marginal, float] = {}
+        pairs = zip(self.workload.targets, self.workload.importance, strict=True)
+        for target, weight in pairs:
+            names = schema.marginal(target if isinstance(target, tuple) else target.marginal)
+            found[names] = found.get(names, 0.0) + float(weight)
+        return found
+
+    def _column_weights(self, schema: Schema, scored: tuple[Marginal, ...]) -> dict[str, float]:
+        """How much each column matters by itself, and for marginals that can't be measured."""
+        found = dict.fromkeys(schema.names, 0.0)
+        for target, weight in self._weights(schema).items():
+            if target not in scored:
+                for name in target:
+                    found[name] += weight
+        return found
+
+    def _scored(
+        self,
+        curator: Curator,
+        columns: list[Measurement],
+        targets: tuple[Marginal, ...],
+        cost: Cost,
+    ) -> Scored:
+        """Rare values merged, and every target's noisy distance from independence."""
+        schema, weights = curator.schema, self._weights(curator.schema)
+        measured = [one for one in columns if one.sigma_counts > 0]
+        rows = float(self.rows) if self.rows is not None else agreed_total(measured)
+        if curator.knows_rows:
+            rows = float(curator.total().values)
+        known = Scored(
+            view=rare_groups(schema, columns, total=rows),
+            columns=columns,
+            rows=max(rows, 1.0),
+            targets=targets,
+            errors=np.zeros(len(targets)),
+            weights=np.array([weights[target] for target in targets]),
+            column_weights=np.array(list(self._column_weights(schema, targets).values())),
+            held=tied(schema, self.totals),
+        )
+        if not targets:
+            return known
+        curator.tell(f"scoring {len(targets):,} marginals", 0, 0)
+        expected = np.concatenate([one.reshape(-1) for one in independent_counts(known)])
+        score = L1Error(answers=expected)
+        l1 = curator.score(targets, score=score, cost=cost, merged=known.view)
+        return replace(known, errors=l1 / 2)
+
+    def _plan(self, curator: Curator, scored: Scored) -> TreePlan:
+        """The budget that is left, divided by predicted error."""
+        curator.tell("choosing what to measure", 0, 0)
+        left, coin = curator.left, curator.coin
+        precision = precision_of(curator.sigma_of(curator.schema.names[:1], left))
+        least = float(coin.rho / left.rho) if coin is not None and isinstance(left, ZCDP) else 0.0
+        return plan_tree(scored, precision=precision, least=least * precision, limits=self._limits)
+
+
+def check_workload(schema: Schema, workload: Workload) -> None:
+    """Refuse, before anything is spent, a workload that speaks of other columns."""
+    try:
+        check_targets(schema, workload.targets)
+    except InputError as error:
+        raise InputError(
+            f"Nothing was spent: the workload does not fit the table: {error}"
+        ) from None
+
+
+def _coins(schema: Schema) -> int:
+    """How many draws a run commits to: enough to divide, few enough to draw."""
+    columns, largest = len(schema), max(column.size for column in schema)
+    wanted = min(max(_FEWEST_COINS, _COINS_PER_COLUMN * columns), _MOST_DRAWS // largest)
+    return min(max(wanted, _LEAST_COINS_PER_COLUMN * columns), MOST_COINS)
+
+
+def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurement]:
+    """The plan's marginals with rare values merged, and columns once more with all values."""
+    precisions = [*plan.precisions, *plan.column_precisions]
+    if not precisions:
+        return []
+    costs = split(curator.left, precisions)
+    curator.tell(f"measuring {len(precisions):,} marginals", 0, 0)
+    cut, seen = len(plan.targets), []
+    if plan.targets:
+        seen += curator.measure(plan.targets, costs=costs[:cut], merged=scored.view)
+    if plan.columns:
+        seen += curator.measure(plan.columns, costs=costs[cut:])
+    return seen

@@ -1,0 +1,189 @@
+"""MST: single columns, and the pairs of a maximum spanning tree of how dependent columns are.
+
+McKenna, Miklau, Sheldon 2021, "Winning the NIST contest: a scalable and general approach to
+differentially private synthetic data", arXiv 2108.04978. Two things differ. Where all noise can be
+fixed in advance the errors of all pairs are released at once, which makes the choice free. And an
+edge counts for what it tells less the noise that measuring it brings; if that is less than
+nothing, it is left out and the tree is a forest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.curator import Curator, L1Error
+from sfumato.models.allocation import misplaced
+from sfumato.models.fitting import fit_graphical
+from sfumato.models.forest import Pairs, joining, spanning_forest
+from sfumato.models.junction import Clique
+from sfumato.privacy.guarantees import Cost, portion
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.totals import PublicTotal, described, rows_of
+from sfumato.synthesis.algorithm import Fit
+from sfumato.synthesis.found import structure
+from sfumato.synthesis.independent import shares_in_coins
+from sfumato.synthesis.single_columns import Begun, begin, check_begin, limits, tied
+
+_COLUMNS: Final = Fraction(2, 5)
+_CHOICE: Final = Fraction(1, 20)
+"""Shares of the budget; the rest measures the pairs."""
+_COINS_PER_COLUMN, _FEWEST_COINS, _MOST_DRAWS = 32, 512, 2**22
+"""Each coin is a draw for every cell: of a column with very many values there are fewer."""
+_GUESSES: Final = 3
+"""The noise of an edge depends on which others there are: so often it is predicted anew."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mst:
+    """A tree of measured pairs: everything else follows from them."""
+
+    rows: int | None = None
+    """The number of rows, if it is public knowledge; otherwise the columns' sums tell it."""
+    model_mb: int = 64
+    """The largest model, in megabytes; pairs that might exceed it are not measured."""
+    merge_sigmas: float = 2.0
+    """Values with a count below so many standard deviations of its noise are merged."""
+    totals: tuple[PublicTotal, ...] = ()
+    """Counts that are public knowledge; the model holds them exactly."""
+
+    name: ClassVar[str] = "mst"
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
+        check.positive(merge_sigmas=self.merge_sigmas)
+        object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
+        if self.rows is not None:
+            check.whole(at_least=1, rows=self.rows)
+
+    def check(self, schema: Schema) -> None:
+        """Single columns, and what public facts tie together, must fit into the model."""
+        check_begin(schema, self.totals, model_mb=self.model_mb, method=self.name)
+
+    def run(self, curator: Curator) -> Fit:
+        """Columns, a tree, its pairs."""
+        self.check(curator.schema)
+        committed = _commit(curator)
+        whole = curator.left
+        begun = begin(  # MEASURE
+            curator,
+            cost=portion(whole, _COLUMNS),
+            rows=self.rows,
+            totals=self.totals,
+            merge_sigmas=self.merge_sigmas,
+            limit_mb=self.model_mb,
+        )
+        edges = _edges(self, curator.schema, begun)
+        choose = _from_scores if committed else _one_by_one
+        chosen = choose(curator, edges, portion(whole, _CHOICE))  # SELECT
+        seen = begun.seen
+        if chosen:
+            sizes = [begun.view.schema.cells(pair) for pair in chosen]
+            costs = shares_in_coins(curator, curator.left, sizes)
+            seen = seen + curator.measure(chosen, costs=costs, merged=begun.view)  # MEASURE
+        model = fit_graphical(begun.view, seen, total=begun.total, limit_mb=self.model_mb)  # FIT
+        return Fit(model=model, measurements=tuple(seen), found=structure(model, seen))
+
+    def describe(self) -> dict[str, Any]:
+        """Its options and the public totals."""
+        options = {"model_mb": self.model_mb, "merge_sigmas": self.merge_sigmas}
+        return {**options, **described(self.totals)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Edges:
+    """All pairs of columns and what is public about them."""
+
+    view: Coarse
+    pairs: tuple[Marginal, ...]
+    places: Pairs
+    columns: int
+    ties: list[Clique]
+    counts: list[NDArray[np.float64]]
+    """What independent columns expect."""
+    worthy: NDArray[np.bool_]
+    """Neither too large, nor known already, nor of a column with one value left."""
+
+    @property
+    def score(self) -> L1Error:
+        """How far the truth is from independence."""
+        return L1Error(answers=np.concatenate([one.reshape(-1) for one in self.counts]))
+
+    def joining(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
+        """Pairs that may be taken next."""
+        free = joining(self.places, chosen, columns=self.columns, ties=self.ties)
+        return np.asarray(free & self.worthy)
+
+    def noise(self, curator: Curator, cost: Cost, chosen: Sequence[int]) -> NDArray[np.float64]:
+        """The L1 error that measuring each pair would bring, if such a tree shares the cost."""
+        power = np.array([one.size ** (2 / 3) for one in self.counts])
+        among = list(chosen) if chosen else np.flatnonzero(self.worthy)
+        edges = max(1, len(chosen) or self.columns - 1)
+        sigma = curator.sigma_of(self.pairs[0], cost)
+        sigmas = sigma * np.sqrt(edges * power[among].mean() / power)
+        pairs = zip(self.counts, sigmas, strict=True)
+        return np.array([2 * misplaced(counts, float(one)) for counts, one in pairs])
+
+
+def _commit(curator: Curator) -> bool:
+    """Whether all noise could be fixed in advance, with the scores of all pairs among it."""
+    columns, largest = len(curator.schema), max(column.size for column in curator.schema)
+    coins = min(max(_FEWEST_COINS, _COINS_PER_COLUMN * columns), _MOST_DRAWS // largest)
+    return columns > 1 and curator.commit(
+        coins=max(coins, 4 * columns),
+        scores=comb(columns, 2),
+        score_share=_CHOICE,
+    )
+
+
+def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
+    pairs = tuple(combinations(schema.names, 2))
+    counts = begun.model.coarse_marginals(pairs)
+    room = (limits(spec.model_mb).all_cells - begun.model.tree.cells) / len(schema)
+    known = [set(total.marginal) for total in spec.totals]
+    worthy = [
+        table.size <= room and min(table.shape) > 1 and not any(set(pair) <= k for k in known)
+        for pair, table in zip(pairs, counts, strict=True)
+    ]
+    number = {name: place for place, name in enumerate(schema.names)}
+    return _Edges(
+        view=begun.view,
+        pairs=pairs,
+        places=np.array(list(combinations(range(len(schema)), 2))).reshape(-1, 2),
+        columns=len(schema),
+        ties=[tuple(number[name] for name in names) for names in tied(schema, spec.totals)],
+        counts=counts,
+        worthy=np.array(worthy, dtype=np.bool_),
+    )
+
+
+def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
+    """The errors of all pairs with noise; the tree is then post-processing."""
+    errors = curator.score(edges.pairs, score=edges.score, cost=cost, merged=edges.view)
+    chosen: list[int] = []
+    for _ in range(_GUESSES):
+        gains = np.where(edges.worthy, errors - edges.noise(curator, curator.left, chosen), 0.0)
+        chosen = spanning_forest(edges.places, gains, columns=edges.columns, ties=edges.ties)
+    return [edges.pairs[place] for place in chosen]
+
+
+def _one_by_one(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
+    """Edge by edge with a private selection, as published: d - 1 times."""
+    chosen: list[int] = []
+    if not edges.worthy.any():
+        return []
+    step = portion(cost, Fraction(1, edges.columns - 1))
+    rest = portion(cost, (1 - _COLUMNS - _CHOICE) / _CHOICE)
+    score = replace(edges.score, penalties=edges.noise(curator, rest, []))
+    while (allowed := edges.joining(chosen)).any():
+        chosen.append(
+            curator.select(edges.pairs, score=score, cost=step, allowed=allowed, merged=edges.view)
+        )
+    return [edges.pairs[place] for place in chosen]

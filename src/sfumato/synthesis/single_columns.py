@@ -1,0 +1,123 @@
+"""How methods on the graphical model begin: single columns, the number of rows, rare values.
+
+What comes out is a model of independent columns, from which they go on to pairs and more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from sfumato.curator import Curator
+from sfumato.errors import InputError
+from sfumato.models.fitting import fit_graphical
+from sfumato.models.graphical import GraphicalModel, Numbering
+from sfumato.models.growing import Limits, fits
+from sfumato.models.junction import BYTES_PER_CELL
+from sfumato.models.rare import rare_groups
+from sfumato.privacy.guarantees import Cost, portion
+from sfumato.schema import Marginal, Measurement, Schema
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.totals import PublicTotal, as_measurements, check_totals
+from sfumato.synthesis.algorithm import TOTAL_SHARE
+from sfumato.synthesis.independent import agreed_total, shares_in_coins
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Begun:
+    """What is known after the first look."""
+
+    model: GraphicalModel
+    """Independent columns, rare values merged."""
+    seen: list[Measurement]
+    """Public totals and the columns that were measured."""
+
+    @property
+    def view(self) -> Coarse:
+        """The columns with rare values merged."""
+        return self.model.view
+
+    @property
+    def total(self) -> float:
+        """The number of rows to work with."""
+        return self.model.total
+
+
+def begin(
+    curator: Curator,
+    *,
+    cost: Cost,
+    rows: int | None,
+    totals: Sequence[PublicTotal] = (),
+    merge_sigmas: float,
+    limit_mb: float,
+) -> Begun:
+    """Measure the columns whose counts are not public, in one look, and fit them.
+
+    Args:
+        curator: The gate.
+        cost: What all columns cost together.
+        rows: The number of rows, if it is public; else the columns' sums or a count tell it.
+        totals: Counts that are public.
+        merge_sigmas: Values with a count below so many standard deviations are merged.
+        limit_mb: The largest model.
+    """
+    schema, seen = curator.schema, list(as_measurements(totals))
+    known = {total.marginal for total in totals}
+    asked: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
+    total = _public_rows(curator, rows)
+    if total is None and _worth_counting(curator, asked, cost):
+        total = float(curator.total(cost=portion(cost, TOTAL_SHARE)).values)
+        cost = portion(cost, 1 - TOTAL_SHARE)
+    if asked:
+        costs = shares_in_coins(curator, cost, [schema.cells(one) for one in asked])
+        columns = curator.measure(asked, costs=costs)  # MEASURE
+        total = agreed_total(columns) if total is None else total
+        seen += columns
+    total = max(1.0, total or 0.0)
+    view = rare_groups(schema, seen, total=total, sigmas=merge_sigmas)
+    return Begun(model=fit_graphical(view, seen, total=total, limit_mb=limit_mb), seen=seen)
+
+
+def tied(schema: Schema, totals: Sequence[PublicTotal]) -> list[Marginal]:
+    """Columns that public facts tie together: any model must hold each of these sets."""
+    return [one.names for one in schema.impossible] + [total.marginal for total in totals]
+
+
+def check_begin(
+    schema: Schema, totals: Sequence[PublicTotal], *, model_mb: float, method: str
+) -> None:
+    """Refuse totals that contradict the schema, and a limit that not even the columns fit into."""
+    check_totals(schema, totals)
+    needed = [*tied(schema, totals), *((name,) for name in schema.names)]
+    numbering = Numbering(schema)
+    if not fits(
+        numbering.sizes, [numbering.clique(one) for one in needed], limits=limits(model_mb)
+    ):
+        largest = max(needed, key=schema.cells)
+        raise InputError(
+            f"the model of {method} may take {model_mb:g} MB (model_mb), too little even for "
+            f"single columns and what public facts tie together; {' × '.join(largest)} alone has "
+            f"{schema.cells(largest):,} cells. Nothing was spent. Allow a larger model, or bin or "
+            "group the values."
+        )
+
+
+def limits(model_mb: float) -> Limits:
+    """How many cells a model of that size has, in one clique or in all."""
+    cells = model_mb * 2**20 / BYTES_PER_CELL
+    return Limits(clique_cells=cells, all_cells=cells)
+
+
+def _public_rows(curator: Curator, rows: int | None) -> float | None:
+    if curator.knows_rows:
+        return float(curator.total().values)
+    return None if rows is None else float(rows)
+
+
+def _worth_counting(curator: Curator, asked: Sequence[Marginal], cost: Cost) -> bool:
+    """Whether a count of the rows for a part of the cost is closer than the columns' sums."""
+    sizes = [curator.schema.cells(one) for one in asked]
+    costs = shares_in_coins(curator, cost, sizes)
+    noise = [curator.sigma_of(one, share) for one, share in zip(asked, costs, strict=True)]
+    summed = sqrt(sum(1 / (size * sigma**2) for size, sigma in zip(sizes, noise, strict=True)))
+    return summed * curator.sigma_of((), portion(cost, TOTAL_SHARE)) < 1

@@ -1,0 +1,122 @@
+"""Coarser views of a schema: sums of disjoint groups, a schema of their own, nothing to change."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.errors import InputError, SchemaError
+from sfumato.randomness import simulation_rng
+from sfumato.schema import Boolean, Category, Integer, Schema
+from sfumato.schema.coarse import Coarse
+
+SCHEMA = Schema(
+    columns=(
+        Category(name="job", values=tuple("abcdefg")),
+        Boolean(name="smoker"),
+        Integer(name="age", low=0, high=4, missing=True),
+    ),
+    dataset="study",
+)
+JOBS, AGES = np.array([0, 2, 1, 2, 2, 0, 2]), np.array([1, 1, 0, 0, 2, 2])
+
+
+def view(**groups):
+    return Coarse(fine=SCHEMA, groups=groups)
+
+
+def brute(counts, names, groups):
+    """Cell by cell into the cell of its groups."""
+    shape = [int(groups[n].max()) + 1 if n in groups else SCHEMA[n].size for n in names]
+    out = np.zeros(shape, dtype=np.int64)
+    for cell in np.ndindex(counts.shape):
+        pairs = zip(names, cell, strict=True)
+        out[tuple(int(groups[n][c]) if n in groups else c for n, c in pairs)] += counts[cell]
+    return out
+
+
+@pytest.mark.parametrize(
+    "names", [(), ("job",), ("smoker",), ("job", "smoker", "age"), ("age", "job")], ids=str
+)
+def test_a_sum_is_that_of_the_cells_of_each_group(names):
+    groups = {"job": JOBS, "age": AGES}
+    counts = simulation_rng(1).below(100, SCHEMA.cells(names)).reshape(SCHEMA.shape(names))
+    assert (view(**groups).sum(counts, names) == brute(counts, names, groups)).all()
+
+
+@given(data=st.data())
+def test_any_groups_keep_the_total_and_the_shape_of_the_view(data):
+    size = SCHEMA["job"].size
+    drawn = data.draw(st.lists(st.integers(0, 6), min_size=size, max_size=size))
+    groups = np.unique(drawn, return_inverse=True)[1].astype(np.int64)
+    coarse = view(job=groups)
+    counts = simulation_rng(2).below(50, 14).reshape(7, 2)
+    found = coarse.sum(counts, ("job", "smoker"))
+    assert found.shape == coarse.schema.shape(("job", "smoker"))
+    assert (found == brute(counts, ("job", "smoker"), {"job": groups})).all()
+    assert found.dtype == np.int64
+
+
+def test_the_view_has_a_schema_of_its_own_with_a_name_for_each_group():
+    coarse = view(job=JOBS)
+    assert coarse.schema.names == SCHEMA.names
+    assert coarse.schema.dataset == "study"
+    assert coarse.schema.shape(SCHEMA.names) == (3, 2, 6)
+    assert coarse.schema["job"].labels == ("0, 5", "2", "1, 3, 4, 6")
+    assert coarse.schema["age"] is SCHEMA["age"]
+
+
+def test_long_groups_are_named_by_their_first_codes_and_stay_apart():
+    schema = Schema.from_dict({"a": 40})
+    coarse = Coarse(fine=schema, groups={"a": np.arange(40) % 2})
+    assert coarse.labels("a") == ["0, 2, 4, 6, ... (20 codes)", "1, 3, 5, 7, ... (20 codes)"]
+
+
+def test_a_view_without_groups_is_the_schema():
+    counts = np.arange(14).reshape(7, 2)
+    assert view().sum(counts, ("job", "smoker")) is counts
+    assert view().schema.columns == SCHEMA.columns
+
+
+def test_an_unknown_column_is_refused_with_its_neighbor():
+    with pytest.raises(SchemaError, match="Did you mean 'job'"):
+        view(jobs=JOBS)
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        (JOBS[:6], "must be 7 whole numbers"),
+        (JOBS.astype(np.float64), "must be 7 whole numbers"),
+        (JOBS.reshape(1, 7), "must be 7 whole numbers"),
+        (JOBS * 2, "without gaps"),
+        (JOBS - 1, "without gaps"),
+        (JOBS + 1, "without gaps"),
+    ],
+    ids=["too few", "not whole", "a matrix", "with gaps", "negative", "without a first"],
+)
+def test_groups_that_are_no_partition_are_refused(groups, problem):
+    with pytest.raises(InputError, match=problem):
+        view(job=groups)
+
+
+def test_what_was_checked_can_not_be_changed_afterwards():
+    """Neither through the array that was given, nor through the view, nor its mapping."""
+    given_ = JOBS.copy()
+    mapping = {"job": given_}
+    coarse = Coarse(fine=SCHEMA, groups=mapping)
+    given_[:] = 0
+    mapping["smoker"] = np.array([0, 5])
+    assert coarse.groups.keys() == {"job"}
+    assert (coarse.groups["job"] == JOBS).all()
+    with pytest.raises(ValueError, match="read-only"):
+        coarse.groups["job"][0] = 1
+    with pytest.raises(TypeError):
+        coarse.groups["job"] = JOBS
+
+
+def test_two_views_are_the_same_by_their_groups():
+    assert view(job=JOBS).same_groups(view(job=JOBS.copy()))
+    assert not view(job=JOBS).same_groups(view())
+    assert not view(job=JOBS).same_groups(view(job=JOBS, age=AGES))
+    assert not view(job=JOBS).same_groups(view(job=np.array([0, 1, 2, 2, 2, 0, 2])))

@@ -1,0 +1,107 @@
+"""MST: which pairs it measures, what it refuses, and what it pays."""
+
+import numpy as np
+import pytest
+
+from sfumato.errors import InputError
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, PureDP
+from sfumato.randomness import secure_rng
+from sfumato.schema import Integer, Schema
+from sfumato.schema.totals import PublicTotal
+from sfumato.synthesis import Independent, Mst
+
+LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
+BUDGETS = [ApproxDP(4, "1e-6"), ZCDP("0.5"), PureDP(20)]
+
+
+def edges(fit):
+    return {tuple(edge) for edge in fit.found["measured"]}
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)
+def test_it_finds_the_tree_whatever_kind_of_budget_pays(chain, budget):
+    fit = Mst().run(chain.curator(budget=budget))
+    assert edges(fit) >= LINKS
+    assert len(edges(fit)) <= 4
+    assert {one.target for one in fit.measurements} >= LINKS
+
+
+def test_pairs_that_follow_from_the_tree_are_close_without_being_measured(chain):
+    tree = Mst().run(chain.curator(budget=ApproxDP(4, "1e-6"))).model
+    alone = Independent().run(chain.curator(budget=ApproxDP(4, "1e-6"))).model
+    assert chain.distance(tree, ("a", "c")) < 0.06
+    assert chain.distance(alone, ("a", "c")) > 0.2
+
+
+def test_an_edge_that_tells_less_than_its_noise_is_left_out(chain):
+    """At this budget noise would move more rows than e can tell."""
+    fit = Mst().run(chain.curator(budget=ApproxDP("0.05", "1e-6")))
+    assert len(edges(fit)) < 4
+
+
+def test_committed_runs_are_charged_once_and_others_by_step(chain):
+    def labels(budget):
+        book = Ledger.in_memory(dataset="study")
+        Mst().run(chain.curator(budget=budget, rng=secure_rng(), ledger=book))
+        return [entry.label for entry in book.entries() if entry.cost]
+
+    (label,) = labels(ApproxDP(1, "1e-6"))
+    assert label.startswith("all steps of this run: 512 coins")
+    assert "10 scores" in label
+    assert labels(ZCDP("0.1")) == [
+        "measure 5 targets",
+        *["select 10 targets"] * 4,
+        "measure 4 targets",
+    ]
+
+
+def test_it_measures_no_pair_whose_counts_are_public(chain):
+    counts = np.zeros((6, 6))
+    np.add.at(counts, (chain.codes["a"], chain.codes["b"]), 1)
+    known = PublicTotal(marginal=("a", "b"), counts=counts)
+    fit = Mst(totals=(known,)).run(chain.curator(budget=ApproxDP(4, "1e-6")))
+    assert ("a", "b") not in edges(fit)
+    assert ("b", "c") in edges(fit)
+    assert np.allclose(fit.model.marginal(("a", "b")), counts, atol=0.01)
+
+
+def test_impossible_combinations_stay_empty(chain):
+    closed = chain.schema.excluding([{"a": [0, 1], "e": [0, 0]}])
+    model = Mst().run(chain.curator(schema=closed)).model
+    assert model.marginal(("a", "e"))[:2, 0].tolist() == [0.0, 0.0]
+
+
+def test_a_table_of_one_column_is_measured_by_itself(chain):
+    schema = Schema(columns=(Integer(name="a", low=0, high=5),), dataset="study")
+    codes = {"a": np.arange(600) % 6}
+    fit = Mst().run(chain.curator(schema=schema, codes=codes, budget=PureDP(5)))
+    assert edges(fit) == set()
+    assert np.abs(fit.model.marginal(("a",)) - 100).max() < 40
+
+
+def test_a_limit_too_small_for_single_columns_is_refused_and_nothing_is_spent(chain):
+    wide = Schema(
+        columns=(Integer(name="code", low=0, high=999_999), *chain.schema.columns),
+        dataset="study",
+    )
+    with pytest.raises(InputError, match=r"model_mb.*code alone has 1,000,000 cells.*Nothing was"):
+        Mst(model_mb=1).check(wide)
+    Mst(model_mb=16).check(wide)
+
+
+def test_a_pair_that_might_exceed_the_limit_is_not_measured(chain):
+    wide = Schema(
+        columns=(Integer(name="f", low=0, high=3_999), *chain.schema.columns), dataset="study"
+    )
+    codes = {"f": np.arange(4_000), **chain.codes}
+    fit = Mst(model_mb=1, merge_sigmas=0.01).run(
+        chain.curator(schema=wide, codes=codes, budget=ZCDP(50))
+    )
+    assert edges(fit) >= LINKS
+    assert {edge for edge in edges(fit) if "f" in edge} == {("f", "e")}  # the only small one
+
+
+def test_every_option_is_checked():
+    for wrong in ({"model_mb": 0}, {"merge_sigmas": 0.0}, {"rows": 0}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            Mst(**wrong)
