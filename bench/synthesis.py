@@ -24,9 +24,9 @@ from typing import Any, Final
 import numpy as np
 
 from synthesis_metric import TABLES, pairs_and_triples, read_table
+from synthesis_peers import stored_rows
 
 HERE: Final = Path(__file__).resolve().parent
-PEERS: Final = HERE / "results" / "synthesis_peers.json"
 METHODS: Final = ("auto", "independent", "mst", "aim", "privbayes")
 EPSILONS: Final = (0.1, 1.0, 10.0)
 DELTA: Final = "1e-9"
@@ -156,7 +156,7 @@ def line(row: dict[str, Any]) -> str:
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """Ours and the stored figures of others, by table and epsilon."""
-    peers = json.loads(PEERS.read_text()) if PEERS.exists() else []
+    peers = stored_rows()
     lines = ["| table | method | " + " | ".join(f"eps {e:g}" for e in EPSILONS) + " | CPU-s | MB |"]
     lines.append("|---" * (len(EPSILONS) + 4) + "|")
     ours = [row | {"who": f"**sfumato {row['method']}**"} for row in rows]
@@ -178,11 +178,11 @@ def _table_line(table: str, who: str, rows: list[dict[str, Any]]) -> str:
         found = [row for row in mine if row["epsilon"] == epsilon]
         pairs, triples = (np.mean([row[key] for row in found]) for key in ("tv2", "tv3"))
         cells.append(f"{pairs:.4f} / {triples:.4f}" if found else "")
-    seconds, memory = [row["cpu_s"] for row in mine], [row["memory_mb"] for row in mine]
-    return (
-        f"| {table} | {who} | {' | '.join(cells)} | {min(seconds):.2g}-{max(seconds):.2g} | "
-        f"{max(memory):.0f} |"
-    )
+    seconds = [row["cpu_s"] for row in mine if row["cpu_s"] is not None]
+    memory = [row["memory_mb"] for row in mine if row["memory_mb"] is not None]
+    spent = f"{min(seconds):.3g} to {max(seconds):.3g}" if seconds else ""
+    most = f"{max(memory):.0f}" if memory else ""
+    return f"| {table} | {who} | {' | '.join(cells)} | {spent} | {most} |"
 
 
 if __name__ == "__main__":

@@ -30,8 +30,6 @@ from sfumato.schema.coarse import Coarse
 
 Floats = NDArray[np.float64]
 
-CLAIMED: Final = ZCDP(Fraction(1, 2))
-"""Of each experiment."""
 ADDED: Final = OneRow()
 REPLACED: Final = OneRow(neighbors="replace")
 WITHOUT, WITH = 0, 1
@@ -41,7 +39,6 @@ ROWS: Final = 50
 _BESIDE: Final = 64
 _APART: Final = 4_096
 _CALLS: Final = 50
-_RUNS: Final = 150_000
 _BINS: Final = 4  # of an output, in one standard deviation
 _SHARES: Final = (Fraction(5, 8), Fraction(3, 8))
 _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and above the ones
@@ -101,22 +98,31 @@ class _World:
     """A schema in which one call holds many experiments."""
 
     view: Coarse
+    targets: tuple[Marginal, ...]
+    """What a call asks for."""
     table: Callable[[NDArray[np.int64]], ArrayTable]
     """Of the codes that all columns have."""
     experiments: int
     price: int
     """How many times the cost of one experiment a call costs."""
+    claimed: ZCDP
+    """Of one experiment."""
+    runs: int
 
 
 def _columns() -> _World:
     """Groups of three columns, all alike: a call asks about every group."""
     names = tuple(f"{letter}{group}" for group in range(_BESIDE) for letter in "abc")
     schema = Schema(columns=tuple(three(name) for name in names), dataset="audit")
+    groups = (names[start : start + 3] for start in range(0, len(names), 3))
     return _World(
         view=merged(schema, names),
+        targets=tuple(pair for group in groups for pair in combinations(group, 2)),
         table=lambda codes: ArrayTable(schema, dict.fromkeys(names, codes)),
         experiments=_BESIDE,
         price=_BESIDE,
+        claimed=ZCDP(1),
+        runs=80_000,
     )
 
 
@@ -129,14 +135,21 @@ def _values() -> _World:
         repeated = dict.fromkeys("abc", np.tile(codes, _APART))
         return ArrayTable(schema, {"which": np.repeat(np.arange(_APART), codes.size), **repeated})
 
-    view = merged(schema, ("a", "b", "c"))
-    return _World(view=view, table=table, experiments=_APART, price=1)
+    return _World(
+        view=merged(schema, ("a", "b", "c")),
+        targets=(("which", "a"), ("which", "b", "c")),
+        table=table,
+        experiments=_APART,
+        price=1,
+        claimed=ZCDP(Fraction(1, 2)),
+        runs=150_000,
+    )
 
 
-Look = Callable[[Curator, Coarse, int, ZCDP], tuple[Floats, Floats]]
+Look = Callable[[Curator, _World, int, ZCDP], tuple[Floats, Floats]]
 """Noisy numbers of each experiment, a row each, and their standard deviations.
 
-From the gate, the view, which of the tables it holds (only a bug looks at that), and the cost of
+From the gate, the world, which of the tables it holds (only a bug looks at that), and the cost of
 one experiment."""
 
 
@@ -159,14 +172,15 @@ class _Asked:
 
     def outputs(self, held: int, *, rng: Rng) -> Iterator[tuple[Floats, Floats]]:
         """Of one call after the other; a curator's budget is for some, then there is a new one."""
-        cost, world = ZCDP(CLAIMED.rho * self.multiple), self.world
+        world = self.world
+        cost = ZCDP(world.claimed.rho * self.multiple)
         budget = ZCDP(cost.rho * world.price * _CALLS)
         table = world.table(codes(held, self.neighbors))
         while True:
             gate = Curator(table, protect=self.told or self.neighbors, budget=budget, rng=rng)
             gate.reserve(budget, label="all calls")
             for _ in range(_CALLS):
-                yield self.look(gate, world.view, held, cost)
+                yield self.look(gate, world, held, cost)
 
     def moved(self) -> tuple[Floats, Floats]:
         """What the row moves in an experiment, and the deviations: noise of one seed cancels."""
@@ -195,11 +209,11 @@ def _case(
     def case_of(asked: _Asked) -> Case:
         return Case(
             name=name,
-            guarantee=CLAIMED,
+            guarantee=asked.world.claimed,
             inputs=(WITHOUT, WITH),
             draw=asked.draw,
             ratio=asked.ratio,
-            runs=_RUNS,
+            runs=asked.world.runs,
             note=note,
         )
 
@@ -208,42 +222,41 @@ def _case(
     return with_larger(lambda factor: case_of(asked.spending(factor**2)), larger, *planted)
 
 
-def _scores(gate: Curator, view: Coarse, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
+def _scores(gate: Curator, world: _World, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
     """Against a model that the row leads away from, whether it is added or replaces a one."""
-    return _scored(gate, view, cost, np.array([_NONE, _NONE, _NONE, _MANY]))
+    return _scored(gate, world, cost, np.array([_NONE, _NONE, _NONE, _MANY]))
 
 
 def _scores_against_exact(
-    gate: Curator, view: Coarse, held: int, cost: ZCDP
+    gate: Curator, world: _World, held: int, cost: ZCDP
 ) -> tuple[Floats, Floats]:
     """Against the product of the table's own columns, which the row moves too."""
     column = np.array([held, ROWS])
-    return _scored(gate, view, cost, np.outer(column, column).reshape(-1) / column.sum())
+    return _scored(gate, world, cost, np.outer(column, column).reshape(-1) / column.sum())
 
 
-def _scored(gate: Curator, view: Coarse, cost: ZCDP, expected: Floats) -> tuple[Floats, Floats]:
+def _scored(gate: Curator, world: _World, cost: ZCDP, expected: Floats) -> tuple[Floats, Floats]:
     """Scores, and sigma = D sqrt(m / (2 rho)) for m of them that move by D each."""
-    groups = np.array(view.fine.names).reshape(_BESIDE, -1).tolist()
-    pairs = tuple(pair for names in groups for pair in combinations(names, 2))
-    model = L1Error(answers=np.tile(expected, len(pairs)))
-    found = gate.score(pairs, score=model, cost=ZCDP(cost.rho * _BESIDE), merged=view)
-    own = len(pairs) // _BESIDE
+    targets, own = world.targets, len(world.targets) // world.experiments
+    model = L1Error(answers=np.tile(expected, len(targets)))
+    whole = ZCDP(cost.rho * world.price)
+    found = gate.score(targets, score=model, cost=whole, merged=world.view)
     sigma = sensitivity.l1_error(gate.protect) * sqrt(own / (2 * float(cost.rho)))
-    return found.reshape(_BESIDE, own), np.full(own, sigma)
+    return found.reshape(-1, own), np.full(own, sigma)
 
 
-def _measurements(gate: Curator, view: Coarse, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
-    return _measured(gate, view, [ZCDP(cost.rho * share) for share in _SHARES])
+def _measurements(gate: Curator, world: _World, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _measured(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
 
 
 def _all_like_the_first(
-    gate: Curator, view: Coarse, held: int, cost: ZCDP
+    gate: Curator, world: _World, held: int, cost: ZCDP
 ) -> tuple[Floats, Floats]:
-    return _measured(gate, view, [ZCDP(cost.rho * _SHARES[0])] * len(_SHARES))
+    return _measured(gate, world, [ZCDP(cost.rho * _SHARES[0])] * len(_SHARES))
 
 
-def _measured(gate: Curator, view: Coarse, costs: list[ZCDP]) -> tuple[Floats, Floats]:
-    found = gate.measure([("which", "a"), ("which", "b", "c")], costs=costs, merged=view)
-    tables = [one.values.reshape(_APART, -1) for one in found]
-    sigmas = [np.full(len(table[0]), one.sigma_counts) for table, one in zip(tables, found)]
+def _measured(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
+    found = gate.measure(world.targets, costs=costs, merged=world.view)
+    tables = [one.values.reshape(world.experiments, -1) for one in found]
+    sigmas = [np.full(one.values[0].size, one.sigma_counts) for one in found]
     return np.concatenate(tables, axis=1), np.concatenate(sigmas)

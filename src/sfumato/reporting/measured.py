@@ -111,11 +111,11 @@ def _several(count: int, what: str) -> str:
 
 def _sigmas(release: TableRelease) -> dict[Marginal, list[float]]:
     """The noise of every measurement of each marginal of known columns."""
-    schema, known = release.schema, set(release.schema.names)
+    schema = release.schema
     found: dict[Marginal, list[float]] = {}
     for entry in release.measurements:
         target = entry["target"]
-        if isinstance(target, list | tuple) and target and set(target) <= known:
+        if target and isinstance(target, list | tuple) and all(n in schema.names for n in target):
             found.setdefault(schema.marginal(target), []).append(float(entry["sigma_counts"]))
     return found
 

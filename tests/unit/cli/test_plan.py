@@ -34,7 +34,7 @@ def test_programs_read_a_row_for_each_method_and_epsilon(world: Any) -> None:
     }
     for row in rows:
         assert row["low"] <= row["predicted"] <= row["high"]
-        assert 0 < row["noise"] <= row["predicted"]
+        assert 0 <= row["noise"] <= row["predicted"]
         assert all(one["noise"] > 0 for one in row["measured"])
 
 

@@ -153,7 +153,8 @@ def test_public_counts_have_no_noise_and_say_so(release: TableRelease) -> None:
 
 
 def test_targets_that_are_no_marginals_are_passed_over(release: TableRelease) -> None:
-    odd = [{"target": target, "sigma_counts": 1.0} for target in ("town 0..1", [], ["gone"])]
+    targets = ("town 0..1", [], ["gone"], [["town"]])
+    odd = [{"target": target, "sigma_counts": 1.0} for target in targets]
     assert view_of(replace(release, measurements=tuple(odd))).marginals == ()
 
 
