@@ -56,6 +56,10 @@ _ROOMS = {
         "evaluate",
     ),
     "sfumato.jobs": (
+        "Confirmation",
+        "Draft",
+        "confirm_schema",
+        "draft_schema",
         "dp2pub_table",
         "Accuracy",
         "AccuracyRun",
@@ -133,6 +137,7 @@ _ROOMS = {
         "Boolean",
         "Category",
         "Date",
+        "DateTime",
         "Integer",
         "Measurement",
         "Number",

@@ -23,13 +23,13 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from sfumato import jobs, release, reporting
-from sfumato.curator import curator
+from sfumato.curator import counts
 
 def die(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 owner, name = {
-    "paid, not looked at": (curator, "count_marginals"),
+    "paid, not looked at": (counts, "count_marginals"),
     "drawn, not written": (release.TableRelease, "write_into"),
     "written without report": (reporting, "write"),
     "written, not named": (Path, "rename"),

@@ -7,7 +7,10 @@ from typing import Final
 
 from sfumato.auditing import (
     cases_central,
+    cases_choosing,
+    cases_committed,
     cases_frequency,
+    cases_gate,
     cases_keyvalue,
     cases_means,
     cases_records,
@@ -52,6 +55,13 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "PermuteAndFlip": cases_central.permute_and_flip,
     "RatingSums": recommender_cases.rating_sums,
     "RatingGram": recommender_cases.rating_gram,
+    "GateScore": cases_gate.score,
+    "GateScoreReplaced": cases_gate.score_replaced,
+    "GateSelect": cases_choosing.select,
+    "GateSelectReplaced": cases_choosing.select_replaced,
+    "GateMeasure": cases_gate.measure,
+    "GateMeasureReplaced": cases_gate.measure_replaced,
+    "GateCoins": cases_committed.coins,
 }
 """Builders of cases; each takes the multiple of epsilon that is planted as a bug."""
 

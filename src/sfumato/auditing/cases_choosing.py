@@ -6,7 +6,6 @@ much as it lowers that of the second; the scores, and with them the probabilitie
 are written out by hand.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp
@@ -20,9 +19,10 @@ from sfumato.auditing.cases_gate import ADDED, REPLACED, ROWS, WITH, WITHOUT, co
 from sfumato.auditing.outputs import Outputs
 from sfumato.curator import Curator, L1Error, WeightedL1Error
 from sfumato.curator.scores import Score
+from sfumato.curator.steps import amount, same_kind
 from sfumato.engine import ArrayTable
 from sfumato.mechanisms import selection_for
-from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, Cost, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
 from sfumato.schema import Schema
@@ -31,20 +31,20 @@ _NAMES: Final = ("a", "b", "c")
 _PAIRS: Final = (("a", "b"), ("a", "c"), ("b", "c"))
 _SCHEMA: Final = Schema(columns=tuple(three(name) for name in _NAMES), dataset="audit")
 _VIEW: Final = merged(_SCHEMA, _NAMES)
-_CALLS: Final = 1_000
 _WEIGHT: Final = 3
 
 
 def select(larger: Fraction) -> Case:
     """Weighted errors less penalties, as AIM chooses by: the exponential mechanism, in rho."""
     asked = _Asked(
-        cost=ZCDP(2),
+        cost=ZCDP("4.5"),
         score=WeightedL1Error(
             error=_errors((0, ROWS + 10), (5, ROWS + 10), (0, ROWS + 10), penalties=(9, 13, 10)),
             weights=np.array([_WEIGHT, _WEIGHT, 1]),
         ),
         neighbors=ADDED,
         written=((3, 6, 0), (6, 3, 1)),
+        runs=22_000,
         moves=_WEIGHT,
     )
     bugs = {"noise as for errors that have no weights": asked.spending(_WEIGHT)}
@@ -59,9 +59,10 @@ def select_replaced(larger: Fraction) -> Case:
         score=_errors((0, ROWS + 10), (5, ROWS - 10), (0, ROWS), penalties=(9, 12, 30)),
         neighbors=REPLACED,
         written=((0, 4, -29), (2, 2, -29)),
+        runs=9_000,
         moves=2,
     )
-    bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED)}
+    bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED, moves=1)}
     note = "3 merged pairs, pure, a row replaced"
     return _case("GateSelectReplaced", asked, larger, bugs, note=note)
 
@@ -86,8 +87,9 @@ class _Asked:
     """How the tables differ."""
     written: tuple[tuple[int, ...], tuple[int, ...]]
     """The scores without and with the row, by hand."""
+    runs: int
     moves: int
-    """How far one row can move a score, by hand."""
+    """How far a row moves a score, as far as the gate knows, by hand."""
     told: OneRow | None = None
     """What the gate is told to protect, if that is not how they differ."""
     multiple: Fraction = Fraction(1)
@@ -100,28 +102,54 @@ class _Asked:
     @property
     def spent(self) -> Cost:
         """On one choice."""
-        return _times(self.cost, self.multiple)
+        multiple = self.multiple if isinstance(self.cost, PureDP) else self.multiple**2
+        return same_kind(self.cost, amount(self.cost) * multiple)
 
     def draw(self, held: int, n: int, *, rng: Rng) -> Outputs:
-        """The places of the chosen pairs."""
+        """The places of the chosen pairs, from one curator after the other."""
         table = ArrayTable(_SCHEMA, dict.fromkeys(_NAMES, codes(held, self.neighbors)))
         chosen: list[int] = []
         while len(chosen) < n:
-            choose = self._gate(table, rng)
-            chosen += [choose() for _ in range(min(_CALLS, n - len(chosen)))]
+            chosen += self._choices(table, n - len(chosen), rng)
         return np.array(chosen, dtype=np.uint8)
 
-    def _gate(self, table: ArrayTable, rng: Rng) -> Callable[[], int]:
-        """A new curator that can afford ``_CALLS`` choices."""
-        cost = self.spent
-        budget = PureDP(cost.epsilon * _CALLS) if isinstance(cost, PureDP) else ZCDP(cost.rho * _CALLS)
+    def _choices(self, table: ArrayTable, most: int, rng: Rng) -> list[int]:
+        """As many as the largest budget of a curator pays for."""
+        cost, score = self.spent, self.score
+        calls = min(most, int(MAX_EPSILON / amount(cost)))
+        budget = same_kind(cost, amount(cost) * calls)
         gate = Curator(table, protect=self.told or self.neighbors, budget=budget, rng=rng)
         gate.reserve(budget, label="all calls")
-        return lambda: gate.select(_PAIRS, score=self.score, cost=cost, merged=_VIEW)
+        return [gate.select(_PAIRS, score=score, cost=cost, merged=_VIEW) for _ in range(calls)]
 
     def ratio(self) -> float:
-        """e to the exact loss of the declared probabilities, in the kind that is claimed."""
-        moves = self.moves if self.told is None else 1
-        spec = selection_for(self.spent, moves)
+        """Of the declared probabilities; for rho, e to the divergence that it bounds."""
+        spec = selection_for(self.spent, self.moves)
         chances = np.stack([spec.probabilities(np.array(scores)) for scores in self.written])
-        return largest_ratio(chances) if isinstance(self.cost, PureDP) else exp(_kl(chances))
+        return (
+            largest_ratio(chances) if isinstance(self.cost, PureDP) else exp(_divergence(chances))
+        )
+
+
+def _case(
+    name: str, asked: _Asked, larger: Fraction, bugs: dict[str, _Asked], *, note: str
+) -> Case:
+    def case_of(asked: _Asked) -> Case:
+        return Case(
+            name=name,
+            guarantee=asked.cost,
+            inputs=(WITHOUT, WITH),
+            draw=asked.draw,
+            ratio=asked.ratio,
+            runs=asked.runs,
+            note=note,
+        )
+
+    planted = [Planted(bug=bug, case=case_of(broken)) for bug, broken in bugs.items()]
+    return with_larger(lambda factor: case_of(asked.spending(factor)), larger, *planted)
+
+
+def _divergence(chances: NDArray[np.float64]) -> float:
+    """Of Kullback and Leibler, which rho bounds, in the direction in which it is larger."""
+    logs = np.log(chances[0] / chances[1])
+    return max(float(chances[0] @ logs), float(-chances[1] @ logs))

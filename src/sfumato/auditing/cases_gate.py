@@ -22,7 +22,7 @@ from sfumato.auditing.recommender_attacks import rho_between
 from sfumato.curator import Curator, L1Error
 from sfumato.engine import ArrayTable
 from sfumato.privacy import sensitivity
-from sfumato.privacy.guarantees import ZCDP
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema import Category, Integer, Marginal, Schema
@@ -38,9 +38,8 @@ ROWS: Final = 50
 
 _BESIDE: Final = 64
 _APART: Final = 4_096
-_CALLS: Final = 50
 _BINS: Final = 4  # of an output, in one standard deviation
-_SHARES: Final = (Fraction(5, 8), Fraction(3, 8))
+_SHARES: Final = (Fraction(3, 4), Fraction(1, 4))
 _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and above the ones
 
 
@@ -65,7 +64,7 @@ def measure(larger: Fraction) -> Case:
     """A column and a pair for different costs in one look, a row more or less."""
     asked = _Asked(look=_measurements, world=_values(), neighbors=ADDED)
     bugs = {"the noise of the first cost for all": replace(asked, look=_all_like_the_first)}
-    note = "a column for 5/8 of the cost, a pair for 3/8, merged, a row more or less"
+    note = "a column for 3/4 of the cost, a pair for 1/4, merged, a row more or less"
     return _case("GateMeasure", asked, larger, bugs, note=note)
 
 
@@ -73,7 +72,7 @@ def measure_replaced(larger: Fraction) -> Case:
     """The same, a row replaced: two cells of each move."""
     asked = _Asked(look=_measurements, world=_values(), neighbors=REPLACED)
     bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED)}
-    note = "a column for 5/8 of the cost, a pair for 3/8, merged, a row replaced"
+    note = "a column for 3/4 of the cost, a pair for 1/4, merged, a row replaced"
     return _case("GateMeasureReplaced", asked, larger, bugs, note=note)
 
 
@@ -103,8 +102,8 @@ class _World:
     table: Callable[[NDArray[np.int64]], ArrayTable]
     """Of the codes that all columns have."""
     experiments: int
-    price: int
-    """How many times the cost of one experiment a call costs."""
+    most: int
+    """How many times the cost of one experiment a call may cost, that of a bug included."""
     claimed: ZCDP
     """Of one experiment."""
     runs: int
@@ -120,9 +119,9 @@ def _columns() -> _World:
         targets=tuple(pair for group in groups for pair in combinations(group, 2)),
         table=lambda codes: ArrayTable(schema, dict.fromkeys(names, codes)),
         experiments=_BESIDE,
-        price=_BESIDE,
+        most=_BESIDE,
         claimed=ZCDP(1),
-        runs=80_000,
+        runs=100_000,
     )
 
 
@@ -140,9 +139,9 @@ def _values() -> _World:
         targets=(("which", "a"), ("which", "b", "c")),
         table=table,
         experiments=_APART,
-        price=1,
+        most=2,
         claimed=ZCDP(Fraction(1, 2)),
-        runs=150_000,
+        runs=300_000,
     )
 
 
@@ -174,12 +173,12 @@ class _Asked:
         """Of one call after the other; a curator's budget is for some, then there is a new one."""
         world = self.world
         cost = ZCDP(world.claimed.rho * self.multiple)
-        budget = ZCDP(cost.rho * world.price * _CALLS)
+        budget = ZCDP(MAX_EPSILON)
         table = world.table(codes(held, self.neighbors))
         while True:
             gate = Curator(table, protect=self.told or self.neighbors, budget=budget, rng=rng)
             gate.reserve(budget, label="all calls")
-            for _ in range(_CALLS):
+            for _ in range(int(budget.rho / (cost.rho * world.most))):
                 yield self.look(gate, world, held, cost)
 
     def moved(self) -> tuple[Floats, Floats]:
@@ -239,7 +238,7 @@ def _scored(gate: Curator, world: _World, cost: ZCDP, expected: Floats) -> tuple
     """Scores, and sigma = D sqrt(m / (2 rho)) for m of them that move by D each."""
     targets, own = world.targets, len(world.targets) // world.experiments
     model = L1Error(answers=np.tile(expected, len(targets)))
-    whole = ZCDP(cost.rho * world.price)
+    whole = ZCDP(cost.rho * world.experiments)
     found = gate.score(targets, score=model, cost=whole, merged=world.view)
     sigma = sensitivity.l1_error(gate.protect) * sqrt(own / (2 * float(cost.rho)))
     return found.reshape(-1, own), np.full(own, sigma)

@@ -226,7 +226,12 @@ EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same 
   once in 1,000.
 - **verdict** is `inconclusive` where nothing could have been seen: no exact loss, and a bound below
   half the claim.
-- Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds.
+- Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds;
+  so is a selection that is paid for in rho.
+- **Gate** rows are what central synthesis sees of a table: noisy errors of pairs, selections,
+  measurements for different costs, and a run that commits to its noise in advance. Neighboring
+  tables go through the code that real ones go through, many experiments in a call, each with
+  noise of its own.
 
 An audit can refute, not prove. A leak that needs three answers at once, a combination of seed bits
 that no single byte shows, or one wrong input among more than can be written out, would pass here.

@@ -39,6 +39,7 @@ def simulate(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
     encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
     seed: options.Seed = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
@@ -61,6 +62,7 @@ def simulate(
             cap=limit,
             force=force,
             encoding=encoding,
+            delimiter=delimiter,
             seed=seed,
             tell=tell,
         )

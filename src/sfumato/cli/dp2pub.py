@@ -51,6 +51,7 @@ def dp2pub(
     csv: options.Csv = False,
     force: options.Force = False,
     encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
     seed: options.Seed = None,
     json: options.ReleaseJson = False,
 ) -> None:
@@ -80,6 +81,7 @@ def dp2pub(
             force=force,
             csv=csv,
             encoding=encoding,
+            delimiter=delimiter,
             seed=seed,
             tell=tell,
         )

@@ -30,6 +30,7 @@ def evaluate(
     ] = False,
     ledger: options.LedgerFile = None,
     encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: compare a release with the real table, into FOLDER-internal."""
@@ -43,6 +44,7 @@ def evaluate(
         all_labels=all_labels,
         ledger=ledger,
         encoding=encoding,
+        delimiter=delimiter,
     )
     if json:
         show.as_json(found.to_dict())

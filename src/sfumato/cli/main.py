@@ -18,6 +18,7 @@ from sfumato.cli import (
     plan,
     publish,
     recommend,
+    schema,
 )
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
@@ -35,6 +36,7 @@ app.command("publish")(publish.publish)
 app.command("dp2pub")(dp2pub.dp2pub)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
+app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
 app.add_typer(ledger.app, name="ledger")

@@ -8,7 +8,7 @@ import typer
 from sfumato.errors import InputError
 
 TableArgument = Annotated[
-    str, typer.Argument(help="csv, parquet, json or sqlite (file.db::table).")
+    str, typer.Argument(help="csv, parquet, json (also gz, zst) or sqlite (file.db::table).")
 ]
 SchemaFile = Annotated[Path, typer.Option(help="The public description of the columns.")]
 Epsilon = Annotated[str, typer.Option(help="The budget of this release, for example 1.")]
@@ -30,6 +30,13 @@ Evaluate = Annotated[
 Csv = Annotated[bool, typer.Option("--csv", help="Write data.csv too.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an older release.")]
 Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        callback=lambda given: "\t" if given in ("tab", "\\t") else given,
+        help="Of a CSV file, one character or tab. [default: taken from the header]",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Make a simulation that protects nobody.")]
 ReleaseJson = Annotated[bool, typer.Option("--json", help="Print release.json and nothing else.")]
 

@@ -95,7 +95,7 @@ def _print_head(made: "Plan") -> None:
         f"made-up rows, where independence costs {TYPICAL_DEPENDENCE:g}; of real tables we know it "
         "costs .05 to .16, hence the range"
         if made.like is None
-        else f"rows of {show.label(made.like, 40)}"
+        else f"rows of {show.label(made.like, 40)}, which must be public: this tells of them"
     )
     typer.echo(f"rehearsed   on {rehearsed} ({made.seconds:.0f} s)")
     typer.echo(f"verdict     {made.verdict}")

@@ -56,6 +56,7 @@ def publish(
     csv: options.Csv = False,
     force: options.Force = False,
     encoding: options.Encoding = "utf-8",
+    delimiter: options.Delimiter = None,
     seed: options.Seed = None,
     json: options.ReleaseJson = False,
 ) -> None:
@@ -88,6 +89,7 @@ def publish(
             force=force,
             csv=csv,
             encoding=encoding,
+            delimiter=delimiter,
             seed=seed,
             tell=tell,
         )

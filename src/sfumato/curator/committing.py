@@ -1,4 +1,4 @@
-"""All noise of a run fixed before its first look: so many coins, and one vector of scores.
+"""All noise of a run fixed before its first look: so many coins, and vectors of scores.
 
 A coin is one discrete Gaussian draw on each cell of a histogram, all coins alike. Measuring with k
 of them publishes k noisy copies, told as their mean. Which histogram gets how many may depend on
@@ -30,6 +30,7 @@ from sfumato.schema.workload import Target
 
 MOST_COINS: Final = 2**16
 MOST_SCORES: Final = 2**16
+MOST_VECTORS: Final = 16
 _DRAWS_AT_ONCE: Final = 2**20
 
 
@@ -41,18 +42,23 @@ class Commitment:
     scores: int = 0
     """How many scores there will be, all in one vector; none if 0."""
     score_share: Fraction = Fraction(0)
-    """Their share of the rho."""
+    """Their share of the rho, over all vectors."""
+    vectors: int = 1
+    """How often such a vector of scores will be asked for."""
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=MOST_COINS, coins=self.coins)
-        check.whole(at_least=0, at_most=MOST_SCORES, scores=self.scores)
+        coins = check.whole(at_least=1, at_most=MOST_COINS, coins=self.coins)
+        vectors = check.whole(at_least=1, at_most=MOST_VECTORS, vectors=self.vectors)
+        scores = check.whole(at_least=0, at_most=MOST_SCORES // vectors, scores=self.scores)
         share = check.exact(score_share=self.score_share)
         if not 0 <= share < 1 or (share > 0) != (self.scores > 0):
             raise InputError(
                 f"score_share must be above 0 and below 1 with scores and 0 without, got {share} "
                 f"for {self.scores} scores. Nothing was spent."
             )
-        object.__setattr__(self, "score_share", share)
+        kept = {"coins": coins, "vectors": vectors, "scores": scores, "score_share": share}
+        for name, value in kept.items():  # plain ints: narrow ones of numpy wrap around
+            object.__setattr__(self, name, value)
 
     def plan(self, budget: Cap, protect: Protection) -> GaussianPlan | None:
         """The least noise for a budget; None where committing would not buy any more.
@@ -66,7 +72,8 @@ class Commitment:
         shares = [Share(coordinates=self.coins * cells, share=1 - self.score_share)]
         if self.scores:
             moved = sensitivity.l1_error(protect)
-            shares += [Share(coordinates=self.scores, shift=moved, share=self.score_share)]
+            told = self.scores * self.vectors
+            shares += [Share(coordinates=told, shift=moved, share=self.score_share)]
         return largest_plan(budget, shares)
 
     def label(self, plan: GaussianPlan) -> str:
@@ -75,7 +82,8 @@ class Commitment:
         text = f"all steps of this run: {self.coins} coins of sigma {coin:.4g}"
         if self.scores:
             score = DiscreteGaussian(spread=plan.parts[1].spread).sigma_counts
-            text += f", {self.scores} scores of sigma {score:.4g}"
+            times = f" {self.vectors} times" if self.vectors > 1 else ""
+            text += f", {self.scores} scores{times} of sigma {score:.4g}"
         return text
 
 
@@ -115,13 +123,16 @@ class Purse:
         self._coins = commitment.coins
         self._scores = commitment.scores
         self._score_part = plan.parts[1] if commitment.scores else None
+        self._vectors = self._of_vectors = commitment.vectors if commitment.scores else 0
         self.coin = ZCDP(plan.parts[0].rho / commitment.coins)
         """What one coin costs: the least for which anything can be measured."""
 
     @property
     def rest(self) -> Fraction:
-        """The rho of the coins that are left, and of the scores if they are still to come."""
-        scores = Fraction(0) if self._score_part is None else self._score_part.rho
+        """The rho of the coins that are left, and of the scores that are still to come."""
+        scores = Fraction(0)
+        if self._score_part is not None and self._vectors:
+            scores = self._score_part.rho * Fraction(self._vectors, self._of_vectors)
         return self._coins * self.coin.rho + scores
 
     def sigma_of(self, cost: Cost) -> float:
@@ -151,7 +162,7 @@ class Purse:
         for place in by_fraction[: wanted - sum(coins)]:
             coins[place] += 1
         if wanted > self._coins:
-            kept = ", besides those for the scores" if self._score_part is not None else ""
+            kept = ", besides those for the scores" if self._vectors else ""
             raise BudgetError(
                 f"this asks for {wanted} coins but {self._coins} of those that this run committed "
                 f"to are left{kept}. Nothing was looked at. Ask for less."
@@ -160,16 +171,15 @@ class Purse:
         return [Coins(noise=self._noise, number=number) for number in coins]
 
     def take_scores(self, score: Score, asked: Asked) -> DiscreteGaussian:
-        """The noise of the one vector of scores, whatever it was said to cost.
+        """The noise of the next vector of scores, whatever it was said to cost.
 
         Raises:
             BudgetError: If it is not the vector that was committed to. Nothing was taken.
         """
         part, given = self._score_part, len(asked.targets)
-        if part is None:
+        if part is None or not self._vectors:
             raise BudgetError(
-                "no scores are left: a run commits to one vector of them, or none. Nothing was "
-                "looked at."
+                "no scores are left of those that this run committed to. Nothing was looked at."
             )
         fits = isinstance(score, L1Error) and score.sensitivity(asked) <= part.shift
         if not fits or given != self._scores:
@@ -177,7 +187,7 @@ class Purse:
                 f"this run committed to {self._scores} scores of the kind L1Error, got {given} of "
                 f"the kind {type(score).__name__}. Nothing was looked at."
             )
-        self._score_part = None
+        self._vectors -= 1
         return DiscreteGaussian(spread=part.spread)
 
     def _worth(self, cost: Cost) -> Fraction:
@@ -191,5 +201,5 @@ def refuse(verb: str) -> BudgetError:
     """The error of a step that no coin can pay for."""
     return BudgetError(
         f"{verb!r} is not among the steps that this run committed to: it can count, measure, and "
-        "score once. Nothing was looked at. Leave commit out to use it."
+        "score as often as was said. Nothing was looked at. Leave commit out to use it."
     )

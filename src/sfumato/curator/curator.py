@@ -145,26 +145,32 @@ class Curator(OnlyOne):
 
     @in_turn
     def commit(
-        self, *, coins: int = 512, scores: int = 0, score_share: Fraction = Fraction(0)
+        self,
+        *,
+        coins: int = 512,
+        scores: int = 0,
+        score_share: Fraction = Fraction(0),
+        vectors: int = 1,
     ) -> bool:
         """Fix all noise of this run now and pay for it at once, which buys about 10% more of it.
 
         From then on a cost means so many coins, all alike (``committing``): rounded down to whole
-        ones, in one call of ``measure`` together. Steps can be counts, measurements, and one
+        ones, in one call of ``measure`` together. Steps can be counts, measurements, and so many
         ``score``; nothing else. ``left`` is what the coins and the scores are worth.
 
         Args:
             coins: How many; a measurement takes at least one.
-            scores: The length of the vector that ``score`` will be asked for, once. That has the
-                noise fixed here, whatever cost it is called with.
+            scores: The length of the vector that ``score`` will be asked for. That has the noise
+                fixed here, whatever cost it is called with.
             score_share: The share of the rho that is for the scores.
+            vectors: How often that vector will be asked for.
 
         Returns:
             Whether it was done. Not, and then nothing has changed, if the budget has no delta,
             persons are protected, something was paid already, the ledger does not admit it, or
             nothing would be gained.
         """
-        asked = Commitment(coins=coins, scores=scores, score_share=score_share)
+        asked = Commitment(coins=coins, scores=scores, score_share=score_share, vectors=vectors)
         paid = self._paid > 0 or self._purse is not None
         plan = None if paid else asked.plan(self.budget, self.protect)
         if plan is None:
@@ -211,6 +217,7 @@ class Curator(OnlyOne):
         """
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
+        targets = tuple(targets)  # what is checked and paid for is what is counted
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
         check_merged(merged, self.schema, targets)
         noises = self._noises(targets, costs, "measure", targets)
@@ -237,7 +244,7 @@ class Curator(OnlyOne):
             noise: Noise = self._purse.take_scores(score, asked)
         else:
             moved = score.sensitivity(asked)
-            noise = noise_for(cost, moved * len(targets), moved**2 * len(targets))
+            noise = noise_for(cost, moved * len(asked.targets), moved**2 * len(asked.targets))
             self._charge(cost, "score", targets)
         scores = score.of(self._counts.answers(asked), asked)
         return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)

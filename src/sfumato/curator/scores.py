@@ -54,7 +54,8 @@ class Asked:
         *,
         merged: Coarse | None = None,
     ) -> "Asked":
-        """The targets, each checked to be one of the schema."""
+        """The targets, each checked to be one of the schema; as they are now, if it is a list."""
+        targets = tuple(targets)
         check_targets(schema, targets)
         schema = schema if merged is None else merged.schema
         return Asked(

@@ -6,20 +6,19 @@ gives the line or the byte and never the text beside it.
 """
 
 import codecs
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engine.packed import opened
 from sfumato.engine.table import BATCH_ROWS
-from sfumato.errors import InputError, StorageError, TableError
+from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal
 
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -34,7 +33,7 @@ _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 
 @dataclass(frozen=True, kw_only=True)
 class CsvFile:
-    """A text file of rows; also compressed with gzip."""
+    """A text file of rows; also compressed with gzip or zstd."""
 
     path: Path
     expected: Marginal
@@ -42,6 +41,8 @@ class CsvFile:
     encoding: str = "utf-8"
     delimiter: str | None = None
     """One character; None takes it from the header: comma, semicolon, tab or bar."""
+    fields: Marginal = ()
+    """The names of all fields, where the file has no header."""
 
     def __post_init__(self) -> None:
         try:
@@ -65,6 +66,10 @@ class CsvFile:
                 f"{', '.join(twice)}. Rename one of each. {_NOTHING_DONE}"
             )
         return names
+
+    def first_row(self) -> tuple[str, ...]:
+        """The fields of the first row, whether they are names or values: not to be shown."""
+        return self._header.names
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
         """The named columns as text."""
@@ -112,8 +117,21 @@ class CsvFile:
                 f"{self.path}, line 1: the header can't be read: a quote is not closed, or the "
                 f"line is longer than {_CHUNK_BYTES:,} bytes. {_NOTHING_DONE}"
             )
+        if self.fields:
+            return self._without_header(found)
         expected = set(self.expected)
         return max(found, key=lambda header: (len(expected & {*header.names}), len(header.names)))
+
+    def _without_header(self, found: list["_Header"]) -> "_Header":
+        """The declared names, by the delimiter that cuts the first row into as many fields."""
+        fitting = [first for first in found if len(first.names) == len(self.fields)]
+        if not fitting:
+            most = max(len(first.names) for first in found)
+            raise TableError(
+                f"{self.path}, line 1: this row has {most} fields, but {len(self.fields)} names "
+                f"are given for a file without a header. {_NOTHING_DONE}"
+            )
+        return _Header(self.fields, fitting[0].delimiter, fitting[0].mark, lines=0)
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """The file as UTF-8, checked, in pieces; the last one is marked."""
@@ -132,19 +150,12 @@ class CsvFile:
             yield (chunk if plain else text.encode()), final
 
     def _raw_chunks(self) -> Iterator[tuple[bytes, bool]]:
-        opener: Any = gzip.open if self.path.suffix.lower() == ".gz" else open
-        try:
-            with opener(self.path, "rb") as file:
-                chunk = file.read(_CHUNK_BYTES)
-                while chunk:
-                    following = file.read(_CHUNK_BYTES)
-                    yield chunk, not following
-                    chunk = following
-        except (gzip.BadGzipFile, EOFError, zlib.error):
-            message = f"{self.path} is not a complete gzip file. {_NOTHING_DONE}"
-            raise TableError(message) from None
-        except OSError as error:
-            raise StorageError(f"can't read {self.path}: {error.strerror}") from None
+        with opened(self.path) as file:
+            chunk = file.read(_CHUNK_BYTES)
+            while chunk:
+                following = file.read(_CHUNK_BYTES)
+                yield chunk, not following
+                chunk = following
 
     def _not_decodable(self, byte: int) -> TableError:
         return TableError(
@@ -182,6 +193,8 @@ class _Header:
     delimiter: int
     bytes: int
     lines: int
+    mark: int = 0
+    """Bytes of the mark that some writers put before the first line."""
 
 
 def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
@@ -199,7 +212,7 @@ def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
     if status != GOOD or not records:
         return None
     names = [_texts(text, begins[place], ends[place])[0].as_py() for place in range(fields)]
-    return _Header(tuple(name or "" for name in names), ord(delimiter), bom + taken, lines)
+    return _Header(tuple(name or "" for name in names), ord(delimiter), bom + taken, lines, bom)
 
 
 def _as_batch(

@@ -4,7 +4,6 @@ No extension is ever downloaded: the JSON reader is part of the library. DuckDB'
 quote the data, so they are never passed on. Private rows never spill to a temporary file.
 """
 
-import gzip
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -17,8 +16,9 @@ import duckdb
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.engine.packed import check_complete, opened
 from sfumato.engine.table import BATCH_ROWS
-from sfumato.errors import InputError, TableError
+from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.schema import Marginal
 
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
@@ -37,7 +37,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 @dataclass(frozen=True, eq=False)
 class JsonFile:
-    """A list of objects, or one object a line; also compressed with gzip.
+    """A list of objects, or one object a line; also compressed with gzip or zstd.
 
     Values are read as the text they stand for: 1 and 1.0 are "1", true is "true", an absent key
     is missing.
@@ -75,6 +75,7 @@ class JsonFile:
             "SELECT column_name FROM (DESCRIBE SELECT * FROM "
             "read_json($path, sample_size = -1, maximum_depth = 1))"
         )
+        check_complete(self.path)
         with connect() as connection:
             try:
                 found = connection.sql(query, params={"path": self._pattern}).fetchall()
@@ -186,11 +187,10 @@ def first_bad_line(path: Path) -> int | None:
     """The first line that holds no object, in a file of one object a line; only after an error."""
     if not {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}:
         return None
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with opener(path, "rb") as file:
+        with opened(path) as file:
             return next((n for n, line in enumerate(file, 1) if not _is_object(line)), None)
-    except (OSError, EOFError):
+    except SfumatoError:
         return None
 
 

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from sfumato.engine.packed import PACKED
 from sfumato.engine.source import SourceTable
 from sfumato.engine.table import Source
 from sfumato.errors import InputError, StorageError
@@ -13,7 +14,6 @@ _CSV: Final = (".csv", ".tsv", ".txt")
 _PARQUET: Final = (".parquet", ".pq")
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _SQLITE: Final = (".sqlite", ".sqlite3", ".db")
-_COMPRESSED: Final = ".gz"
 
 
 def open_table(
@@ -25,8 +25,8 @@ def open_table(
     never read.
 
     Args:
-        source: a path (csv, tsv, parquet, json, jsonl; csv and json also with .gz; sqlite as
-            ``file.db::table``), a pandas, Polars or pyarrow frame, or a DuckDB relation.
+        source: a path (csv, tsv, parquet, json, jsonl; csv and json also with .gz or .zst; sqlite
+            as ``file.db::table``), a pandas, Polars or pyarrow frame, or a DuckDB relation.
         schema: the columns and their codes.
         encoding: of a CSV file, like ``latin-1``.
         delimiter: of a CSV file; by default taken from its header.
@@ -35,21 +35,32 @@ def open_table(
         StorageError: the file is not there or can't be read.
         TableError: a column is missing, or the format is not what the name says.
     """
-    table = SourceTable(schema, source_of(source, schema.names, encoding, delimiter))
+    found = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
+    table = SourceTable(schema, found)
     table.require(schema.names)
     return table
 
 
 def source_of(
-    source: Any, expected: Marginal, encoding: str = "utf-8", delimiter: str | None = None
+    source: Any,
+    expected: Marginal,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    *,
+    fields: Marginal = (),
 ) -> Source:
-    """Where the rows come from: a path, a data frame or a relation, with some expected columns."""
+    """Where the rows come from: a path, a data frame or a relation, with some expected columns.
+
+    ``fields`` names all fields of a CSV file without a header; other sources know their names.
+    """
     if isinstance(source, str | PathLike):
-        return _from_path(str(source), expected, encoding, delimiter)
+        return _from_path(str(source), expected, encoding, delimiter, fields)
     return _from_memory(source)
 
 
-def _from_path(text: str, expected: Marginal, encoding: str, delimiter: str | None) -> Source:
+def _from_path(
+    text: str, expected: Marginal, encoding: str, delimiter: str | None, fields: Marginal
+) -> Source:
     path, kind, inner = _kind(text)
     if kind not in _CSV and (encoding != "utf-8" or delimiter is not None):
         raise InputError(f"encoding and delimiter are for CSV files; {path.name} is none")
@@ -57,7 +68,9 @@ def _from_path(text: str, expected: Marginal, encoding: str, delimiter: str | No
     if kind in _CSV:
         from sfumato.engine.csv import CsvFile
 
-        return CsvFile(path=path, expected=expected, encoding=encoding, delimiter=delimiter)
+        return CsvFile(
+            path=path, expected=expected, encoding=encoding, delimiter=delimiter, fields=fields
+        )
     if kind in _PARQUET:
         from sfumato.engine.parquet import ParquetFile
 
@@ -78,13 +91,13 @@ def _kind(text: str) -> tuple[Path, str, str | None]:
         return Path(file), Path(file).suffix.lower(), inner
     path = Path(text)
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [_COMPRESSED]
+    packed = suffixes[-1:] in [[end] for end in PACKED]
     kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
     allowed = (*_CSV, *_JSON) if packed else (*_CSV, *_JSON, *_PARQUET, *_SQLITE)
     if kind not in allowed:
         raise InputError(
             f"can't tell the format of {text!r} from its name. A table ends in "
-            f"{', '.join((*_CSV, *_PARQUET, *_JSON, *_SQLITE))}; CSV and JSON also in .gz"
+            f"{', '.join((*_CSV, *_PARQUET, *_JSON, *_SQLITE))}; CSV and JSON also in .gz and .zst"
         )
     return path, kind, None
 

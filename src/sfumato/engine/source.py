@@ -39,6 +39,11 @@ class SourceTable(CodedTable):
                 f"exactly, also in case and spaces. {_NOTHING_DONE}"
             )
 
+    def left_out(self) -> tuple[str, ...]:
+        """Columns of the source that the schema neither declares nor excludes: never read."""
+        known = {*self.schema.names, *self.schema.exclude}
+        return tuple(name for name in self._source.names() if name and name not in known)
+
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
         """Codes and people, read together so that they stay side by side."""
         self.require((column,))
@@ -46,7 +51,8 @@ class SourceTable(CodedTable):
         columns = names if column in names else (*names, column)
         for first_row, batch in self._raw(columns):
             codes = self._encode(names, batch, first_row)
-            yield codes, self._persons(column, batch.column(columns.index(column)), first_row)
+            whose = self._as_declared(batch, columns.index(column))
+            yield codes, self._persons(column, whose, first_row)
 
     def _read(self, columns: Marginal) -> Iterator[Decode]:
         for first_row, batch in self._raw(columns):
@@ -63,11 +69,18 @@ class SourceTable(CodedTable):
     def _encode(self, columns: Marginal, batch: pa.RecordBatch, first_row: int) -> CodeBatch:
         try:
             return {
-                name: encode(self.schema[name], batch.column(place), first_row=first_row)
+                name: encode(
+                    self.schema[name], self._as_declared(batch, place), first_row=first_row
+                )
                 for place, name in enumerate(columns)
             }
         except TableError as error:
             raise TableError(f"{self.describe()}: {error}") from None
+
+    def _as_declared(self, batch: pa.RecordBatch, place: int) -> pa.Array:
+        """A column of a batch, without spaces around its texts where the schema says so."""
+        values = batch.column(place)
+        return trimmed(values) if self.schema.file.trim else values
 
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
         """The people of a batch as text; who has no name can't be bounded."""
@@ -87,6 +100,22 @@ class SourceTable(CodedTable):
                 f"their rows can't be bounded. {_NOTHING_DONE}"
             )
         return texts
+
+
+def trimmed(values: pa.Array) -> pa.Array:
+    """Texts without spaces around them, those of spaces alone missing; other values as they are.
+
+    >>> trimmed(pa.array([" a", "b ", "  "])).to_pylist()
+    ['a', 'b', None]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_string_view(values.type):
+        values = values.cast(pa.string())
+    if not pa.types.is_string(values.type) and not pa.types.is_large_string(values.type):
+        return values
+    texts = pc.utf8_trim_whitespace(values)
+    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def person_texts(values: pa.Array) -> pa.Array:

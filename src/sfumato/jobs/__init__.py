@@ -3,6 +3,7 @@
 from sfumato.jobs.accuracy import Accuracy, AccuracyRun, evaluate_recommender
 from sfumato.jobs.answers import estimate_answers, simulate_answers
 from sfumato.jobs.dp2pub import dp2pub_table
+from sfumato.jobs.drafting import Confirmation, Draft, confirm_schema, draft_schema
 from sfumato.jobs.internal import internal_folder, publishable
 from sfumato.jobs.plan import plan
 from sfumato.jobs.publishing import (
@@ -17,9 +18,13 @@ from sfumato.jobs.recommend import fit_recommender, recommend_top
 __all__ = [
     "Accuracy",
     "AccuracyRun",
+    "Confirmation",
+    "Draft",
     "Publication",
     "Tell",
+    "confirm_schema",
     "dp2pub_table",
+    "draft_schema",
     "estimate_answers",
     "evaluate_recommender",
     "evaluate_release",

@@ -35,6 +35,7 @@ def simulate_answers(
     cap: Cap | None = None,
     force: bool = False,
     encoding: str = "utf-8",
+    delimiter: str | None = None,
     seed: int | None = None,
     tell: Tell | None = None,
 ) -> tuple[Path, int]:
@@ -54,6 +55,7 @@ def simulate_answers(
         cap: The most that everything from this data set together may cost.
         force: Replace an older file.
         encoding: Of a CSV file.
+        delimiter: Of a CSV file; by default the one that explains its header.
         seed: Make a simulation that protects nobody, into a file whose name ends in ``-internal``.
         tell: Called with the progress.
     """
@@ -65,7 +67,7 @@ def simulate_answers(
     _check_place(path, table, force=force)
     tell = tell or silent
     tell("checking the table", 0, 0)
-    source = open_table(table, known.pick([column]), encoding=encoding)
+    source = open_table(table, known.pick([column]), encoding=encoding, delimiter=delimiter)
     book = Ledger.open(
         None if ledger is None else Path(ledger), dataset=dataset_name(known, dataset), cap=cap
     )

@@ -92,6 +92,7 @@ def dp2pub_table(
     force: bool = False,
     csv: bool = False,
     encoding: str = "utf-8",
+    delimiter: str | None = None,
     seed: int | None = None,
     tell: Tell | None = None,
 ) -> TableRelease:
@@ -118,6 +119,7 @@ def dp2pub_table(
         force: Replace an older release.
         csv: Write ``data.csv`` too.
         encoding: Of a CSV file.
+        delimiter: Of a CSV file; by default the one that explains its header.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
@@ -146,7 +148,15 @@ def dp2pub_table(
         csv=csv,
     )
     check_outputs(plan, table)
-    return run(plan, table, make, encoding=encoding, tell=tell or silent, doing="randomizing rows")
+    return run(
+        plan,
+        table,
+        make,
+        encoding=encoding,
+        delimiter=delimiter,
+        tell=tell or silent,
+        doing="randomizing rows",
+    )
 
 
 def _check_neighbors(neighbors: Neighbors) -> None:

@@ -166,7 +166,7 @@ def _held(on: Stage, target: Target, found: Rehearsal) -> float | None:
             best = (size, one, sigma)
     if best is None:
         return None
-    size, one, sigma = best
+    _, one, sigma = best
     if isinstance(target, Range):
         noise = unprojected_noise(
             cells=1, sigma_counts=sigma, rows=on.n_rows, laplace=found.laplace

@@ -4,6 +4,7 @@ Order of a publication: everything that can be checked without the data, then th
 format of the table, then the charge, then the look.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -34,6 +35,8 @@ from sfumato.release import TableRelease, check_free, check_usable, new_folder
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
 from sfumato.schema.totals import PublicTotal, load_totals
+
+log = logging.getLogger(__name__)
 
 Tell = Callable[[str, int, int], None]
 """Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
@@ -90,6 +93,7 @@ def publish_table(
     force: bool = False,
     csv: bool = False,
     encoding: str = "utf-8",
+    delimiter: str | None = None,
     seed: int | None = None,
     tell: Tell | None = None,
 ) -> TableRelease:
@@ -120,6 +124,7 @@ def publish_table(
         force: Replace an older release.
         csv: Write ``data.csv`` too.
         encoding: Of a CSV file.
+        delimiter: Of a CSV file; by default the one that explains its header.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
@@ -156,6 +161,7 @@ def publish_table(
         table,
         partial(publish, algorithm),
         encoding=encoding,
+        delimiter=delimiter,
         tell=tell or silent,
         doing="measuring and fitting",
     )
@@ -170,6 +176,7 @@ def evaluate_release(
     all_labels: bool = False,
     ledger: str | Path | None = None,
     encoding: str = "utf-8",
+    delimiter: str | None = None,
 ) -> Evaluation:
     """Compare a published folder with the real table: `sfumato evaluate` in one call.
 
@@ -184,6 +191,7 @@ def evaluate_release(
         all_labels: Predict every column of 2 to 20 values in turn.
         ledger: The ledger file; by default the one of this user.
         encoding: Of a CSV file.
+        delimiter: Of a CSV file; by default the one that explains its header.
     """
     folder = Path(folder)
     release = TableRelease.load(folder)
@@ -194,7 +202,7 @@ def evaluate_release(
     labels = labels_of(release.schema, named) if named or all_labels else ()
     for name in labels:
         check_label(release.schema, name)
-    table = open_table(against, release.schema, encoding=encoding)
+    table = open_table(against, release.schema, encoding=encoding, delimiter=delimiter)
     table.validate()
     check_internal(internal_folder(folder))
     book = Ledger.open(ledger, dataset=release.dataset, create=False)
@@ -204,7 +212,14 @@ def evaluate_release(
 
 
 def run(
-    plan: Publication, source: Any, make: Make, *, encoding: str, tell: Tell, doing: str
+    plan: Publication,
+    source: Any,
+    make: Make,
+    *,
+    encoding: str,
+    delimiter: str | None,
+    tell: Tell,
+    doing: str,
 ) -> TableRelease:
     """Open, charge, look, write and compare, in that order.
 
@@ -213,12 +228,14 @@ def run(
         source: The table, as it was given.
         make: Spends, and makes the release.
         encoding: Of a CSV file.
+        delimiter: Of a CSV file.
         tell: Called with the progress.
         doing: What ``make`` does, in the progress.
     """
     rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
     tell("checking the table", 0, 0)
-    table = open_table(source, plan.schema, encoding=encoding)
+    table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
+    _name_left_out(table.describe(), table.left_out(), plan.protect)
     ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
     curator = Curator(
         table, protect=plan.protect, budget=plan.budget, ledger=ledger, rng=rng, progress=tell
@@ -235,6 +252,19 @@ def run(
         found = compare(release, table, plan.workload, ledger, rng=rng)
         write_internal(internal_folder(plan.out), release, found)
     return release
+
+
+def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> None:
+    """Say which columns of the table nobody spoke of: forgotten, or meant to be left out."""
+    person = protect.column if isinstance(protect, OnePerson) else None
+    if forgotten := [name for name in names if name != person]:
+        shown = ", ".join(map(repr, forgotten[:12])) + (", ..." if len(forgotten) > 12 else "")
+        log.warning(
+            "%s: not in the schema, so not read and not published: %s. "
+            'Declare them, or name them under "exclude".',
+            source,
+            shown,
+        )
 
 
 def _write(plan: Publication, folder: Path, release: TableRelease) -> None:

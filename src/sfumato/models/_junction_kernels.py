@@ -42,7 +42,7 @@ def fill(
                     filled[one, other] = True
         left[first, :] = False
         for one in around:
-            weight[one] = _cells(left, sizes, one)
+            weight[one] = _cells(left, sizes, int(one))
     return largest, total
 
 

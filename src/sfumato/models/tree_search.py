@@ -18,6 +18,7 @@ from sfumato.models.allocation import (
     allocate,
     misplaced,
 )
+from sfumato.models.forest import spanning_forest
 from sfumato.models.graphical import Numbering
 from sfumato.models.growing import Limits, fits, holds, supported
 from sfumato.models.junction import Clique
@@ -98,6 +99,33 @@ def plan_tree(scored: Scored, *, precision: float, least: float, limits: Limits)
             best, kept = found, inside
     best = _within(best, [cliques[place] for place in kept], room)
     return _plan(scored, numbering, best, kept, precision=precision, least=least)
+
+
+def first_forest(scored: Scored, *, precision: float, limits: Limits) -> list[Marginal]:
+    """The pairs of the maximum spanning forest that tell more than the noise of measuring them.
+
+    The noise is that of a pair that gets its share if all columns are joined.
+    """
+    numbering = Numbering(scored.view.schema)
+    singles = _singles(scored, numbering)
+    counts = independent_counts(scored)
+    pairs = [
+        place
+        for place, target in enumerate(scored.targets)
+        if len(target) == 2 and counts[place].size <= limits.clique_cells
+    ]
+    if not pairs:
+        return []
+    cliques = np.array([numbering.clique(scored.targets[place]) for place in pairs])
+    sigma = (precision / max(1, len(singles) - 1)) ** -0.5
+    gains = [
+        _without_noise(float(scored.errors[place]), [singles[c] for c in clique])
+        - misplaced(counts[place].reshape(-1), sigma)
+        for place, clique in zip(pairs, cliques, strict=True)
+    ]
+    ties = [numbering.clique(one) for one in scored.held]
+    chosen = spanning_forest(cliques, np.array(gains), columns=len(singles), ties=ties)
+    return [scored.targets[pairs[place]] for place in chosen]
 
 
 def precision_of(sigma_counts: float) -> float:

@@ -46,8 +46,10 @@ class GaussianPart:
     """By how much each of them can, whole."""
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=MOST_COORDINATES, coordinates=self.coordinates)
-        check.whole(at_least=1, at_most=LARGEST_SHIFT, shift=self.shift)
+        draws = check.whole(at_least=1, at_most=MOST_COORDINATES, coordinates=self.coordinates)
+        moved = check.whole(at_least=1, at_most=LARGEST_SHIFT, shift=self.shift)
+        object.__setattr__(self, "coordinates", draws)  # plain ints: those of numpy wrap around
+        object.__setattr__(self, "shift", moved)
         if not isinstance(self.spread, Fraction) or not 0 < self.spread <= _LARGEST_SPREAD:
             raise InputError(
                 f"spread must be a fraction above 0 and at most {_LARGEST_SPREAD}, got "

@@ -43,7 +43,8 @@ class OnePerson:
     neighbors: Neighbors = "add-remove"
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, max_rows=self.max_rows)
+        rows = check.whole(at_least=1, max_rows=self.max_rows)
+        object.__setattr__(self, "max_rows", rows)  # a narrow int of numpy would wrap if squared
         check.one_of(NEIGHBORS, neighbors=self.neighbors)
 
     @property

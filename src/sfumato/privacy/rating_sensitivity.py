@@ -22,7 +22,7 @@ def weighted_sums(protect: Protection, c0: int) -> float:
     = 2 - 2 sqrt(c/(c+1)) <= 1/c <= 1/c0. Together sqrt(2/c0); a replaced rating is one less and
     one more.
     """
-    check.whole(at_least=1, c0=c0)
+    c0 = check.whole(at_least=1, c0=c0)  # a plain int: narrow ones of numpy wrap around
     if isinstance(protect, OneRow):
         return (2 if protect.neighbors == "replace" else 1) * sqrt(2 / c0)
     return 2.0 if protect.neighbors == "replace" else sqrt(2)
@@ -41,7 +41,7 @@ def weighted_gram(protect: Protection, c0: int) -> float:
     >>> round(weighted_gram(OneRow(), 50), 3)
     0.199
     """
-    check.whole(at_least=1, c0=c0)
+    c0 = check.whole(at_least=1, c0=c0)  # a plain int: narrow ones of numpy wrap around
     if isinstance(protect, OneRow):
         return (2 if protect.neighbors == "replace" else 1) * sqrt(2 * c0 - 1) / c0
     return sqrt(2) if protect.neighbors == "replace" else 1.0

@@ -1,9 +1,11 @@
 """From an algorithm and a curator to a release."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any, overload
 
 from sfumato.curator import Curator
+from sfumato.errors import InputError
 from sfumato.privacy import plans
 from sfumato.privacy.guarantees import to_json
 from sfumato.publishing.choosing import Auto
@@ -12,6 +14,7 @@ from sfumato.recommendation import release_recommender
 from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema import Schema
+from sfumato.schema.totals import PublicTotal
 from sfumato.synthesis import Algorithm, Fit
 
 log = logging.getLogger(__name__)
@@ -31,6 +34,7 @@ def publish(
     if isinstance(algorithm, RecommenderMethod):
         return release_recommender(algorithm, curator, receipt=ledger_part)
     algorithm.check(curator.schema)
+    _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}
     if isinstance(algorithm, Auto):
         choice = algorithm.choose(curator)
@@ -42,6 +46,19 @@ def publish(
     if unseen := _never_measured(curator.schema, fit):
         described["never_measured"] = unseen
     return _release(curator, fit, described)
+
+
+def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
+    """Refuse public totals of another table, where the number of rows is public and tells."""
+    if not totals or not curator.knows_rows:
+        return
+    rows = round(float(curator.total().values))
+    if totals[0].rows != rows:
+        raise InputError(
+            f"the public totals of {totals[0]} are of {totals[0].rows:,} rows, but the table has "
+            f"{rows:,}, which is public where one row is replaced. Nothing was spent. Give totals "
+            "of this very table, or leave them out."
+        )
 
 
 def ledger_part(curator: Curator) -> dict[str, Any]:

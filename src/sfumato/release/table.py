@@ -13,7 +13,6 @@ from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -34,13 +33,13 @@ from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.folders import check_free, new_folder
+from sfumato.release.texts import as_written, without_formulas
 from sfumato.schema import Schema
 from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
 MOST_CSV_ROWS = 5_000_000
 """Of noisy counts; more are written as Parquet only."""
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 _MODELS: Mapping[type[object], str] = {
@@ -141,9 +140,9 @@ class TableRelease:
         if self.noisy is not None:
             pyarrow.parquet.write_table(self.noisy, folder / "marginals.parquet")
         if csv:
-            pyarrow.csv.write_csv(_without_formulas(self.data), folder / "data.csv")
+            pyarrow.csv.write_csv(as_written(self.schema, self.data), folder / "data.csv")
             if self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS:
-                pyarrow.csv.write_csv(_without_formulas(self.noisy), folder / "marginals.csv")
+                pyarrow.csv.write_csv(without_formulas(self.noisy), folder / "marginals.csv")
         np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
         (folder / "release.json").write_text(text + "\n", encoding="utf-8")
@@ -214,20 +213,3 @@ def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.T
         shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
         return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
     raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
-
-
-def _without_formulas(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would run, names of columns too, gets a quote in front."""
-    table = table.rename_columns(
-        [f"'{name}" if name.startswith(_FORMULA_STARTS) else name for name in table.column_names]
-    )
-    for place, field_ in enumerate(table.schema):
-        texts = table.column(place)
-        if pa.types.is_dictionary(field_.type):
-            texts = texts.cast(pa.string())
-        if not pa.types.is_string(texts.type):
-            continue
-        risky = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), value_set=pa.array(_FORMULA_STARTS))
-        quoted = pc.binary_join_element_wise("'", texts, "")
-        table = table.set_column(place, field_.name, pc.if_else(risky, quoted, texts))
-    return table

@@ -1,10 +1,19 @@
 """Public knowledge: columns and their codes, schemas, workloads, and noisy measurements.
 
-Reading order: columns, files, table, coarse, codes, workload, measurement.
+Reading order: base, columns, moments, files, table, coarse, codes, times, workload, measurement.
 """
 
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number, Ordinal
+from sfumato.schema.columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+    Ordinal,
+)
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.table import Marginal, Schema
 from sfumato.schema.workload import (
@@ -24,6 +33,7 @@ __all__ = [
     "Coarse",
     "Column",
     "Date",
+    "DateTime",
     "Integer",
     "Marginal",
     "Measurement",

@@ -5,7 +5,6 @@ values for codes by the public rule of the column (uniform inside a bin). An err
 column and the row, never the value.
 """
 
-from datetime import date
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -16,13 +15,24 @@ from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.randomness import Rng
-from sfumato.schema.columns import OTHER, Boolean, Category, Column, Date, Integer, Number
+from sfumato.schema import times
+from sfumato.schema.columns import (
+    OTHER,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+)
+from sfumato.schema.expected import expected
+from sfumato.schema.times import is_text
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
-_EPOCH = date(1970, 1, 1)
 
 
 def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
@@ -34,7 +44,7 @@ def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
 
 def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
     """The codes of one column's values; ``first_row`` is the number of the first for messages."""
-    values = _readable(values)
+    values = _without_missing_texts(column, _readable(values))
     by_entry = _codes_by_entry(column, values)
     regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
     if known is not None and not known.all():
@@ -66,6 +76,20 @@ def _readable(values: pa.Array) -> pa.Array:
     return values
 
 
+def _without_missing_texts(column: Column, values: pa.Array) -> pa.Array:
+    """The same values, null where the column declares that a text, or a number, is none."""
+    if not column.missing_texts:
+        return values
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if not is_text(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+        return values
+    texts = pc.utf8_trim_whitespace(_as_text(values))
+    absent = pc.is_in(texts, value_set=_declared(column.missing_texts))
+    return pc.if_else(absent, pa.scalar(None, kind), values)
+
+
 def _checked_codes(
     column: Column, values: pa.Array, first_row: int
 ) -> tuple[Codes, NDArray[np.bool_] | None]:
@@ -80,7 +104,7 @@ def _checked_codes(
 
 def _codes_by_entry(column: Column, values: pa.Array) -> tuple[Codes, None] | None:
     """Each different value translated once; None where that saves nothing or one does not fit."""
-    costly = pa.types.is_integer if isinstance(column, Category) else _is_text
+    costly = pa.types.is_integer if isinstance(column, Category) else is_text
     if costly(values.type):
         values = values.dictionary_encode()
     if not pa.types.is_dictionary(values.type) or not 0 < len(values.dictionary) <= len(values):
@@ -128,16 +152,20 @@ def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
     if pa.types.is_boolean(values.type):
         codes = _numpy(pc.fill_null(values.cast(pa.uint8()), 0))
         return codes.astype(code_type(column)), None
-    text = pc.utf8_lower(pc.utf8_trim_whitespace(_as_text(values)))
-    found = pc.index_in(text, value_set=_declared((*_FALSE, *_TRUE)))
+    text = pc.utf8_trim_whitespace(_as_text(values))
+    false, true = (_FALSE, _TRUE) if column.texts is None else ((t,) for t in column.texts)
+    text = pc.utf8_lower(text) if column.texts is None else text
+    found = pc.index_in(text, value_set=_declared((*false, *true)))
     known = _numpy(pc.or_(found.is_valid(), values.is_null()))
-    codes = _numpy(pc.fill_null(found, 0)) >= len(_FALSE)
+    codes = _numpy(pc.fill_null(found, 0)) >= len(false)
     return codes.astype(code_type(column)), known
 
 
 @_regular_codes.register(Integer)
 def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    if _is_text(values.type):
+    if pa.types.is_temporal(values.type):
+        raise pa.ArrowInvalid("a time is not a number, though Arrow would read it as one")
+    if is_text(values.type):
         values = _whole_numbers(values)
     if not pa.types.is_integer(values.type) or pa.types.is_uint64(values.type):
         values = values.cast(pa.int64())
@@ -157,7 +185,7 @@ def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
 
 @_regular_codes.register(Number)
 def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    if _is_text(values.type):
+    if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
     numbers = _numpy(pc.fill_null(values.cast(pa.float64()), column.edges[0]))
     if not np.isfinite(numbers).all():
@@ -169,13 +197,12 @@ def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None
 
 @_regular_codes.register(Date)
 def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    if _is_text(values.type):
-        values = pc.utf8_trim_whitespace(values)
-    elif not pa.types.is_temporal(values.type) and not pa.types.is_null(values.type):
-        raise pa.ArrowInvalid("a number is not a day, though Arrow would read it as one")
-    days = pc.fill_null(values.cast(pa.date32(), safe=False), column.low).cast(pa.int32())
-    bins = np.searchsorted(_first_days(column), _numpy(days), side="right") - 1
-    return np.clip(bins, 0, None).astype(code_type(column)), None
+    return times.day_periods(column, values).astype(code_type(column)), None
+
+
+@_regular_codes.register(DateTime)
+def _(column: DateTime, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    return times.time_periods(column, values).astype(code_type(column)), None
 
 
 @singledispatch
@@ -206,6 +233,10 @@ def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Ar
 
 @_values.register(Number)
 def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    if column.decimals is not None:
+        firsts, lasts = np.array(column.grid, dtype=np.int64).T
+        whole = times.inside(firsts[codes], lasts[codes] + 1, rng)
+        return pa.array(whole / 10.0**column.decimals, mask=absent)
     edges = np.array(column.edges, dtype=np.float64)
     left, right = edges[codes], edges[codes + 1]
     part = rng.uniform(codes.size)
@@ -215,10 +246,12 @@ def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Arr
 
 @_values.register(Date)
 def _(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
-    starts = _first_days(column)
-    ends = np.append(starts[1:], (column.high - _EPOCH).days + 1)
-    drawn = starts[codes] + (rng.uniform(codes.size) * (ends - starts)[codes]).astype(np.int64)
-    return pa.array(drawn.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
+    return times.draw_days(column, codes, absent, rng)
+
+
+@_values.register(DateTime)
+def _(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    return times.draw_times(column, codes, absent, rng)
 
 
 def _as_text(values: pa.Array) -> pa.Array:
@@ -252,18 +285,9 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
         return pc.replace_substring_regex(texts, pattern=r"\.0+$", replacement="").cast(pa.int64())
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
 @lru_cache(maxsize=1024)
 def _declared(values: tuple[str, ...]) -> pa.Array:
     return pa.array(values, pa.string())
-
-
-@lru_cache(maxsize=1024)
-def _first_days(column: Date) -> NDArray[np.int64]:
-    return np.array([(start - _EPOCH).days for start in column.starts], dtype=np.int64)
 
 
 def _first_misfit(column: Column, values: pa.Array) -> int:
@@ -280,20 +304,12 @@ def _first_misfit(column: Column, values: pa.Array) -> int:
     return low
 
 
-_EXPECTED = {
-    "category": 'one of the declared values. Declare it, or add "other": true',
-    "ordinal": 'one of the declared values. Declare it, or add "other": true',
-    "boolean": "true or false (also yes/no, 1/0)",
-    "integer": "a whole number, written like 1400",
-    "number": "a finite number",
-    "date": "a date like 2020-01-31",
-}
-
-
 def _misfit(column: Column, row: int, first_row: int) -> TableError:
-    expected = _EXPECTED[column.kind]
+    what = expected(column)
+    if isinstance(column, Category):
+        what += '. Declare it, or add "other": true'
     return TableError(
-        f"column {column.name!r}, row {first_row + row}: the value is not {expected}. "
+        f"column {column.name!r}, row {first_row + row}: the value is not {what}. "
         "Nothing was published and nothing was spent."
     )
 

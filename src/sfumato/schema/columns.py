@@ -4,84 +4,39 @@ Each column is a frozen value with a fixed number of codes (``size``) and a labe
 the regular values come, where declared, one code for every other value and one for missing.
 """
 
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from sfumato import check
-from sfumato.errors import InputError, SchemaError
+from sfumato.errors import SchemaError
+from sfumato.schema.base import MISSING, OTHER, BaseColumn, is_text, repeated, true_or_false
+from sfumato.schema.moments import Date, DateTime
 
-MAX_SIZE = 1_000_000
-"""More codes than this in one column can't be counted usefully: bin, group or leave it out."""
+__all__ = [
+    "MISSING",
+    "OTHER",
+    "Boolean",
+    "Category",
+    "Column",
+    "Date",
+    "DateTime",
+    "Integer",
+    "Number",
+    "Ordinal",
+    "repeated",
+]
 
-OTHER = "(other)"
-MISSING = "(missing)"
-
-Step = Literal["day", "month", "quarter", "year"]
-STEPS: tuple[Step, ...] = ("day", "month", "quarter", "year")
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Column(ABC):
-    """What all columns share: a name, and whether a value may be missing."""
-
-    name: str
-    missing: bool = False
-
-    kind: ClassVar[str]
-    ordered: ClassVar[bool]
-
-    def __post_init__(self) -> None:
-        if not _is_text(self.name) or not self.name.strip():
-            raise SchemaError(f"a column needs a name that is text, got {self.name!r}")
-        try:
-            _true_or_false(missing=self.missing)
-            self._check()
-        except InputError as error:
-            raise SchemaError(f"column {self.name!r}: {error}") from None
-        if self.size > MAX_SIZE:
-            raise SchemaError(
-                f"column {self.name!r} has {self.size:,} values; at most {MAX_SIZE:,} can be "
-                "counted. Use wider bins, group the values, or leave the column out."
-            )
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """One text for each code, in the order of the codes."""
-        return (*self._regular_labels(), *((MISSING,) if self.missing else ()))
-
-    @property
-    def size(self) -> int:
-        """The number of codes, missing included."""
-        return self._regular_size() + self.missing
-
-    @property
-    def missing_code(self) -> int | None:
-        """The code of a missing value, always the last one."""
-        return self.size - 1 if self.missing else None
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Raise an InputError where the declaration makes no sense; the caller names the column."""
-
-    @abstractmethod
-    def _regular_size(self) -> int:
-        """The number of labels before missing, without making them."""
-
-    @abstractmethod
-    def _regular_labels(self) -> tuple[str, ...]:
-        """The labels before missing."""
+_MOST_DECIMALS = 12
+_MOST_GRID = 10**15
+"""Decimal numbers of up to 15 digits are told apart by floats."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Category(_Column):
+class Category(BaseColumn):
     """One of some declared texts, without an order."""
 
     values: tuple[str, ...]
@@ -93,7 +48,7 @@ class Category(_Column):
 
     def _check(self) -> None:
         texts = self.values
-        if not isinstance(texts, tuple) or not all(_is_text(text) for text in texts):
+        if not isinstance(texts, tuple) or not all(is_text(text) for text in texts):
             raise SchemaError("values must be a tuple (in JSON a list) of texts")
         if not texts:
             raise SchemaError("values must not be empty")
@@ -101,7 +56,10 @@ class Category(_Column):
             raise SchemaError(f"these values stand twice: {twice}")
         if OTHER in texts or MISSING in texts:
             raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved")
-        _true_or_false(other=self.other)
+        true_or_false(other=self.other)
+
+    def _declared_texts(self) -> tuple[str, ...]:
+        return self.values
 
     @property
     def other_code(self) -> int | None:
@@ -124,24 +82,38 @@ class Ordinal(Category):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Boolean(_Column):
-    """False or true, in any of their usual spellings."""
+class Boolean(BaseColumn):
+    """False or true, in any of their usual spellings or in two declared ones."""
+
+    texts: tuple[str, str] | None = None
+    """What false and true are called, as in ``("no", "yes")``; then nothing else is."""
 
     kind: ClassVar[str] = "boolean"
     ordered: ClassVar[bool] = False
 
     def _check(self) -> None:
-        """Nothing to declare, nothing to get wrong."""
+        texts = self.texts
+        if texts is None:
+            return
+        if not isinstance(texts, tuple) or len(texts) != 2 or not all(map(is_text, texts)):
+            raise SchemaError(f"texts must be two, for false and for true, got {texts!r}")
+        if texts[0] == texts[1] or any(not text or text != text.strip() for text in texts):
+            raise SchemaError("texts must differ, and have no spaces around them")
+        if OTHER in texts or MISSING in texts:
+            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved")
+
+    def _declared_texts(self) -> tuple[str, ...]:
+        return self.texts or ()
 
     def _regular_size(self) -> int:
         return 2
 
     def _regular_labels(self) -> tuple[str, ...]:
-        return ("false", "true")
+        return self.texts or ("false", "true")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integer(_Column):
+class Integer(BaseColumn):
     """A whole number between public limits, one code for every ``step`` numbers.
 
     A number outside the limits counts as the nearest one inside.
@@ -173,13 +145,15 @@ class Integer(_Column):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(_Column):
+class Number(BaseColumn):
     """A real number in public bins: [e0, e1), [e1, e2), ..., the last one closed.
 
     A number outside the edges counts in the nearest bin.
     """
 
     edges: tuple[float, ...]
+    decimals: int | None = None
+    """Digits after the point of published numbers: multiples of ``10**-decimals`` are drawn."""
 
     kind: ClassVar[str] = "number"
     ordered: ClassVar[bool] = True
@@ -190,6 +164,31 @@ class Number(_Column):
             raise SchemaError("edges must be two or more finite numbers")
         if any(float(left) >= float(right) for left, right in pairwise(edges)):
             raise SchemaError("edges must rise, each above the one before")
+        if self.decimals is not None:
+            check.whole(at_least=0, at_most=_MOST_DECIMALS, decimals=self.decimals)
+            self._check_grid()
+
+    def _check_grid(self) -> None:
+        firsts, lasts = zip(*self.grid, strict=True)
+        if max(map(abs, (*firsts, *lasts))) > _MOST_GRID:
+            raise SchemaError(f"edges with {self.decimals} decimals have more than 15 digits")
+        if empty := [place for place, (first, last) in enumerate(self.grid) if first > last]:
+            label = self._regular_labels()[empty[0]]
+            raise SchemaError(
+                f"the bin {label} holds no number of {self.decimals} decimals; declare wider bins "
+                "or more decimals"
+            )
+
+    @cached_property
+    def grid(self) -> tuple[tuple[int, int], ...]:
+        """For each bin the first and the last multiple of ``10**-decimals`` inside it.
+
+        Edges are taken as they are written, 0.1 as 1/10: Decimal knows no binary rounding.
+        """
+        edges = [Decimal(str(edge)).scaleb(self.decimals or 0) for edge in self.edges]
+        begins = [int(edge.to_integral_value(ROUND_CEILING)) for edge in edges]
+        last = int(edges[-1].to_integral_value(ROUND_FLOOR))
+        return tuple(zip(begins[:-1], (*(begin - 1 for begin in begins[1:-1]), last), strict=True))
 
     def _regular_size(self) -> int:
         return len(self.edges) - 1
@@ -201,72 +200,7 @@ class Number(_Column):
         return tuple(f"{left}..{right}" for left, right in pairwise(texts))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Date(_Column):
-    """A day between two public days, one code for each day, month, quarter or year."""
-
-    low: date
-    high: date
-    step: Step = "day"
-
-    kind: ClassVar[str] = "date"
-    ordered: ClassVar[bool] = True
-
-    def _check(self) -> None:
-        if not _is_day(self.low) or not _is_day(self.high):
-            given = f"{self.low!r} and {self.high!r}"
-            raise SchemaError(f"low and high must be dates like 2020-01-31, got {given}")
-        check.one_of(STEPS, step=self.step)
-        if self.low > self.high:
-            raise SchemaError(f"low {self.low} is after high {self.high}")
-
-    @cached_property
-    def starts(self) -> tuple[date, ...]:
-        """The first day of each code."""
-        if self.step == "day":
-            return tuple(self.low + timedelta(days=day) for day in range(self._regular_size()))
-        months, first = _MONTHS[self.step], self._period(self.low)
-        later = range(first + 1, first + self._regular_size())
-        begins = (divmod(period * months, 12) for period in later)
-        return (self.low, *(date(year, month + 1, 1) for year, month in begins))
-
-    def _period(self, day: date) -> int:
-        """Which month, quarter or year since the beginning of the calendar a day lies in."""
-        return (day.year * 12 + day.month - 1) // _MONTHS[self.step]
-
-    def _regular_size(self) -> int:
-        if self.step == "day":
-            return (self.high - self.low).days + 1
-        return self._period(self.high) - self._period(self.low) + 1
-
-    def _regular_labels(self) -> tuple[str, ...]:
-        formats = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-%m", "year": "%Y"}
-        return tuple(start.strftime(formats[self.step]) for start in self.starts)
-
-
-Column = Category | Ordinal | Boolean | Integer | Number | Date
-
-
-def repeated(texts: Iterable[str]) -> list[str]:
-    """The texts that stand more than once, sorted."""
-    return sorted(text for text, times in Counter(texts).items() if times > 1)
-
-
-def _true_or_false(**named: Any) -> None:
-    ((name, value),) = named.items()
-    if not isinstance(value, bool):
-        raise SchemaError(f"{name} must be true or false, got {value!r}")
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is text that a file can hold: half a surrogate pair is not."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+Column = Category | Ordinal | Boolean | Integer | Number | Date | DateTime
 
 
 def _is_finite(value: Any) -> bool:
@@ -276,7 +210,3 @@ def _is_finite(value: Any) -> bool:
         return isfinite(value)
     except OverflowError:  # a whole number beyond the largest float
         return False
-
-
-def _is_day(value: Any) -> bool:
-    return isinstance(value, date) and not isinstance(value, datetime)

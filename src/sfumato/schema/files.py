@@ -1,8 +1,8 @@
 """Columns as text: our JSON form, private-pgm's domain JSON, PrivBayes' ``.domain`` lines."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,22 @@ from sfumato.schema.columns import (
     Category,
     Column,
     Date,
+    DateTime,
     Integer,
     Number,
     Ordinal,
     repeated,
 )
+from sfumato.schema.forms import PLAIN, FileForm
+from sfumato.schema.moments import moment_of
 
 VERSION = 1
 
 _KINDS: dict[str, Any] = {
-    kind.kind: kind for kind in (Category, Ordinal, Boolean, Integer, Number, Date)
+    kind.kind: kind for kind in (Category, Ordinal, Boolean, Integer, Number, Date, DateTime)
 }
+_NEVER_INVENTED = ("text", "string", "key", "id", "exclude")
+"""Kinds that people try for what has no public list of values."""
 
 
 def read(path: Path) -> Any:
@@ -52,16 +57,29 @@ def read_text(path: Path) -> str:
         raise SchemaError(f"{path} is not UTF-8 text (byte {error.start})") from None
 
 
-def parts(value: Any) -> tuple[tuple[Column, ...], str | None, list[Any]]:
-    """Columns, data set name and impossible combinations, from our JSON form or a domain file."""
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What a schema file says."""
+
+    columns: tuple[Column, ...]
+    dataset: str | None = None
+    file: FileForm = PLAIN
+    exclude: tuple[str, ...] = ()
+    impossible: list[Any] = field(default_factory=list)
+
+
+def parts(value: Any) -> Parts:
+    """The parts of a schema, from our JSON form or a domain file."""
     if not isinstance(value, Mapping):
         raise SchemaError(f"a schema is a JSON object, got {type(value).__name__}")
     if "columns" not in value:
-        return _from_domain(value), None, []
+        return Parts(columns=_from_domain(value))
     if value.get("sfumato") != VERSION:
         found = value.get("sfumato")
         raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {found!r}')
-    unknown = sorted(set(value) - {"sfumato", "dataset", "columns", "impossible"})
+    unknown = sorted(
+        set(value) - {"sfumato", "dataset", "columns", "file", "impossible", "draft", "exclude"}
+    )
     if unknown:
         raise SchemaError(f"unknown entries in the schema: {unknown}")
     dataset = value.get("dataset")
@@ -71,7 +89,40 @@ def parts(value: Any) -> tuple[tuple[Column, ...], str | None, list[Any]]:
         raise SchemaError("columns must be a list")
     if not isinstance(excluded := value.get("impossible", []), list):
         raise SchemaError("impossible must be a list of combinations")
-    return tuple(column_from_dict(entry) for entry in value["columns"]), dataset, excluded
+    if not isinstance(left_out := value.get("exclude", []), list):
+        raise SchemaError("exclude must be a list of column names")
+    check_confirmed(value["columns"])
+    return Parts(
+        columns=tuple(column_from_dict(entry) for entry in value["columns"]),
+        dataset=dataset,
+        file=FileForm.from_dict(value.get("file", {})),
+        exclude=tuple(left_out),
+        impossible=excluded,
+    )
+
+
+def unconfirmed(entries: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """For each column with marks, the names of what was taken from the data."""
+    marked = [each for each in entries if isinstance(each, Mapping) and each.get("unconfirmed")]
+    return {str(each.get("name")): _marks(each["unconfirmed"]) for each in marked}
+
+
+def check_confirmed(entries: Iterable[Any]) -> None:
+    """Refuse columns whose values somebody read from the data and nobody confirmed."""
+    if not (found := unconfirmed(entries)):
+        return
+    shown = [f"column {name!r} ({', '.join(marks)})" for name, marks in found.items()]
+    raise SchemaError(
+        f"{'; '.join(shown)}: taken from the data by a draft that nobody confirmed as public. "
+        "Nothing was looked at and nothing was spent. Read them, write what anybody would expect "
+        'in their place, and delete "unconfirmed" from each column, or run '
+        "sfumato schema confirm on the file."
+    )
+
+
+def _marks(given: Any) -> tuple[str, ...]:
+    listed = given if isinstance(given, list | tuple | Mapping) else [given]
+    return tuple(map(str, listed))
 
 
 def column_from_dict(entry: Any) -> Column:
@@ -80,48 +131,58 @@ def column_from_dict(entry: Any) -> Column:
         raise SchemaError(f"each column is a JSON object, got {entry!r}")
     name, kind = entry.get("name"), entry.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        listed = ", ".join(_KINDS)
-        raise SchemaError(f"column {name!r}: kind must be one of {listed}; got {kind!r}")
-    if "unconfirmed" in entry:
-        raise SchemaError(
-            f"column {name!r} holds values taken from the data that nobody confirmed as public. "
-            'Read them, move what is public out of "unconfirmed", and delete that entry.'
-        )
-    allowed = {field.name for field in fields(_KINDS[kind])} | {"kind"}
+        raise _unknown_kind(name, kind)
+    check_confirmed([entry])
+    entry = {key: value for key, value in entry.items() if key != "unconfirmed"}
+    allowed = {each.name for each in fields(_KINDS[kind])} | {"kind"}
     unknown = sorted(set(entry) - allowed)
     if unknown:
         raise SchemaError(
             f"column {name!r}: kind {kind} has no {unknown}; it has {sorted(allowed)}"
         )
-    needed = [field.name for field in fields(_KINDS[kind]) if field.default is MISSING]
+    needed = [each.name for each in fields(_KINDS[kind]) if each.default is MISSING]
     if not entry.keys() >= set(needed):
         raise SchemaError(f"column {name!r}: kind {kind} needs {', '.join(needed)}")
-    options = {key: _value(kind, key, value) for key, value in entry.items() if key != "kind"}
+    options = {key: _value(entry, key) for key in entry if key != "kind"}
     return _KINDS[kind](**options)  # type: ignore[no-any-return]
 
 
-def _value(kind: str, key: str, value: Any) -> Any:
-    """What JSON can't say by itself: a tuple, a day. What is neither, the column refuses."""
+def _unknown_kind(name: Any, kind: Any) -> SchemaError:
+    said = f"column {name!r}: kind must be one of {', '.join(_KINDS)}; got {kind!r}"
+    if kind in _NEVER_INVENTED:
+        said += (
+            ": keys and free text have no public list of values and are never invented. Name the "
+            'column under "exclude", or declare some values and "other": true'
+        )
+    return SchemaError(said)
+
+
+def _value(entry: Mapping[str, Any], key: str) -> Any:
+    """What JSON can't say by itself: a tuple, a day, a moment. Else the column refuses it."""
+    value, kind = entry[key], entry["kind"]
     if isinstance(value, list):
         return tuple(value)
-    if kind == Date.kind and key in ("low", "high") and isinstance(value, str):
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            return value
-    return value
+    if key not in ("low", "high") or not isinstance(value, str):
+        return value
+    try:
+        if kind == DateTime.kind:
+            zoned = entry.get("zone") is not None
+            return moment_of(value, last=key == "high", with_zone=zoned)
+        return date.fromisoformat(value) if kind == Date.kind else value
+    except ValueError:
+        return value
 
 
 def column_to_dict(column: Column) -> dict[str, Any]:
     """The JSON form of a column; what equals its default is left out."""
     out: dict[str, Any] = {"name": column.name, "kind": column.kind}
-    for field in fields(column):
-        value = getattr(column, field.name)
-        if field.name == "name" or value == field.default:
+    for each in fields(column):
+        value = getattr(column, each.name)
+        if each.name == "name" or value == each.default:
             continue
         if isinstance(value, date):
             value = value.isoformat()
-        out[field.name] = list(value) if isinstance(value, tuple) else value
+        out[each.name] = list(value) if isinstance(value, tuple) else value
     return out
 
 

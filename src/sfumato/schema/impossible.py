@@ -7,13 +7,26 @@ several combinations excludes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Final
 
 from sfumato.errors import InputError, SchemaError
-from sfumato.schema.columns import MISSING, Boolean, Category, Column, Date, Integer, Number
+from sfumato.schema.columns import (
+    MISSING,
+    Boolean,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+)
+from sfumato.schema.moments import day_of, moment_of, without_offset
 from sfumato.schema.values import code_of
+
+Interval = Integer | Number | Date | DateTime
+"""Columns of which an interval is declared; of the others, a list."""
 
 MOST_STEPS: Final = 100_000
 """Partial rows that the search for a possible one may try; declared combinations need a handful."""
@@ -64,7 +77,7 @@ def check(column_of: Callable[[str], Column], combination: Impossible) -> None:
         column = column_of(name)
         if not 0 <= codes[0] <= codes[-1] < column.size:
             raise SchemaError(f"{name!r} has the codes 0..{column.size - 1}, got {codes}")
-        if codes == (column.missing_code,) or not isinstance(column, Integer | Number | Date):
+        if codes == (column.missing_code,) or not isinstance(column, Interval):
             continue
         if len(codes) != codes[-1] - codes[0] + 1 or codes[-1] == column.missing_code:
             raise SchemaError(
@@ -145,6 +158,8 @@ def _codes(column: Column, values: Any) -> tuple[int, ...]:
 
 def _listed(column: Column, value: Any) -> int:
     """The code of a value by its label, ``(other)`` and ``(missing)`` among them."""
+    if isinstance(column, Boolean) and isinstance(value, bool):
+        return int(value)
     text = str(value).lower() if isinstance(value, bool) else value
     if text in column.labels:
         return column.labels.index(text)
@@ -154,41 +169,59 @@ def _listed(column: Column, value: Any) -> int:
     raise SchemaError(f"{column.name!r} has no value {value!r:.60}; it has {listed}.{hint}")
 
 
-def _interval(column: Integer | Number | Date, ends: Sequence[Any]) -> tuple[int, ...]:
+def _interval(column: Interval, ends: Sequence[Any]) -> tuple[int, ...]:
     if len(ends) != 2:
         raise SchemaError(
             f"impossible values of {column.name!r}, of kind {column.kind}, are [low, high] or "
             f"['{MISSING}'], got {ends!r:.60}"
         )
+    ends = _moments(column, ends) if isinstance(column, DateTime) else ends
     low, high = (_code(column, end) for end in ends)
     if isinstance(column, Number) and float(ends[1]) in column.edges[1:-1] and high > low:
         high -= 1  # up to an edge: the bin that begins there is not meant
     given, whole = [_plain(column, end) for end in ends], _ends(column, low, high)
+    shown = _ends_text(column, given)
     if given[0] > given[1]:
-        raise SchemaError(f"the interval of {column.name!r} ends before it begins: {list(ends)!r}")
+        raise SchemaError(f"the interval of {column.name!r} ends before it begins: {shown}")
     first, last = _ends(column, 0, column.size - 1 - column.missing)
     if given[1] < first or given[0] > last:
-        raise SchemaError(f"the interval {list(ends)!r} lies outside the limits of {column.name!r}")
+        raise SchemaError(f"the interval {shown} lies outside the limits of {column.name!r}")
     if whole != [max(given[0], first), min(given[1], last)]:  # outside counts as the nearest inside
         raise SchemaError(
-            f"the interval {list(ends)!r} of {column.name!r} does not begin and end with its bins; "
-            f"the nearest that does is {_ends_text(whole)!r}. Declare whole bins, or finer ones."
+            f"the interval {shown} of {column.name!r} does not begin and end with its bins; the "
+            f"nearest that does is {_ends_text(column, whole)}. Declare whole bins, or finer ones."
         )
     return tuple(range(low, high + 1))
 
 
-def _code(column: Integer | Number | Date, end: Any) -> int:
+def _code(column: Interval, end: Any) -> int:
     try:
         if end is None or isinstance(end, bool) or end != end:
             raise InputError("no end of an interval")
+        if isinstance(column, Date) and isinstance(end, str):
+            end = day_of(end)  # whatever format the table has
         return code_of(column, end)
-    except InputError:
+    except (InputError, ValueError):
         raise SchemaError(
             f"{end!r:.60} can't be an end of an interval of {column.name!r}, of kind {column.kind}"
         ) from None
 
 
-def _plain(column: Integer | Number | Date, end: Any) -> Any:
+def _moments(column: DateTime, ends: Sequence[Any]) -> list[Any]:
+    """Ends of moments read from text; what is none is left for ``_code`` to refuse."""
+    out = list(ends)
+    for place, last in enumerate((False, True)):
+        if isinstance(out[place], str):
+            try:
+                out[place] = moment_of(out[place], last=last, with_zone=column.zone is not None)
+            except ValueError:
+                continue
+    return out
+
+
+def _plain(column: Interval, end: Any) -> Any:
+    if isinstance(column, DateTime):
+        return _floored(column, without_offset(end))
     if isinstance(column, Date):
         day = end.date() if isinstance(end, datetime) else end
         return day if isinstance(day, date) else date.fromisoformat(str(day).strip())
@@ -197,23 +230,34 @@ def _plain(column: Integer | Number | Date, end: Any) -> Any:
     return end if isinstance(end, int) else int(float(end))
 
 
-def _ends(column: Integer | Number | Date, low: int, high: int) -> list[Any]:
+def _ends(column: Interval, low: int, high: int) -> list[Any]:
     """The first and the last value of an interval of codes; of numbers, the edges around it."""
     if isinstance(column, Integer):
         start = column.low + low * column.step
         return [start, min(column.low + (high + 1) * column.step - 1, column.high)]
     if isinstance(column, Number):
         return [column.edges[low], column.edges[high + 1]]
+    if isinstance(column, DateTime):
+        begins = column.starts
+        past = (*begins, column.limits[1] + column.grain)[high + 1]
+        return [begins[low], _floored(column, past - column.grain)]
     starts = column.starts
     last = column.high if high + 1 == len(starts) else starts[high + 1] - timedelta(days=1)
     return [starts[low], last]
 
 
-def _ends_text(ends: Sequence[Any]) -> list[Any]:
+def _floored(column: DateTime, moment: datetime) -> datetime:
+    """The last moment of the column's precision that is not after a moment."""
+    return moment - (moment - datetime.min) % column.grain
+
+
+def _ends_text(column: Interval, ends: Sequence[Any]) -> list[Any]:
+    if isinstance(column, DateTime) and column.zone is not None:
+        ends = [end.replace(tzinfo=UTC) for end in ends]
     return [end.isoformat() if isinstance(end, date) else end for end in ends]
 
 
 def _values(column: Column, codes: tuple[int, ...]) -> list[Any]:
     if isinstance(column, Category | Boolean) or codes == (column.missing_code,):
         return [column.labels[code] for code in codes]
-    return _ends_text(_ends(column, codes[0], codes[-1]))
+    return _ends_text(column, _ends(column, codes[0], codes[-1]))

@@ -11,7 +11,9 @@ from typing import Any
 
 from sfumato.errors import InputError, SchemaError, StorageError
 from sfumato.schema import files, impossible
+from sfumato.schema.base import is_text
 from sfumato.schema.columns import Column, repeated
+from sfumato.schema.forms import PLAIN, FileForm
 from sfumato.schema.impossible import Impossible
 
 Marginal = tuple[str, ...]
@@ -26,12 +28,18 @@ class Schema:
     dataset: str | None = None
     impossible: tuple[Impossible, ...] = ()
     """Combinations of values that no row can have; ``excluding`` declares them by values."""
+    file: FileForm = PLAIN
+    """How the table's file writes its rows."""
+    exclude: tuple[str, ...] = ()
+    """Columns of the table that are deliberately not published: keys, names, free text."""
 
     def __post_init__(self) -> None:
         if not self.columns:
             raise SchemaError("a schema needs at least one column")
         if twice := repeated(column.name for column in self.columns):
             raise SchemaError(f"these columns stand twice in the schema: {twice}")
+        self._check_exclude()
+        self.file.check(self.columns)
         if self.impossible:
             self._check_possible()
 
@@ -87,6 +95,8 @@ class Schema:
             columns=tuple(self[name] for name in chosen),
             dataset=self.dataset,
             impossible=tuple(each for each in self.impossible if set(each.names) <= set(chosen)),
+            file=self.file,
+            exclude=self.exclude,
         )
 
     def excluding(self, combinations: Iterable[Mapping[str, Sequence[Any]]]) -> "Schema":
@@ -106,13 +116,19 @@ class Schema:
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> "Schema":
         """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""
-        columns, dataset, excluded = files.parts(value)
-        return Schema(columns=columns, dataset=dataset).excluding(excluded)
+        said = files.parts(value)
+        plain = Schema(
+            columns=said.columns, dataset=said.dataset, file=said.file, exclude=said.exclude
+        )
+        return plain.excluding(said.impossible)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; ``Schema.from_dict`` reads it back."""
-        head = {"sfumato": files.VERSION} | ({"dataset": self.dataset} if self.dataset else {})
+        head: dict[str, Any] = {"sfumato": files.VERSION}
+        head |= {"dataset": self.dataset} if self.dataset else {}
+        head |= {"file": self.file.to_dict()} if self.file != PLAIN else {}
         excluded = [impossible.write(self.__getitem__, each) for each in self.impossible]
+        head |= {"exclude": list(self.exclude)} if self.exclude else {}
         tail = {"impossible": excluded} if excluded else {}
         return {**head, "columns": [files.column_to_dict(column) for column in self], **tail}
 
@@ -135,6 +151,13 @@ class Schema:
             Path(path).write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise StorageError(f"can't write the schema {path}: {error.strerror}") from None
+
+    def _check_exclude(self) -> None:
+        """Refuse names that are none, and columns both published and excluded."""
+        if not isinstance(self.exclude, tuple) or not all(is_text(name) for name in self.exclude):
+            raise SchemaError("exclude must be a tuple (in JSON a list) of column names")
+        if both := sorted({*self.exclude} & {*self.names}):
+            raise SchemaError(f"these columns are both declared and excluded: {both}")
 
     def _check_possible(self) -> None:
         """Refuse combinations of other columns, and such that leave no row possible."""

@@ -4,14 +4,17 @@ The rules are those of ``codes.encode``; a test holds both to the same codes.
 """
 
 from bisect import bisect_right
-from datetime import date, datetime
+from datetime import date, datetime, time
 from functools import singledispatch
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
 from sfumato.errors import InputError
-from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number
+from sfumato.schema.columns import Boolean, Category, Column, Date, DateTime, Integer, Number
+from sfumato.schema.expected import expected
+from sfumato.schema.formats import iso_text
+from sfumato.schema.moments import day_of, without_offset
 
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
@@ -23,7 +26,7 @@ def code_of(column: Column, value: Any) -> int:
     >>> code_of(Boolean(name="smoker"), "yes")
     1
     """
-    if value is None or value != value:
+    if value is None or value != value or _is_missing_text(column, value):
         if column.missing_code is None:
             raise _refused(column, "an answer, and missing is not one of them")
         return column.missing_code
@@ -80,16 +83,20 @@ def _(column: Category, value: Any) -> int:
     if text in column.values:
         return column.values.index(text)
     if column.other_code is None:
-        raise _refused(column, "one of the declared values")
+        raise _refused(column, expected(column))
     return column.other_code
 
 
 @_code.register(Boolean)
 def _(column: Boolean, value: Any) -> int:
-    text = str(int(value)) if isinstance(value, bool) else str(value).strip().lower()
-    if text not in TRUE + FALSE:
-        raise _refused(column, "true or false (also yes/no, 1/0)")
-    return int(text in TRUE)
+    if isinstance(value, bool):
+        return int(value)
+    text = str(value).strip()
+    false, true = (FALSE, TRUE) if column.texts is None else ((t,) for t in column.texts)
+    text = text.lower() if column.texts is None else text
+    if text not in (*false, *true):
+        raise _refused(column, expected(column))
+    return int(text in true)
 
 
 @_code.register(Integer)
@@ -102,7 +109,7 @@ def _(column: Integer, value: Any) -> int:
     if exact is None and isinstance(value, float) and value.is_integer():
         exact = int(value)
     if exact is None:
-        raise _refused(column, "a whole number, written like 1400")
+        raise _refused(column, expected(column))
     return (min(max(exact, column.low), column.high) - column.low) // column.step
 
 
@@ -115,13 +122,45 @@ def _(column: Number, value: Any) -> int:
 def _(column: Date, value: Any) -> int:
     day = value.date() if isinstance(value, datetime) else value
     if isinstance(day, str):
-        try:
-            day = date.fromisoformat(day.strip())
-        except ValueError:
-            day = None
+        day = _day(day.strip(), column.format)
     if not isinstance(day, date):
-        raise _refused(column, "a date like 2020-01-31")
+        raise _refused(column, expected(column))
     return max(0, bisect_right(column.starts, day) - 1)
+
+
+@_code.register(DateTime)
+def _(column: DateTime, value: Any) -> int:
+    moment = _moment(value, column.format) if isinstance(value, str) else value
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    if not isinstance(moment, datetime) or (moment.tzinfo is None) != (column.zone is None):
+        raise _refused(column, expected(column))
+    return max(0, bisect_right(column.starts, without_offset(moment)) - 1)
+
+
+def _day(text: str, written: str | None) -> date | None:
+    if written is None:
+        try:
+            return day_of(text)
+        except ValueError:
+            return None
+    found = _moment(text, written)
+    return None if found is None else found.date()
+
+
+def _moment(text: str, written: str | None) -> datetime | None:
+    found = iso_text(written, text)
+    try:
+        return None if found is None else datetime.fromisoformat(found)
+    except ValueError:  # no day of the calendar
+        return None
+
+
+def _is_missing_text(column: Column, value: Any) -> bool:
+    if not column.missing_texts or isinstance(value, bool):
+        return False
+    whole = isinstance(value, float) and value.is_integer()
+    return (str(int(value)) if whole else str(value)).strip() in column.missing_texts
 
 
 def _is_whole(text: str) -> bool:

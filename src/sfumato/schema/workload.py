@@ -6,7 +6,7 @@ a column of s codes is s (s + 1) / 2.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import combinations
 from math import comb, prod
 from pathlib import Path
@@ -19,8 +19,10 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.randomness import Rng
 from sfumato.schema import files
-from sfumato.schema.columns import Boolean, Category, Column, Date, Integer, Number
+from sfumato.schema.columns import Boolean, Category, Column, Date, DateTime, Integer, Number
+from sfumato.schema.moments import day_of, moment_of, without_offset
 from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.values import code_of
 
 MAX_TARGETS = 1_000_000
 
@@ -278,10 +280,34 @@ def _range(schema: Schema, box: Mapping[str, Sequence[Any]]) -> Range:
 def _ends(column: Column, ends: Sequence[Any]) -> tuple[int, int]:
     if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
         raise InputError(f"the range of {column.name!r} needs two ends, got {ends!r}")
+    if isinstance(column, DateTime):
+        return _moments(column, ends)
     low, high = (_code(column, end) for end in ends)
     if isinstance(column, Number) and float(ends[1]) in column.edges[1:-1] and high > low:
         high -= 1  # up to an edge: the bin that begins there is not meant
     if isinstance(column, Integer | Number | Date) and _beside(column, ends):
+        raise InputError(f"the range {list(ends)!r} lies outside the limits of {column.name!r}")
+    if low > high:
+        raise InputError(f"the range of {column.name!r} ends before it begins: {list(ends)!r}")
+    return low, high
+
+
+def _moments(column: DateTime, ends: Sequence[Any]) -> tuple[int, int]:
+    """The codes of two moments, or of two days from begin to end."""
+    try:
+        first, last = (
+            end
+            if isinstance(end, datetime)
+            else moment_of(str(end), last=last, with_zone=column.zone is not None)
+            for end, last in zip(ends, (False, True), strict=True)
+        )
+        low, high = code_of(column, first), code_of(column, last)
+    except (ValueError, InputError):
+        raise InputError(
+            f"{list(ends)!r} can't be a range of {column.name!r}, of kind {column.kind}"
+        ) from None
+    first, last = without_offset(first), without_offset(last)
+    if last < column.limits[0] or first > column.limits[1]:
         raise InputError(f"the range {list(ends)!r} lies outside the limits of {column.name!r}")
     if low > high:
         raise InputError(f"the range of {column.name!r} ends before it begins: {list(ends)!r}")
@@ -304,11 +330,13 @@ def _code(column: Column, end: Any) -> int:
 
     if isinstance(column, Category) and end not in column.values:
         raise SchemaError(f"{column.name!r} has no value {end!r}")
-    text = str(end) if isinstance(column, Category | Date) else end
+    text = str(end) if isinstance(column, Category) else end
     refused = f"{end!r} can't be an end of a range of {column.name!r}, of kind {column.kind}"
     if end is None or end != end or (isinstance(end, bool) and not isinstance(column, Boolean)):
         raise InputError(refused)
     try:
+        if isinstance(column, Date):
+            text = day_of(str(end))  # whatever format the table has
         return int(codes.encode(column, pa.array([text]))[0])
-    except (TableError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+    except (TableError, ValueError, pa.ArrowTypeError, OverflowError):
         raise InputError(refused) from None

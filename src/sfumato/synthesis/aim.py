@@ -19,7 +19,6 @@ from sfumato.curator import Curator, L1Error, WeightedL1Error
 from sfumato.models.closure import Growth, downward_closure, overlaps, write_answers
 from sfumato.models.fitting import fit_graphical
 from sfumato.models.graphical import GraphicalModel, Numbering
-from sfumato.models.growing import Limits
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Marginal, Schema, Workload
 from sfumato.schema.coarse import Coarse
@@ -104,7 +103,9 @@ class Aim:
             curator.tell("percent of the budget of AIM", round(100 * (1 - left)), 100)
             select = portion(whole, share * (1 - _MEASURE))
             measure = portion(whole, share * _MEASURE)
-            allowed = offered.fitting(limits(self.model_mb * float(1 - left)))
+            allowed = offered.fitting(self.model_mb, used=1 - left)
+            if not allowed.any():
+                break
             noise = offered.noise(curator, measure)
             place = curator.select(  # SELECT
                 offered.targets,
@@ -166,7 +167,6 @@ class _Offered:
         ]
         known = [set(total.marginal) for total in spec.totals]
         most = limits(spec.model_mb).clique_cells
-        self._schema = view.schema
         self.targets = tuple(
             target
             for target in downward_closure(marginals, degree=spec.degree)
@@ -187,9 +187,13 @@ class _Offered:
         """Take a measured marginal into the graph whose growth is limited."""
         self._growth.hold([target])
 
-    def fitting(self, most: Limits) -> NDArray[np.bool_]:
-        """The candidates with which the model stays within the limits."""
-        return self._growth.fitting(most)
+    def fitting(self, model_mb: float, *, used: Fraction) -> NDArray[np.bool_]:
+        """The candidates with which the model stays within the used share of its limit.
+
+        Where there are none, and single columns are public, those within all of it.
+        """
+        found = self._growth.fitting(limits(model_mb * float(used)))
+        return found if found.any() else self._growth.fitting(limits(model_mb))
 
     def noise(self, curator: Curator, cost: Cost) -> NDArray[np.float64]:
         """The L1 error that measuring each candidate would bring: E|noise| times its cells.

@@ -39,6 +39,7 @@ from sfumato.schema.workload import check_targets
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.found import structure
 from sfumato.synthesis.independent import agreed_total, shares_in_coins
+from sfumato.synthesis.looking_again import look_again
 from sfumato.synthesis.single_columns import check_begin, limits, tied
 
 _COLUMNS: Final = Fraction(1, 4)
@@ -66,12 +67,16 @@ class CliqueTree:
     """The number of rows, if it is public knowledge; otherwise the columns' sums tell it."""
     model_mb: int = 16
     """The largest model, in megabytes; a fit holds three copies."""
+    looks: int = 1
+    """With 2, a spanning forest is measured first and targets are scored again against its model,
+    so that what it explains is not paid for."""
     totals: tuple[PublicTotal, ...] = ()
     """Counts that are public knowledge; the model holds them exactly."""
 
     name: ClassVar[str] = "cliquetree"
 
     def __post_init__(self) -> None:
+        check.whole(at_least=1, at_most=2, looks=self.looks)
         check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
         if self.rows is not None:
@@ -92,14 +97,24 @@ class CliqueTree:
         budget, cost = self._begin(curator, len(targets))
         columns = self._columns(curator, budget)  # MEASURE
         scored = self._scored(curator, columns, targets, cost)
+        seen = [one for one in columns if one.sigma_counts > 0]
+        if self.looks == 2 and targets:
+            scored, forest = look_again(
+                curator,
+                scored,
+                [*seen, *as_measurements(self.totals)],
+                cost=cost,
+                limits=self._limits,
+                limit_mb=2.0 * self.model_mb,
+            )
+            seen += forest
         plan = self._plan(curator, scored)  # SELECT: public numbers only
-        measured = [one for one in columns if one.sigma_counts > 0]
-        seen = [*measured, *_measured(curator, scored, plan)]  # MEASURE
+        seen += _measured(curator, scored, plan)  # MEASURE
         curator.tell("fitting the model", 0, 0)
         model = fit_graphical(  # FIT
             scored.view,
             [*seen, *as_measurements(self.totals)],
-            total=scored.rows,
+            total=self._total(curator, scored, seen),
             limit_mb=2.0 * self.model_mb,
         )
         known = as_measurements(self.totals)
@@ -109,6 +124,7 @@ class CliqueTree:
         """Its options and the public totals."""
         return {
             "model_mb": self.model_mb,
+            "looks": self.looks,
             "targets": len(self.workload),
             **described(self.totals),
         }
@@ -128,9 +144,14 @@ class CliqueTree:
                 "spent."
             )
         share = _SCORES if targets else Fraction(0)
-        if targets <= MOST_SCORES:
-            curator.commit(coins=_coins(curator.schema), scores=targets, score_share=share)
-        return curator.left, portion(curator.left, _SCORES)
+        if targets * self.looks <= MOST_SCORES:
+            curator.commit(
+                coins=_coins(curator.schema),
+                scores=targets,
+                score_share=share,
+                vectors=self.looks,
+            )
+        return curator.left, portion(curator.left, _SCORES / self.looks)
 
     def _columns(self, curator: Curator, budget: Cost) -> list[Measurement]:
         """Every column, in the schema's order; those with public totals are not measured."""
@@ -232,6 +253,12 @@ class CliqueTree:
         score = L1Error(answers=expected)
         l1 = curator.score(targets, score=score, cost=cost, merged=known.view)
         return replace(known, errors=l1 / 2)
+
+    def _total(self, curator: Curator, scored: Scored, seen: list[Measurement]) -> float:
+        """The number of rows: public, or what the sums of all tables that were measured say."""
+        if curator.knows_rows or self.rows is not None:
+            return scored.rows
+        return max(1.0, agreed_total(seen))
 
     def _plan(self, curator: Curator, scored: Scored) -> TreePlan:
         """The budget that is left, divided by predicted error."""

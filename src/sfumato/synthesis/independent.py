@@ -30,6 +30,8 @@ from sfumato.synthesis.algorithm import TOTAL_SHARE, Fit, total_and_rest
 
 _COINS_PER_COLUMN: Final = 64
 """A run with Gaussian noise commits to so many draws, which are divided over the columns."""
+_LEAST_SIGMA: Final = 1e-6
+"""In counts. Laplace noise at an epsilon of hundreds is so small that floats can't square it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +88,7 @@ class Independent:
         noise = [
             curator.sigma_of((n,), c) for n, c in zip(curator.schema.names, costs, strict=True)
         ]
-        agreed = 1 / sqrt(sum(1 / (s * sigma**2) for s, sigma in zip(sizes, noise, strict=True)))
+        agreed = 1 / sqrt(sum(_precision(s, n) for s, n in zip(sizes, noise, strict=True)))
         counted = curator.sigma_of((), portion(curator.left, TOTAL_SHARE))
         return (None, curator.left) if agreed <= counted else total_and_rest(curator, rows=None)
 
@@ -124,8 +126,13 @@ def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:
 def agreed_total(seen: list[Measurement]) -> float:
     """The columns' noisy sums averaged by precision; each estimates the same number of rows."""
     sums = np.array([m.values.sum() for m in seen])
-    precision = np.array([1 / (m.values.size * m.sigma_counts**2) for m in seen])
+    precision = np.array([_precision(m.values.size, m.sigma_counts) for m in seen])
     return max(0.0, float(sums @ precision / precision.sum()))
+
+
+def _precision(cells: int, sigma_counts: float) -> float:
+    """Of the sum of a table's noisy cells."""
+    return 1 / (cells * max(sigma_counts, _LEAST_SIGMA) ** 2)
 
 
 def _shares(

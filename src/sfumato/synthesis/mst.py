@@ -166,6 +166,8 @@ def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
 
 def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     """The errors of all pairs with noise; the tree is then post-processing."""
+    if not edges.worthy.any():
+        return []
     errors = curator.score(edges.pairs, score=edges.score, cost=cost, merged=edges.view)
     chosen: list[int] = []
     for _ in range(_GUESSES):

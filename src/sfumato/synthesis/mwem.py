@@ -164,6 +164,8 @@ class Mwem:
         for done in range(self.rounds):
             curator.tell("rounds of MWEM", done, self.rounds)
             fitting = growth.fitting(limits(self.model_mb))
+            if not fitting.any():  # what is public fills the model
+                break
             allowed = fitting & unseen if (fitting & unseen).any() else fitting
             write_answers(answers, model, targets, allowed)
             score = L1Error(answers=answers, penalties=penalties)

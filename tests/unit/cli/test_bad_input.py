@@ -311,7 +311,10 @@ METHODS = {
         prepare=wide(80), options={"method": "histogram"}, says="1.21e.24 combin.*independent"
     ),
     "2^80 cells in MWEM": Case(
-        prepare=wide(80), options={"method": "mwem"}, says="1.21e.24 combin.*independent"
+        prepare=wide(80),
+        options={"method": "mwem"},
+        more=("--set", "model=dense"),
+        says="1.21e.24 combin.*independent",
     ),
     "an unknown workload": Case(
         options={"workload": "4-way"}, says="1-way, 2-way, 3-way or a file"

@@ -231,6 +231,22 @@ def test_scores_can_be_asked_for_once():
         gate.score(ONE_WAYS, score=l1(VALUES + 2), cost=gate.left)
 
 
+def test_a_vector_of_scores_can_be_committed_to_twice_with_the_noise_of_twice_as_many():
+    gate, again = committed(scores=2, share=Fraction(1, 10)), curator()
+    assert again.commit(coins=64, scores=2, score_share=Fraction(1, 10), vectors=2)
+    once = spends(gate)[0].plan.parts[1]
+    twice = spends(again)[0].plan.parts[1]
+    assert twice.coordinates == 2 * once.coordinates
+    assert float(twice.spread**2) == pytest.approx(float(2 * once.spread**2), rel=0.01)
+    whole = again.left.rho
+    again.score(ONE_WAYS, score=l1(VALUES + 2), cost=again.left)
+    assert whole - again.left.rho == twice.rho / 2
+    again.score(ONE_WAYS, score=l1(VALUES + 2), cost=again.left)
+    assert again.left.rho == 64 * again.coin.rho
+    with pytest.raises(BudgetError, match="no scores are left"):
+        again.score(ONE_WAYS, score=l1(VALUES + 2), cost=again.left)
+
+
 @pytest.mark.parametrize("targets", [ONE_WAYS[:1], (*ONE_WAYS, ("age", "smoker"))], ids=len)
 def test_another_number_of_scores_is_refused_without_a_look(targets):
     table = SpyTable()

@@ -134,6 +134,18 @@ OTHER_CASES: dict[str, tuple[Callable[[Path], Any], type[SfumatoError], str]] = 
         TableError,
         "not a complete gzip file",
     ),
+    "no zstd": (_file("t.csv.zst", b"SECRET123"), TableError, "not a complete zstd file"),
+    "half a zstd": (
+        _file("t.csv.zst", pa.compress(b"age,town\n" + b"1,A\n" * 999, "zstd", asbytes=True)[:-5]),
+        TableError,
+        "not a complete zstd file",
+    ),
+    "half a zstd of JSON": (
+        _file("t.jsonl.zst", pa.compress(b"SECRET123" * 999, "zstd", asbytes=True)[:-5]),
+        TableError,
+        "not a complete zstd file",
+    ),
+    "packed Parquet": (_file("t.parquet.zst", b"x"), InputError, "can't tell the format"),
     "no database": (_file("t.db", b"SECRET123" * 99), TableError, "can't be read as a SQLite"),
     "two tables": (_database("one", "two"), TableError, "t.db::TABLE. The file has: one, two"),
     "no table of that name": (

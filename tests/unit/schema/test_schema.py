@@ -137,7 +137,11 @@ def test_a_schema_that_is_not_there_can_not_be_read(tmp_path):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ({"kind": "text"}, "kind must be one of category, .*; got 'text'"),
+        ({"kind": "choice"}, "kind must be one of category, .*; got 'choice'"),
+        (
+            {"kind": "text"},
+            r"keys and free text .* never invented. Name the column under .exclude.",
+        ),
         ({"kind": []}, r"kind must be one of .*; got \[\]"),
         ({}, "kind must be one of .*; got None"),
         ({"kind": "boolean", "low": 3}, r"kind boolean has no \['low'\]"),

@@ -1,6 +1,6 @@
 """One value in plain Python and a column through Arrow get the same codes."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pyarrow as pa
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError, TableError
-from sfumato.schema import Boolean, Category, Date, Integer, Number
+from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number
 from sfumato.schema.codes import encode
 from sfumato.schema.values import code_of, limits, number_of, numbers
 
@@ -19,6 +19,17 @@ COLUMNS = [
     Integer(name="age", low=4, high=17, step=3, missing=True),
     Number(name="income", edges=(0.0, 10.0, 20.5, 100.0), missing=True),
     Date(name="visit", low=date(2020, 1, 15), high=date(2021, 3, 1), step="month", missing=True),
+    Boolean(name="paid", texts=("no", "yes"), missing=True, missing_texts=("?", "-3")),
+    Integer(name="score", low=0, high=9, missing=True, missing_texts=("x", "-3", "7")),
+    Date(name="birth", low=date(1990, 1, 1), high=date(2021, 1, 1), format="%d.%m.%Y"),
+    DateTime(name="seen", low=datetime(2020, 1, 1), high=datetime(2021, 1, 1), step="week"),
+    DateTime(
+        name="sent",
+        low=datetime(2020, 1, 1, tzinfo=UTC),
+        high=datetime(2021, 1, 1, tzinfo=UTC),
+        step="hour",
+        zone="Asia/Tehran",
+    ),
 ]
 
 VALUES = st.one_of(
@@ -27,6 +38,10 @@ VALUES = st.one_of(
     st.floats(-50, 200),
     st.sampled_from(["1", "2", "none", "a", "b", "c", "yes", "NO", " t ", "0", "1.0", "12.50"]),
     st.sampled_from(["2020-01-15", "2020-02-01", "2021-03-01", "1999-01-01", " 7 ", "-3", "x", ""]),
+    st.sampled_from(["?", "31.12.2020", "30.02.2020", "2020-02-01T10:30", "2020-02-01 10:30:00Z"]),
+    st.datetimes(datetime(2019, 1, 1), datetime(2022, 1, 1)),
+    st.datetimes(datetime(2019, 1, 1), datetime(2022, 1, 1), timezones=st.just(UTC)),
+    st.dates(date(2019, 1, 1), date(2022, 1, 1)),
     st.booleans(),
 )
 

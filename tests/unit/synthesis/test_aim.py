@@ -112,6 +112,16 @@ def test_public_totals_hold_and_are_not_measured(chain):
     assert np.allclose(fit.model.marginal(("a", "b")), counts, atol=0.01)
 
 
+def test_where_all_single_columns_are_public_it_goes_on_to_pairs(chain):
+    known = tuple(
+        PublicTotal(marginal=(name,), counts=np.bincount(codes, minlength=chain.schema[name].size))
+        for name, codes in chain.codes.items()
+    )
+    fit = Aim(workload=pairs(chain), totals=known).run(chain.curator(budget=ApproxDP(4, "1e-6")))
+    assert {("a", "b"), ("b", "c"), ("c", "d")} <= set(measured(fit))
+    assert np.allclose(fit.model.marginal(("a",)), known[0].counts, atol=0.01)
+
+
 def test_impossible_combinations_stay_empty(chain):
     closed = chain.schema.excluding([{"a": [0, 1], "e": [0, 0]}])
     model = Aim(workload=pairs(chain)).run(chain.curator(schema=closed)).model

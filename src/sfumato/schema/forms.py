@@ -1,0 +1,64 @@
+"""How a file writes its rows, where it differs from plain CSV: public like the schema itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import SchemaError
+from sfumato.schema.columns import Category, Column, repeated
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileForm:
+    """What a reader must know before it can read a file."""
+
+    names: tuple[str, ...] = ()
+    """All fields of a CSV file without a header, in order; empty where it has one."""
+    trim: bool = False
+    """Whether spaces around a text do not count; a field of spaces alone is then missing."""
+
+    def __post_init__(self) -> None:
+        names = self.names
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise SchemaError("names of a file must be a tuple (in JSON a list) of texts")
+        if not all(name.strip() for name in names):
+            raise SchemaError("names of a file must not be empty")
+        if twice := repeated(names):
+            raise SchemaError(f"these names stand twice in the form of the file: {twice}")
+        if not isinstance(self.trim, bool):
+            raise SchemaError(f"trim must be true or false, got {self.trim!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; what equals its default is left out."""
+        names: dict[str, Any] = {"names": list(self.names)} if self.names else {}
+        return names | ({"trim": True} if self.trim else {})
+
+    @staticmethod
+    def from_dict(value: Any) -> "FileForm":
+        """The form that its JSON form describes."""
+        if not isinstance(value, Mapping) or set(value) - {"names", "trim"}:
+            raise SchemaError('file is an object with "names", "trim" or both')
+        names = value.get("names", [])
+        if not isinstance(names, list):
+            raise SchemaError("names of a file must be a list of texts")
+        return FileForm(names=tuple(names), trim=value.get("trim", False))
+
+    def check(self, columns: tuple[Column, ...]) -> None:
+        """Refuse columns that no row of such a file could fill."""
+        if self.names:
+            for column in columns:
+                if column.name not in self.names:
+                    raise SchemaError(f"column {column.name!r} is none of the names of the file")
+        if not self.trim:
+            return
+        for column in columns:
+            texts = column.values if isinstance(column, Category) else ()
+            if any(text != text.strip() for text in texts):
+                raise SchemaError(
+                    f"column {column.name!r} declares a text with spaces around it, but the file "
+                    'is read without them ("trim": true). Remove the spaces from the text.'
+                )
+
+
+PLAIN = FileForm()
+"""A header, and texts as they stand."""

@@ -1,0 +1,153 @@
+"""``sfumato schema draft`` and ``confirm``: what they write, say and refuse."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from sfumato.privacy import Ledger
+
+
+def draft(world: Any, *more: str, table: Any = None) -> Any:
+    return world.run("schema", "draft", table or world.table, "-o", world.folder / "d.json", *more)
+
+
+def test_draft_confirm_publish_evaluate_is_the_whole_way(world: Any) -> None:
+    drafted = draft(world, "--dataset", "towns", "--ledger", world.ledger)
+    assert drafted.code == 0
+    assert "without any guarantee" in drafted.out
+    assert "sfumato schema confirm" in drafted.out
+    refused = world.publish(schema=world.folder / "d.json")
+    assert refused.code == 2
+    assert "nobody confirmed as public" in refused.err
+    assert not world.spends()
+    confirmed = world.run("schema", "confirm", world.folder / "d.json", "--yes")
+    assert confirmed.code == 0
+    assert "values (3: A, B, C)" in confirmed.out
+    assert world.publish(schema=world.folder / "d.json").code == 0
+    assert (
+        world.run("evaluate", world.out, "--against", world.table, "--ledger", world.ledger).code
+        == 0
+    )
+
+
+def test_the_look_is_shown_by_the_ledger(world: Any) -> None:
+    draft(world, "--dataset", "towns", "--ledger", world.ledger)
+    (entry,) = Ledger.open(world.ledger, dataset="towns").entries()
+    assert entry.event == "look"
+    shown = world.run("ledger", "show", "--ledger", world.ledger)
+    assert "schema draft" in shown.out
+
+
+def test_a_draft_as_json_is_what_the_file_holds_and_nothing_else_is_said(world: Any) -> None:
+    outcome = draft(world, "--json")
+    assert outcome.json == json.loads((world.folder / "d.json").read_text())
+    assert outcome.err == ""
+    assert outcome.json["columns"][0]["unconfirmed"] == ["low", "high"]
+
+
+def test_a_draft_goes_to_schema_json_unless_told_otherwise(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.schema.unlink()
+    monkeypatch.chdir(world.folder)
+    assert world.run("schema", "draft", "table.csv").code == 0
+    assert "unconfirmed" in world.schema.read_text()
+
+
+def test_a_file_that_exists_is_refused_before_anything_is_read_or_noted(world: Any) -> None:
+    (world.folder / "d.json").write_text("mine")
+    outcome = draft(world, "--dataset", "towns", "--ledger", world.ledger)
+    assert (outcome.code, world.ledger.exists()) == (2, False)
+    assert "--force" in outcome.err
+    assert (world.folder / "d.json").read_text() == "mine"
+    assert draft(world, "--force").code == 0
+
+
+def test_a_file_without_a_header_is_drafted_with_names(world: Any) -> None:
+    raw = world.write("raw.csv", "39, Rome\n27, Oslo\n" * 30)
+    refused = draft(world, table=raw)
+    assert refused.code == 2
+    assert "--names" in refused.err
+    assert "Rome" not in refused.err
+    assert not (world.folder / "d.json").exists()
+    assert draft(world, "--names", "age, town", "--json", table=raw).json["file"] == {
+        "names": ["age", "town"],
+        "trim": True,
+    }
+    assert draft(world, "--no-header", "--json", "--force", table=raw).json["file"]["names"] == [
+        "c1",
+        "c2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        (("--names", "a,b,c"), 2, "has 2 fields, but 3 names"),
+        (("--names", "a,a"), 2, "stand twice"),
+        (("--names", "a,"), 2, "must not be empty"),
+        (("--names", "a,b", "--header"), 2, "Give one of both"),
+        (("--encoding", "klingon"), 2, "encoding must be"),
+        (("--dataset", " "), 2, "dataset"),
+    ],
+)
+def test_a_draft_that_can_not_be_made_is_one_message_and_no_file(
+    more: tuple[str, ...], code: int, says: str, world: Any
+) -> None:
+    outcome = draft(world, *more)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert says in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
+    assert not (world.folder / "d.json").exists()
+
+
+def test_a_table_that_is_not_there_is_no_draft(world: Any) -> None:
+    assert draft(world, table=world.folder / "none.csv").code == 4
+
+
+def test_without_somebody_to_ask_nothing_is_confirmed(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft(world)
+    before = (world.folder / "d.json").read_text()
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    outcome = world.run("schema", "confirm", world.folder / "d.json")
+    assert outcome.code == 2
+    assert "say --yes" in outcome.err
+    assert "low 0, high 9" in outcome.out
+    assert (world.folder / "d.json").read_text() == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [(True, 0), (False, 2)])
+def test_a_person_at_a_terminal_is_asked(
+    answer: bool, code: int, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft(world)
+    before = (world.folder / "d.json").read_text()
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question: answer)
+    assert world.run("schema", "confirm", world.folder / "d.json").code == code
+    assert ((world.folder / "d.json").read_text() == before) is not answer
+
+
+def test_some_columns_are_confirmed_and_the_others_are_named(world: Any) -> None:
+    draft(world)
+    outcome = world.run("schema", "confirm", world.folder / "d.json", "age", "--yes")
+    assert "left        town" in outcome.out
+    done = world.run("schema", "confirm", world.folder / "d.json", "--yes", "--json")
+    assert done.json == {"confirmed": {"town": ["values"]}, "left": {}}
+
+
+def test_an_unknown_column_is_not_confirmed(world: Any) -> None:
+    draft(world)
+    outcome = world.run("schema", "confirm", world.folder / "d.json", "agee", "--yes")
+    assert outcome.code == 2
+    assert "no column 'agee'" in outcome.err
+
+
+def test_the_group_alone_prints_its_help(world: Any) -> None:
+    outcome = world.run("schema")
+    assert outcome.code == 0
+    assert "confirm" in outcome.out
