@@ -177,8 +177,7 @@ class Curator(OnlyOne):
             return False
         request = f"{self._run}/{self._steps + 1}"
         try:
-            label = asked.label(plan)
-            self._ledger.spend(plan, label=label, protect=self.protect, request=request)
+            self._ledger.spend(plan, label=asked.label(plan), protect=self.protect, request=request)
         except BudgetError:
             return False
         self._steps += 1
@@ -200,8 +199,7 @@ class Curator(OnlyOne):
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
-        everyone = Range(())  # no bounds: all rows
-        (noise,) = self._noises([everyone], [cost], "number of rows", ())
+        (noise,) = self._noises([Range(())], [cost], "number of rows", ())  # no bounds: all rows
         return noisy((), self._counts.rows(), noise, self.rng)
 
     @in_turn
