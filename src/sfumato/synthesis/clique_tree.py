@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator
@@ -46,6 +47,8 @@ _COLUMNS: Final = Fraction(1, 4)
 _MOST_COLUMNS: Final = Fraction(9, 20)
 _SCORES: Final = Fraction(1, 10)
 """Shares of the budget; the rest is allocated after the scores, also to single columns again."""
+_LOUD: Final = 0.01
+"""Total variation of all targets by noise alone, from which a second look pays."""
 _ROW_COUNT: Final = Fraction(1, 500)
 """For a rough number of rows, where it is not public."""
 _COINS_PER_COLUMN, _FEWEST_COINS = 64, 512
@@ -68,8 +71,8 @@ class CliqueTree:
     model_mb: int = 16
     """The largest model, in megabytes; a fit holds three copies."""
     looks: int = 1
-    """With 2, a spanning forest is measured first and targets are scored again against its model,
-    so that what it explains is not paid for."""
+    """With 2, and noise that is large against the rows, a spanning forest is measured first and
+    targets are scored again against its model, so that what it explains is not paid for."""
     totals: tuple[PublicTotal, ...] = ()
     """Counts that are public knowledge; the model holds them exactly."""
 
@@ -99,14 +102,7 @@ class CliqueTree:
         scored = self._scored(curator, columns, targets, cost)
         seen = [one for one in columns if one.sigma_counts > 0]
         if self.looks == 2 and targets:
-            scored, forest = look_again(
-                curator,
-                scored,
-                [*seen, *as_measurements(self.totals)],
-                cost=cost,
-                limits=self._limits,
-                limit_mb=2.0 * self.model_mb,
-            )
+            scored, forest = self._second_look(curator, scored, seen, cost)
             seen += forest
         plan = self._plan(curator, scored)  # SELECT: public numbers only
         seen += _measured(curator, scored, plan)  # MEASURE
@@ -246,13 +242,29 @@ class CliqueTree:
             column_weights=np.array(list(self._column_weights(schema, targets).values())),
             held=tied(schema, self.totals),
         )
-        if not targets:
-            return known
-        curator.tell(f"scoring {len(targets):,} marginals", 0, 0)
-        expected = np.concatenate([one.reshape(-1) for one in independent_counts(known)])
-        score = L1Error(answers=expected)
-        l1 = curator.score(targets, score=score, cost=cost, merged=known.view)
-        return replace(known, errors=l1 / 2)
+        return replace(known, errors=_from_independence(curator, known, cost))
+
+    def _second_look(
+        self, curator: Curator, scored: Scored, seen: list[Measurement], cost: Cost
+    ) -> tuple[Scored, list[Measurement]]:
+        """A forest and the distances from it; where noise is small, better scores as they were.
+
+        Small is the mean total variation if the budget that is left were divided over all targets.
+        """
+        sigma = curator.sigma_of(curator.schema.names[:1], curator.left)
+        cells = np.array([float(scored.view.schema.cells(target)) for target in scored.targets])
+        wrong = MEAN_ABSOLUTE / 2 * sigma * float((cells ** (2 / 3)).sum()) ** 1.5
+        if wrong / cells.size / scored.rows <= _LOUD:
+            again = _from_independence(curator, scored, cost)
+            return replace(scored, errors=(scored.errors + again) / 2), []
+        return look_again(
+            curator,
+            scored,
+            [*seen, *as_measurements(self.totals)],
+            cost=cost,
+            limits=self._limits,
+            limit_mb=2.0 * self.model_mb,
+        )
 
     def _total(self, curator: Curator, scored: Scored, seen: list[Measurement]) -> float:
         """The number of rows: public, or what the sums of all tables that were measured say."""
@@ -267,6 +279,17 @@ class CliqueTree:
         precision = precision_of(curator.sigma_of(curator.schema.names[:1], left))
         least = float(coin.rho / left.rho) if coin is not None and isinstance(left, ZCDP) else 0.0
         return plan_tree(scored, precision=precision, least=least * precision, limits=self._limits)
+
+
+def _from_independence(curator: Curator, scored: Scored, cost: Cost) -> NDArray[np.float64]:
+    """Rows that independent columns put into wrong cells of each target, with noise."""
+    if not scored.targets:
+        return np.zeros(0)
+    curator.tell(f"scoring {len(scored.targets):,} marginals", 0, 0)
+    expected = np.concatenate([one.reshape(-1) for one in independent_counts(scored)])
+    score = L1Error(answers=expected)
+    l1 = curator.score(scored.targets, score=score, cost=cost, merged=scored.view)  # SELECT
+    return np.asarray(l1 / 2)
 
 
 def check_workload(schema: Schema, workload: Workload) -> None:
