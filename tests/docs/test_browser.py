@@ -37,13 +37,14 @@ FLAGS = (
     "--v=0",
 )
 SECTIONS = {
-    "report.html": {"promise", "facts", "columns", "pairs", "ledger", "check"},
+    "report.html": {"promise", "facts", "measured", "columns", "pairs", "ledger", "check"},
     "internal.html": {
         "promise",
         "facts",
         "measures",
         "correlations",
         "columns",
+        "measured",
         "pairs",
         "queries",
         "ledger",

@@ -25,7 +25,7 @@ from sfumato.reporting.view import (
     Unit,
     odds_sentence,
 )
-from sfumato.schema import Range, Schema, Workload
+from sfumato.schema import Marginal, Range, Schema, Workload
 
 MOST_PAIRS = 6
 MOST_PAIR_CELLS = 2_500
@@ -189,11 +189,11 @@ def _sigma(release: TableRelease, name: str) -> float | None:
 
 def _pairs(release: TableRelease) -> tuple[PairView, ...]:
     """The pairs that the model ties most, by distance from independence: post-processing."""
-    if not isinstance(release.model, DenseModel) or not release.model.total > 0:
+    if not release.model.total > 0:
         return ()
     schema, model = release.schema, release.model
     tied = []
-    for x, y in combinations(schema.names, 2):
+    for x, y in _pair_names(release):
         if schema.cells((x, y)) <= MOST_PAIR_CELLS:
             counts = model.marginal((x, y))
             tied.append((from_independence(counts), x, y, counts))
@@ -208,6 +208,15 @@ def _pairs(release: TableRelease) -> tuple[PairView, ...]:
         )
         for _, x, y, counts in tied[:MOST_PAIRS]
     )
+
+
+def _pair_names(release: TableRelease) -> list[Marginal]:
+    """The pairs that a page may show: all of a dense model, of a graphical one those measured."""
+    if isinstance(release.model, DenseModel):
+        return list(combinations(release.schema.names, 2))
+    if not isinstance(release.model, GraphicalModel):
+        return []
+    return [tuple(pair) for pair in release.method.get("measured", ()) if len(pair) == 2]
 
 
 def _queries(release: TableRelease, ranges: Sequence[Range]) -> QueryView | None:

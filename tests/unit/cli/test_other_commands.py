@@ -286,7 +286,13 @@ def test_the_demo_does_the_whole_job_and_does_it_again_only_by_force(world: Any)
     assert (world.internal / "internal.html").exists()
     assert world.run("demo", "--out", world.out).code == 2
     again = world.run("demo", "--out", world.out, "--force")
-    assert "epsilon=2 on 'demo-survey' in all" in again.out
+    assert json.loads((world.out / "release.json").read_text())["guarantee"]["epsilon"] == 1
+    once, twice = (_spent(told.out) for told in (outcome, again))
+    assert twice == pytest.approx(2 * once, rel=1e-4)
+
+
+def _spent(told: str) -> float:
+    return float(told.partition("rho=")[2].split()[0])
 
 
 def test_a_simulation_never_removes_what_the_demo_keeps(world: Any) -> None:
