@@ -285,7 +285,7 @@ def test_a_fit_holds_no_more_than_a_few_copies_of_its_tables():
 
 
 def test_nothing_is_compiled_for_a_new_shape():
-    """The numba dispatchers have one signature, before and after a fit of another shape."""
+    """The numba dispatchers have the same signatures before and after a fit of another shape."""
     kernels = [k for k in vars(_belief_kernels).values() if hasattr(k, "nopython_signatures")]
 
     def signatures(schema, sets):
@@ -299,7 +299,7 @@ def test_nothing_is_compiled_for_a_new_shape():
     other = Schema.from_dict({"p": 5, "q": 1, "r": 3, "s": 2, "t": 70})
     second = signatures(other, [("p", "q"), ("p", "r", "t"), ("s",), ("r", "s")])
     assert first == second
-    assert max(second) == 1
+    assert max(second) <= 2  # from an empty cache, a private one for a constant 0 too
 
 
 def test_a_chain_of_a_hundred_columns_is_fitted_drawn_and_asked():
