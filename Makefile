@@ -59,6 +59,7 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/methods.py
 	$(BIN)/python bench/synthesis.py --markdown --compilation
 	$(BIN)/python bench/synthesis_wide.py
+	$(BIN)/python bench/auto.py
 	$(BIN)/python bench/plan.py
 	$(BIN)/python bench/startup.py
 
