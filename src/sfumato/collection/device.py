@@ -29,6 +29,7 @@ _HEAD: Final = {"sfumato", "kind", "survey", "plans"}
 _STATES: Final = {
     "grouped": _HEAD | {"round", "answer"},
     "faithful": _HEAD | {"answers", "spent"},
+    "single": _HEAD | {"round", "answer"},
 }
 
 
@@ -37,12 +38,12 @@ class Client:
 
     Formal guarantee: all that a client ever sends is epsilon-local DP for the whole record, with
     the agreed epsilon, whatever the server asks and however often. In the variant "grouped" it
-    answers in one round, which a coin chooses; in "faithful" in both, and its ledger adds up what
-    they cost. Its round, the part it draws and every refusal of a plan do not depend on the record.
-    This holds as long as the client lives: a device that may restart keeps ``to_dict()`` before it
-    sends, and goes on with ``restore``. A client can't be copied, nor answer after a fork: the
-    other one would answer afresh. Its noise is its generator's: two people with equal records
-    answer differently, and nobody can replay what ``secure_rng`` drew.
+    answers in one round, which a coin chooses; in "single" in the only one; in "faithful" in both,
+    and its ledger adds up what they cost. Its round, the part it draws and every refusal of a plan
+    do not depend on the record. This holds as long as the client lives: a device that may restart
+    keeps ``to_dict()`` before it sends, and goes on with ``restore``. A client can't be copied, nor
+    answer after a fork: the other one would answer afresh. Its noise is its generator's: two people
+    with equal records answer differently, and nobody can replay what ``secure_rng`` drew.
 
     Args:
         record: The person's values by column.
@@ -65,9 +66,7 @@ class Client:
         self._rng = rng
         self._lock = threading.Lock()
         self._process = os.getpid()
-        both = self._agreed.variant == "faithful"
-        own = (1, 2) if both else (1 + int(rng.below(ROUNDS, 1)[0]),)
-        self._ledger = _Ledger(epsilon=self._agreed.epsilon, rounds=own)
+        self._ledger = _Ledger(epsilon=self._agreed.epsilon, rounds=_own_rounds(self._agreed, rng))
 
     def answer(self, message: Any) -> Answer | None:
         """The answer to a plan, or None where the round is not this client's own.
@@ -207,24 +206,31 @@ def simulate_clients(
     Args:
         message: The plan.
         codes: A row a column of the agreed schema, a column a person.
-        rounds: The round of each person, see ``draw_rounds``; None in the variant "faithful", where
-            everybody answers in both.
+        rounds: The round of each person, see ``draw_rounds``; None where everybody answers in
+            each, so in all variants but "grouped".
         agreed: The survey's manifest.
         rng: Where the answers come from.
     """
     check_rng(rng)
     agreement = Agreement.from_manifest(agreed)
     plan, schema = read_plan(message, agreement), agreement.schema
-    if (rounds is None) != (agreement.variant == "faithful"):
+    if (rounds is None) != (agreement.variant != "grouped"):
         raise InputError(
-            'rounds are needed in the variant "grouped" (see draw_rounds), and not in "faithful", '
-            f'where everybody answers in both; this survey is "{agreement.variant}". Nothing was '
-            "answered."
+            'rounds are needed in the variant "grouped" (see draw_rounds), and only there: '
+            f'otherwise everybody answers in each; this survey is "{agreement.variant}". Nothing '
+            "was answered."
         )
     block = _checked_block(codes, schema, people=None if rounds is None else len(rounds))
     mine = slice(None) if rounds is None else np.flatnonzero(np.asarray(rounds) == plan.round)
     own = {name: row[mine] for name, row in zip(schema.names, block, strict=True)}
     return plan.answer_many(own, schema, rng=rng)
+
+
+def _own_rounds(agreed: Agreement, rng: Rng) -> tuple[int, ...]:
+    """The rounds in which a client answers; of two, a coin chooses one where people are halved."""
+    if agreed.variant == "faithful":
+        return 1, 2
+    return (1 + int(rng.below(agreed.rounds, 1)[0]),)
 
 
 def _checked_block(codes: ArrayLike, schema: Schema, *, people: int | None) -> NDArray[Any]:
@@ -273,7 +279,7 @@ def _restored(state: Any, agreed: Agreement) -> _Ledger:
 
 
 def _one_round(state: Mapping[str, Any], plans: dict[int, str], agreed: Agreement) -> _Ledger:
-    own = check.whole(at_least=1, at_most=ROUNDS, round=state["round"])
+    own = check.whole(at_least=1, at_most=agreed.rounds, round=state["round"])
     kept = state["answer"]
     return _Ledger(
         epsilon=agreed.epsilon,

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import drawing
+from sfumato.drawing import cards
 from sfumato.errors import InputError
 from sfumato.models import simplex
 from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import LocalDP
 
 Vector = NDArray[np.float64]
+
+_SHOWN: Final = 6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,6 +48,14 @@ class _Estimate:
             "answers": self.answers,
             "private": self.private,
             "guarantee": promise,
+        }
+
+    def _facts(self) -> dict[str, str]:
+        """What a notebook says of any estimate."""
+        return {
+            "protocol": self.protocol,
+            "answers": f"{self.answers:,}",
+            "promise": told_promise(self.guarantee, private=self.private),
         }
 
 
@@ -106,8 +117,17 @@ class FrequencyEstimate(_Estimate):
             width=640,
         )
 
+    def __repr__(self) -> str:
+        """One line, with the first values."""
+        shown = list(zip(self.labels, self.frequencies, self.standard_errors, strict=True))
+        told = ", ".join(f"{label} {f:.3f} ± {e:.3f}" for label, f, e in shown[:_SHOWN])
+        more = f", {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        return f"<FrequencyEstimate {self.column!r} from {self.answers:,} answers: {told}{more}>"
+
     def _repr_html_(self) -> str:
-        return self.chart()
+        """For notebooks: the chart and what it rests on."""
+        facts = cards.facts(self._facts())
+        return cards.card(self.column, facts, cards.charts([self.chart()]))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,6 +150,26 @@ class MeanEstimate(_Estimate):
         figures = {"mean": self.mean, "standard_error": self.standard_error}
         sure = {"confidence": confidence, "interval": list(self.interval(confidence))}
         return {**self._head(), **figures, **sure, "limits": list(self.limits)}
+
+    def __repr__(self) -> str:
+        """One line."""
+        told = f"{self.mean:.5g} ± {self.standard_error:.2g}"
+        return f"<MeanEstimate {self.column!r} from {self.answers:,} answers: {told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the mean, its interval and what they rest on."""
+        low, high = self.interval()
+        figures = {
+            "mean": f"{self.mean:.5g}",
+            "standard error": f"{self.standard_error:.2g}",
+            "95% interval": f"{low:.5g} to {high:.5g}",
+        }
+        return cards.card(self.column, cards.facts({**figures, **self._facts()}))
+
+
+def told_promise(guarantee: LocalDP, *, private: bool) -> str:
+    """The promise to each person in a line; what seeded randomness made has none."""
+    return str(guarantee) if private else "none: the answers were simulated"
 
 
 def _no_formula(label: str) -> str:

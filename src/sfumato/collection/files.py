@@ -146,7 +146,7 @@ def _parquet_batches(
 def _read_lines(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
     try:
         with path.open(encoding="utf-8") as lines:
-            question, simulated = _question(parse(next(lines, "null")), path)
+            question, simulated = _question(_parsed(next(lines, "null"), f"{path}:1"), path)
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text. Nothing was counted.") from None
     return question, _line_batches(path, question, simulated)

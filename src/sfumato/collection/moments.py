@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.collection.estimates import told_promise
 from sfumato.collection.messages import Answer
 from sfumato.collection.protocols import MEANS, number_mechanism
 from sfumato.collection.questions import Question
 from sfumato.collection.server import AnswerBatch, Collected, Tally
+from sfumato.drawing import cards
 from sfumato.errors import InputError
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
@@ -37,6 +39,16 @@ class Moments:
     guarantee: LocalDP
     private: bool
     """False when seeded randomness made any of the answers."""
+
+    def _repr_html_(self) -> str:
+        """For notebooks: both figures and what they rest on."""
+        told = {
+            "mean": f"{self.mean:.5g} ± {self.mean_error:.2g}",
+            "variance": f"{self.variance:.5g} ± {self.variance_error:.2g}",
+            "answers": f"{self.answers[0]:,} of the number, {self.answers[1]:,} of its square",
+            "promise": told_promise(self.guarantee, private=self.private),
+        }
+        return cards.card("Mean and variance", cards.facts(told))
 
 
 @dataclass(frozen=True, kw_only=True)

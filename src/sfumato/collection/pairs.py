@@ -7,8 +7,10 @@ from functools import cached_property
 from math import isfinite
 from typing import Any, Final
 
+from sfumato.collection.estimates import told_promise
 from sfumato.collection.messages import VERSION, Answer, fingerprint
 from sfumato.collection.server import AnswerBatch, Collected, Tally
+from sfumato.drawing import cards
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.keyvalue import (
     F2M,
@@ -63,6 +65,14 @@ class PairsEstimate:
         described = (self.found.describe(place) for place in range(len(self.keys)))
         told = (text.partition(": ")[2] for text in described)
         return "\n".join(f"{key}: {text}" for key, text in zip(self.keys, told, strict=True))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a row for each key."""
+        promise = told_promise(self.guarantee, private=self.private)
+        lines = (line.partition(": ") for line in str(self).splitlines())
+        rows = [(key, told) for key, (_, _, told) in zip(self.keys, lines, strict=True)]
+        table = cards.rows_table(("key", "estimate"), rows)
+        return cards.card("Keys and their values", cards.facts({"promise": promise}), table)
 
 
 @dataclass(frozen=True, kw_only=True)

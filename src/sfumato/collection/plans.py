@@ -28,7 +28,8 @@ from sfumato.schema import files
 from sfumato.schema.columns import Number
 from sfumato.schema.table import Marginal, Schema
 
-VARIANTS: Final = ("grouped", "faithful")
+VARIANTS: Final = ("grouped", "faithful", "single")
+TWO_ROUNDS: Final = ("grouped", "faithful")
 ROUNDS: Final = 2
 PROTOCOLS: Final = ("grr", "fast-olh", "hadamard")
 """Those whose answers are one integer."""
@@ -48,7 +49,8 @@ class Agreement:
     """What every participant is told first: the columns, epsilon, and what is halved.
 
     In the variant "grouped" it is the people: by the coin of each they belong to one round and
-    answer with all of epsilon. In "faithful" it is epsilon: everybody answers in both rounds.
+    answer with all of epsilon. In "faithful" it is epsilon: everybody answers in both rounds. In
+    "single" nothing is: there is one round, and everybody answers in it.
     """
 
     schema: Schema
@@ -69,6 +71,11 @@ class Agreement:
     def guarantee(self) -> LocalDP:
         """The promise to each person, for all that they answer in both rounds."""
         return LocalDP(self.epsilon)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of answers there are."""
+        return 1 if self.variant == "single" else ROUNDS
 
     @property
     def round_epsilon(self) -> Fraction:
@@ -93,11 +100,11 @@ class Agreement:
                 shown["edges"] = [float(edge) for edge in column.edges]
         return {
             "sfumato": VERSION,
-            "kind": "two-round",
+            "kind": "one-round" if self.rounds == 1 else "two-round",
             "columns": columns,
             "epsilon": str(self.epsilon),
             "variant": self.variant,
-            "shares": ["1/2", "1/2"],
+            "shares": ["1"] if self.rounds == 1 else ["1/2", "1/2"],
         }
 
     @staticmethod
@@ -254,7 +261,7 @@ class RoundPlan:
             raise InputError("a plan has two parts about the same columns. It was not used.")
         found = RoundPlan(
             survey=agreed.id,
-            round=check.whole(at_least=1, at_most=2, round=message["round"]),
+            round=check.whole(at_least=1, at_most=agreed.rounds, round=message["round"]),
             epsilon=agreed.epsilon,
             parts=parts,
             weights=tuple(entry["weight"] for entry in listed),

@@ -9,8 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import check
+from sfumato import check, drawing
+from sfumato.collection.estimates import told_promise, z_of
 from sfumato.collection.messages import VERSION, Answer, fingerprint
+from sfumato.drawing import cards
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.records import (
     PartwiseMechanism,
@@ -27,6 +29,7 @@ from sfumato.schema.table import Marginal, Schema
 from sfumato.schema.values import code_of
 
 METHODS: Final = ("sampling", "splitting", "rsfd")
+_CHARTS: Final = 6  # in a notebook
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +57,29 @@ class RecordEstimate:
         """The same tables made to agree with each other, none below zero, each with sum one."""
         variances = {n: float(np.mean(errors**2)) for n, errors in self.standard_errors.items()}
         return consistent(self.frequencies, variances, non_negative=True)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: columns as bars with intervals; of pairs a row for each."""
+        promise = told_promise(self.guarantee, private=self.private)
+        head = f"Frequencies of {len(self.frequencies)} marginals"
+        said = cards.facts({"promise": promise})
+        single = [names for names in self.frequencies if len(names) == 1][:_CHARTS]
+        drawn = cards.charts(self._chart(names) for names in single)
+        rows = [
+            (" × ".join(names), str(table.size), f"{self.standard_errors[names].mean():.3f}")
+            for names, table in self.frequencies.items()
+        ]
+        table = cards.rows_table(("marginal", "cells", "mean standard error"), rows)
+        return cards.card(head, said, table, drawn)
+
+    def _chart(self, names: Marginal) -> str:
+        return drawing.histogram_chart(
+            self.labels[names[0]],
+            (100 * self.frequencies[names]).tolist(),
+            title=f"{names[0]}: percent",
+            names=("estimate", "95% interval"),
+            errors=(100 * z_of(0.95) * self.standard_errors[names]).tolist(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from sfumato import check
 from sfumato.collection import faithful_rounds, grouped_rounds
-from sfumato.collection.plans import Agreement
+from sfumato.collection.plans import TWO_ROUNDS, Agreement
 from sfumato.errors import InputError
 from sfumato.randomness import Rng, check_rng
 from sfumato.release import TableRelease
@@ -54,6 +54,7 @@ class TwoRound:
 
     def __post_init__(self) -> None:
         exact = check.exact(epsilon=self.epsilon)
+        check.one_of(TWO_ROUNDS, variant=self.variant)
         self._agreed = Agreement(schema=self.schema, epsilon=exact, variant=self.variant)
         self._rounds = _ROUNDS[self.variant]
         self.epsilon = exact

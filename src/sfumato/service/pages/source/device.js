@@ -1,0 +1,308 @@
+// The device's half of the network: it pins a survey at first sight, keeps every answer before it
+// is sent, and sends the same bytes again. What it keeps is in the browser, by the survey's name.
+//
+// Nothing is sent but what `draw` has kept; nothing is drawn when anything is not as it was agreed.
+
+import { Client } from "./client.js";
+import { fractionText, secureWords } from "./exact.js";
+import { readAnnouncement, readPlan } from "./messages.js";
+import { Refusal, fromBase64, opened, sha256 } from "./text.js";
+
+const PREFIX = "sfumato survey ";
+const TIMEOUT_MS = 30_000;
+const LONGEST_REPLY = 2 ** 24;
+const OPEN = { "open-1": 1, "open-2": 2 };
+const AWAITED = ["created", "closed-1"];
+
+/** The server could not be reached, or did not take an answer. The answer is kept. */
+export class Unsent extends Error {}
+
+/** What a person's link says: server, survey, and maybe the key and the invitation. */
+export function readLink(address) {
+  const page = new URL(address);
+  const said = Object.create(null);
+  for (const part of page.hash.slice(1).split("&")) {
+    const [name, ...rest] = part.split("=");
+    said[name] = decoded(rest.join("="));
+  }
+  const { survey = "", key = null, token = null } = said;
+  if (!/^[0-9a-f]{32}$/.test(survey)) {
+    throw new Refusal("This address names no survey. Open the page by the link that you got.");
+  }
+  if (key !== null && fromBase64(key, 32) === null) {
+    throw new Refusal("The key in this link is damaged. Ask for the link again.");
+  }
+  if (token !== null && !/^[0-9a-f]{48}$/.test(token)) {
+    throw new Refusal("The invitation in this link is damaged. Ask for the link again.");
+  }
+  return { server: serverOf(page, said.server ?? null), task: survey, key, token };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Where to ask: as the link says, else where the page came from. */
+function serverOf(page, said) {
+  const served = page.protocol === "https:" || page.protocol === "http:";
+  if (said === null && !served) {
+    throw new Refusal("This page was opened from a disk, and its link names no server.");
+  }
+  const server = URL.canParse(said ?? "") ? new URL(said) : new URL(".", page);
+  const own = served && server.origin === page.origin;
+  const near = ["127.0.0.1", "localhost", "[::1]"].includes(server.hostname);
+  const secure = server.protocol === "https:" || (server.protocol === "http:" && (own || near));
+  const plain = !server.username && !server.password && !server.search && !server.hash;
+  if (!secure || !plain || (said !== null && !URL.canParse(said))) {
+    throw new Refusal("The server in this link is not an https address. Nothing was asked of it.");
+  }
+  return server.href.replace(/\/+$/, "");
+}
+
+/** Asks a server about one survey: `ask(path, body)` gives status and text. */
+export function asker(link) {
+  const base = `${link.server}/v1/surveys/${link.task}`;
+  return async (path, body = null) => {
+    const posted = { method: "POST", body, headers: { "content-type": "application/json" } };
+    const options = { cache: "no-store", credentials: "omit", redirect: "error", mode: "cors" };
+    try {
+      const reply = await fetch(base + path, {
+        ...options,
+        referrerPolicy: "no-referrer",
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+        ...(body === null ? {} : posted),
+      });
+      return { status: reply.status, text: (await reply.text()).slice(0, LONGEST_REPLY) };
+    } catch {
+      throw new Unsent("The server can't be reached. Are you online?");
+    }
+  };
+}
+
+/** One person's device in one survey. */
+export class Device {
+  constructor(link, { storage, ask = asker(link), words = secureWords() }) {
+    Object.assign(this, { link, storage, ask, words });
+    this.name = PREFIX + link.task;
+  }
+
+  /** Ask for the survey, hold it to the key and to what was seen before, and pin it. */
+  async meet() {
+    const told = plainReply(await this.ask(""), ["key", "kind", "sfumato", "state", "survey"]);
+    const kept = this.kept();
+    const key = kept?.key ?? this.link.key ?? told.key;
+    if (this.link.key !== null && this.link.key !== key) {
+      throw new Refusal(
+        "The link names another key than the one that this browser knows this survey by. Nothing " +
+          "was answered.",
+      );
+    }
+    this.announcement = await readAnnouncement(await opened(told.survey, key));
+    const digest = await sha256(told.survey.payload);
+    if (this.announcement.task !== this.link.task) {
+      throw new Refusal("The server shows another survey than the link. Nothing was answered.");
+    }
+    if (kept !== null && kept.announcement !== digest) {
+      throw new Refusal(
+        "The survey was changed since this browser first saw it: its words, columns or epsilon " +
+          "are others now. Nothing was answered.",
+        "budget",
+      );
+    }
+    this.state = told.state;
+    this.client = kept === null ? this.pin(key, digest) : this.restored(kept);
+    return this.announcement;
+  }
+
+  /** Keep what the survey said of itself, and the coin that chooses this device's round. */
+  pin(key, digest) {
+    const { agreement, title } = this.announcement;
+    const client = new Client(agreement, this.words);
+    this.keep({
+      sfumato: 1,
+      kind: "device",
+      task: this.link.task,
+      server: this.link.server,
+      key,
+      pinned: this.link.key === null ? "first seen" : "link",
+      announcement: digest,
+      title,
+      epsilon: fractionText(agreement.epsilon),
+      client: client.toObject(),
+      uploads: {},
+      record: null,
+    });
+    return client;
+  }
+
+  /**
+   * What is to be done now: `phase` is "answer", "send", "sent", "other-round", "waiting", "late"
+   * or "ended"; `plan` is that of the open round.
+   */
+  async look() {
+    const kept = this.kept();
+    const open = OPEN[this.state] ?? null;
+    if (open === null) return { phase: closedPhase(kept, this), round: null };
+    const reply = await this.ask(`/rounds/${open}`);
+    if (reply.status === 404) return { phase: "waiting", round: null };
+    const plan = await this.readPlan(reply, open);
+    const upload = kept.uploads[open];
+    if (upload) return { phase: upload.receipt ? "sent" : "send", round: open, plan };
+    if (this.client.draws(plan)) return { phase: "answer", round: open, plan };
+    this.client.answer(plan, null);
+    this.keep({ ...this.kept(), client: this.client.toObject() });
+    const phase = closedPhase(kept, this) === "sent" ? "sent" : "other-round";
+    return { phase, round: open, plan };
+  }
+
+  async readPlan(reply, open) {
+    const kept = this.kept();
+    const envelope = plainReply(reply, ["payload", "signature"]);
+    const plan = await readPlan(await opened(envelope, kept.key), this.announcement.agreement);
+    if (plan.round !== open) throw new Refusal("The server shows the plan of another round.");
+    this.client.admit(plan);
+    return plan;
+  }
+
+  /** Draw the answer to a plan once, and keep it with the bytes to send before anything is sent. */
+  async draw(plan, codes, { remember = false } = {}) {
+    return locked(this.name, () => {
+      const kept = this.kept();
+      this.client = this.restored(kept); // another tab may have drawn meanwhile
+      const answer = this.client.answer(plan, codes);
+      const uploads = { ...kept.uploads };
+      uploads[plan.round] ??= { body: this.body(answer), receipt: null };
+      const later = this.client.rounds.some((round) => round > plan.round);
+      const record = remember && later ? codes : null;
+      this.keep({ ...kept, client: this.client.toObject(), uploads, record });
+      return uploads[plan.round];
+    });
+  }
+
+  body(answer) {
+    const { token } = this.link;
+    return JSON.stringify({ sfumato: 1, kind: "upload", report: this.words.name(), token, answer });
+  }
+
+  /** Send what was kept for a round; the receipt. */
+  async send(round) {
+    const { body } = this.kept().uploads[round];
+    const reply = await this.ask("/answers", body);
+    if (reply.status !== 200 && reply.status !== 201) throw new Unsent(refusedWith(reply.status));
+    const receipt = plainReply(reply, ["hour", "kind", "repeated", "report", "round", "sfumato"]);
+    if (receipt.report !== JSON.parse(body).report || receipt.round !== round) {
+      throw new Unsent("The server's receipt is for another answer.");
+    }
+    const kept = this.kept();
+    const known = { hour: String(receipt.hour), repeated: receipt.repeated === true };
+    this.keep({ ...kept, uploads: { ...kept.uploads, [round]: { body, receipt: known } } });
+    return known;
+  }
+
+  restored(kept) {
+    return Client.restore(kept.client, this.announcement.agreement, this.words);
+  }
+
+  /** What this browser has kept of the survey, null if it has never seen it. */
+  kept() {
+    return readKept(this.storage, this.name);
+  }
+
+  /** Keep a state, or refuse to go on: an answer that can't be kept can't be repeated. */
+  keep(state) {
+    const text = JSON.stringify(state);
+    try {
+      this.storage.setItem(this.name, text);
+    } catch {
+      throw noStorage();
+    }
+    if (this.storage.getItem(this.name) !== text) throw noStorage();
+  }
+}
+
+/** All surveys that this browser has kept something of. */
+export function allKept(storage) {
+  const names = Array.from({ length: storage.length }, (_, place) => storage.key(place));
+  return names
+    .filter((name) => name.startsWith(PREFIX))
+    .sort()
+    .map((name) => ({ name, kept: tryKept(storage, name) }));
+}
+
+function tryKept(storage, name) {
+  try {
+    return readKept(storage, name);
+  } catch {
+    return null;
+  }
+}
+
+function readKept(storage, name) {
+  const text = storage.getItem(name);
+  if (text === null) return null;
+  let kept = null;
+  try {
+    kept = JSON.parse(text);
+  } catch {
+    kept = null;
+  }
+  const whole = kept !== null && kept.kind === "device" && kept.sfumato === 1;
+  if (!whole || typeof kept.uploads !== "object" || kept.uploads === null) {
+    throw new Refusal("What this browser kept of this survey can't be read. Nothing was answered.");
+  }
+  return kept;
+}
+
+function closedPhase(kept, device) {
+  const { rounds } = device.client;
+  const sent = rounds.every((round) => kept.uploads[round]?.receipt);
+  if (sent) return "sent";
+  const open = OPEN[device.state] ?? null;
+  const unsent = Object.entries(kept.uploads).filter(([, each]) => !each.receipt);
+  if (unsent.some(([round]) => Number(round) !== open)) return "late";
+  return AWAITED.includes(device.state) ? "waiting" : "ended";
+}
+
+function plainReply({ status, text }, fields) {
+  if (status === 404) throw new Unsent("The server does not know this survey, or not yet.");
+  if (status === 429 || status >= 500) throw new Unsent(refusedWith(status));
+  let found = null;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    found = null;
+  }
+  const names = found !== null && typeof found === "object" ? Object.keys(found).sort().join() : "";
+  if (names !== fields.join()) throw new Unsent("The server's reply is not understood.");
+  return found;
+}
+
+function refusedWith(status) {
+  const words = {
+    403: "The server takes answers with an invitation only, and knows none of yours. Open the " +
+      "page by the link that you were given.",
+    409: "The server did not take it: the round is over, or this invitation has answered already.",
+    413: "The server did not take it: it is too large.",
+    422: "The server did not understand the answer.",
+    429: "The server has too much to do just now.",
+    503: "The server has too much to do just now.",
+  };
+  return words[status] ?? `The server answered with an error (${status}).`;
+}
+
+/** One tab at a time, where the browser can promise that. */
+async function locked(name, action) {
+  const locks = globalThis.navigator?.locks;
+  return locks ? locks.request(name, action) : action();
+}
+
+function noStorage() {
+  return new Refusal(
+    "This browser keeps nothing for this page (a private window?), so the page could not repeat " +
+      "its answer and would have to draw another one. Nothing was answered.",
+  );
+}

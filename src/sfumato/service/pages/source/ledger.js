@@ -1,0 +1,64 @@
+// What this browser has told so far: a list of surveys, each of which can be forgotten.
+
+import { allKept } from "./device.js";
+import { button, el, folded, paragraph, said } from "./dom.js";
+
+/** The list; `forgotten(name)` is called after a survey was deleted. */
+export function ledgerView(storage, forgotten) {
+  const kept = allKept(storage);
+  const intro = kept.length
+    ? "This is kept in this browser. Nobody else sees it."
+    : "Nothing: this browser has kept nothing of any survey.";
+  const items = kept.map((each) => entry(storage, each, forgotten));
+  const list = kept.length ? el("ul", { class: "told" }, ...items) : null;
+  return folded("What this browser has told so far", paragraph(intro), list);
+}
+
+/** An hour as a receipt has it, for people. */
+export function hourText(hour) {
+  const found = /^(\d{4}-\d\d-\d\d)T(\d\d)Z$/.exec(hour);
+  return found === null ? "unknown" : `${found[1]} ${found[2]}:00 UTC`;
+}
+
+function entry(storage, { name, kept }, forgotten) {
+  const about =
+    kept === null
+      ? [paragraph(`${name}: can’t be read.`)]
+      : [
+          paragraph(el("strong", {}, said(String(kept.title)))),
+          el("p", { class: "hint" }, `${kept.server}, epsilon ${kept.epsilon}. ${told(kept)}`),
+        ];
+  return el("li", {}, ...about, forgetting(storage, name, forgotten));
+}
+
+function told(kept) {
+  const uploads = Object.entries(kept.uploads);
+  if (!uploads.length) return "Nothing was told.";
+  return uploads
+    .map(([round, { receipt }]) => {
+      const state = receipt ? `sent, ${hourText(receipt.hour)}` : "drawn, not sent";
+      return `Round ${round}: ${state}.`;
+    })
+    .join(" ");
+}
+
+/** A button that asks once more before it deletes: what it deletes is the only memory of it. */
+function forgetting(storage, name, forgotten) {
+  const place = el("div", { class: "forget" });
+  const ask = () => {
+    const yes = button("Delete for good", () => {
+      storage.removeItem(name);
+      forgotten(name);
+    });
+    const no = button("Keep it", () => place.replaceChildren(first));
+    const why =
+      "Without this entry the browser can’t know that it has answered. If you answered this " +
+      "survey " +
+      "again, you would tell about yourself twice, and its promise would no longer hold.";
+    place.replaceChildren(el("p", { class: "warning", role: "alert" }, why), yes, " ", no);
+    no.focus();
+  };
+  const first = button("Delete …", ask);
+  place.append(first);
+  return place;
+}

@@ -1,0 +1,180 @@
+"""What a person's device asks for and sends: the survey, a round's plan, answers.
+
+Anybody may ask for the announcement and the plans: they are public and signed. An answer needs an
+invitation where the survey says so. Refusals have fixed texts and quote nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from sfumato.collection.announcements import ID, TOKEN, Receipt, Upload, hour_of, is_text_like
+from sfumato.collection.messages import VERSION
+from sfumato.errors import BusyError, InputError, StorageError
+from sfumato.service import documents
+from sfumato.service.keeping import Incoming, Outcome
+from sfumato.service.reading import strict_object
+from sfumato.service.rounds import Asked
+from sfumato.service.surveys import Survey, Surveys, open_round
+from sfumato.service.writer import Writer
+
+MOST_IN_A_BATCH: Final = 10_000
+
+_STATUS: Final = {
+    Outcome.KEPT: 201,
+    Outcome.REPEATED: 200,
+    Outcome.CONFLICT: 409,
+    Outcome.UNINVITED: 403,
+    Outcome.SPENT: 409,
+    Outcome.CLOSED: 409,
+}
+_SAID: Final = {
+    Outcome.CONFLICT: "another answer has this report id. Nothing was stored.",
+    Outcome.UNINVITED: "this survey needs an invitation, and this is none. Nothing was stored.",
+    Outcome.SPENT: "this invitation has answered already. Nothing was stored.",
+    Outcome.CLOSED: "this round takes no answers now. Nothing was stored.",
+}
+_BATCH: Final = {"sfumato", "kind", "question", "token", "simulated", "answers"}
+
+
+@dataclass
+class People:
+    """The part of the service that devices talk to."""
+
+    surveys: Surveys
+    writer: Writer
+    _known: dict[str, Survey] = field(default_factory=dict)
+
+    def router(self) -> APIRouter:
+        """The routes."""
+        routes = APIRouter(prefix="/v1/surveys", tags=["people"])
+        paths = ("/{task}", "/{task}/rounds/{number}", "/{task}/answers", "/{task}/batches")
+        announced, plan, answers, batches = paths
+        routes.get(announced, **documents.ANNOUNCED)(self.announced)
+        routes.get(plan, **documents.PLAN)(self.plan)
+        routes.post(answers, **documents.ANSWERS)(self.answer)
+        routes.post(batches, **documents.BATCHES)(self.batch)
+        return routes
+
+    async def announced(self, task: str) -> Response:
+        """The survey as it is shown to everybody: signed, with the key and its state."""
+        survey = self.surveys.find(task) if is_text_like(ID, task) else None
+        if survey is None:
+            return said(404, "there is no such survey.")
+        self._known[task] = survey
+        return JSONResponse(
+            {
+                "sfumato": VERSION,
+                "kind": "announced",
+                "state": "closed" if survey.closed_by_time else survey.state,
+                "key": survey.signer.key,
+                "survey": survey.envelope.to_dict(),
+            }
+        )
+
+    async def plan(self, task: str, number: int) -> Response:
+        """The signed plan of a round that is open."""
+        survey = self.surveys.find(task) if is_text_like(ID, task) else None
+        if survey is None:
+            return said(404, "there is no such survey.")
+        found = self.surveys.plan(survey, number) if open_round(survey.state) == number else None
+        if found is None:
+            return said(404, "this round is not open.")
+        return JSONResponse(found[0].to_dict())
+
+    async def answer(self, task: str, request: Request) -> Response:
+        """Take one answer; acknowledged when it is on the disk, counted once however often sent."""
+        try:
+            upload = Upload.from_dict(strict_object(await request.body()))
+            survey, number, asked = self._asked(task, upload.answer.question)
+            content = asked.content(upload.answer.value)
+        except InputError:
+            return said(422, "this is no answer to a round of this survey. Nothing was stored.")
+        incoming = Incoming(
+            bytes.fromhex(upload.report), *content, upload.answer.simulated, upload.token
+        )
+        outcomes = await self._keep(survey, number, [incoming])
+        if not isinstance(outcomes, list):
+            return outcomes
+        (outcome,) = outcomes
+        if outcome in _SAID:
+            return said(_STATUS[outcome], _SAID[outcome])
+        receipt = Receipt(
+            report=upload.report,
+            round=number,
+            hour=hour_of(datetime.now(UTC)),
+            repeated=outcome is Outcome.REPEATED,
+        )
+        return JSONResponse(receipt.to_dict(), status_code=_STATUS[outcome])
+
+    async def batch(self, task: str, request: Request) -> Response:
+        """Take many answers that one device gathered, under one invitation for as many."""
+        try:
+            message = strict_object(await request.body())
+            survey, number, incoming = self._read_batch(task, message)
+        except InputError:
+            return said(422, "this is no batch of answers to a round. Nothing was stored.")
+        outcomes = await self._keep(survey, number, incoming)
+        if not isinstance(outcomes, list):
+            return outcomes
+        told = {each.value: outcomes.count(each) for each in Outcome}
+        refused = sum(told[each.value] for each in _SAID)
+        if refused == len(outcomes):
+            return said(_STATUS[outcomes[0]], _SAID[outcomes[0]])
+        body = {"sfumato": VERSION, "kind": "batch-receipt", "round": number, "outcomes": told}
+        return JSONResponse(body, status_code=200)
+
+    def _read_batch(self, task: str, message: dict[str, Any]) -> tuple[Survey, int, list[Incoming]]:
+        answers, token = message.get("answers"), message.get("token")
+        simulated = message.get("simulated")
+        fits = set(message) == _BATCH and message["sfumato"] == VERSION
+        if not fits or message["kind"] != "batch" or not isinstance(simulated, bool):
+            raise InputError("no batch")
+        if token is not None and not is_text_like(TOKEN, token):
+            raise InputError("no invitation")
+        if not isinstance(answers, list) or not 0 < len(answers) <= MOST_IN_A_BATCH:
+            raise InputError("no answers")
+        survey, number, asked = self._asked(task, message["question"])
+        incoming = []
+        for row in answers:
+            if not isinstance(row, list) or len(row) != 2 or not is_text_like(ID, row[0]):
+                raise InputError("no answer")
+            report, content = bytes.fromhex(row[0]), asked.content(row[1])
+            incoming.append(Incoming(report, *content, simulated, token))
+        return survey, number, incoming
+
+    def _asked(self, task: str, question: Any) -> tuple[Survey, int, Asked]:
+        """The survey and the round whose plan has this fingerprint."""
+        survey = self._known.get(task)
+        if survey is None:
+            survey = self.surveys.find(task) if is_text_like(ID, task) else None
+        if survey is None:
+            raise InputError("no such survey")
+        self._known[task] = survey
+        for number in range(survey.rounds, 0, -1):
+            found = self.surveys.plan(survey, number)
+            if found is not None and found[1].plan.id == question:
+                return survey, number, found[1]
+        raise InputError("no such plan")
+
+    async def _keep(
+        self, survey: Survey, number: int, incoming: Sequence[Incoming]
+    ) -> list[Outcome] | Response:
+        if survey.closed_by_time:
+            return [Outcome.CLOSED] * len(incoming)
+        try:
+            return await self.writer.keep(survey.place(number), incoming)
+        except BusyError:
+            return said(503, "too many answers at once. Nothing was stored.", retry=True)
+        except StorageError:
+            return said(503, "the service can't store anything now.", retry=True)
+
+
+def said(status: int, text: str, *, retry: bool = False) -> Response:
+    """A refusal with a fixed text."""
+    headers = {"retry-after": "2"} if retry else None
+    return JSONResponse({"error": text}, status_code=status, headers=headers)

@@ -1,0 +1,142 @@
+"""The poisoning figure of a survey, and the verdict on its answers.
+
+The figure follows from the plans and needs no answer. The verdict looks at the counted answers, as
+estimates do, and at how often each shared invitation was used. Hours of arrival are told as they
+are: nobody knows how honest people spread over a day, so they raise no alarm.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import erfc, log, sqrt
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import select
+
+from sfumato.collection.poisoning import UNSEEN, Gain, PoisoningCheck, gains
+from sfumato.collection.traces import Trace, round_traces
+from sfumato.service import tables
+from sfumato.service.rounds import Tally
+from sfumato.service.surveys import Survey, Surveys
+
+FAKES: Final = 0.01
+ANYTHING: Final = 100
+"""Points from which on fakes can make a share look like anything."""
+LEAST_SHARED: Final = 20
+"""Shared invitations of one kind that are needed to say what is usual."""
+_QUARTILES: Final = 1.349
+"""Between the quartiles of a bell curve, in standard deviations."""
+_UNSURE: Final = 1.17
+"""The standard error of a spread by quartiles, times sqrt(n), as a part of it."""
+
+
+def figure(surveys: Surveys, survey: Survey) -> dict[str, Any]:
+    """What 1% of fakes can do to each column, by the plans that there are."""
+    agreed, counts = survey.announcement.agreement, surveys.counts(survey)
+    plans = surveys.asked(survey)
+    people = [counts[plan.round] for plan in plans]
+    found = gains(agreed, plans, fakes=FAKES, people=people if all(people) else None)
+    columns = [
+        {
+            "name": gain.column,
+            "by_plan": round(100 * gain.by_plan, 2),
+            "one_part": round(100 * gain.one_part, 2),
+        }
+        for gain in found
+    ]
+    worst = max(found, key=lambda gain: gain.one_part)
+    return {
+        "fakes": FAKES,
+        "columns": columns,
+        "most_uses": _most_uses(surveys, survey),
+        "words": _gain_words(worst),
+        "unseen": UNSEEN,
+    }
+
+
+def _gain_words(worst: Gain) -> str:
+    points = 100 * worst.one_part
+    anything = " That is anything at all." if points >= ANYTHING else ""
+    return (
+        f"If 1 of 100 answers is fake, the share of a value can come out up to {points:.1f} points "
+        f"too high ({worst.column}).{anything} One honest person in 100 moves it by 1 point."
+    )
+
+
+def verdict(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> dict[str, Any]:
+    """Whether the answers look as if some were fake."""
+    agreed = survey.announcement.agreement
+    traces = [trace for tally in tallies for trace in round_traces(agreed, tally)]
+    for number in range(1, survey.rounds + 1):
+        traces += shared_traces(number, _taken(surveys, survey, number))
+    check = PoisoningCheck(traces=tuple(traces))
+    return {**check.to_dict(), "busiest": _busiest(surveys.arrivals(survey))}
+
+
+def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace]:
+    """Whether an invitation that many share brought far more answers than others like it.
+
+    The logarithm of how often each was used is compared with the middle of the others: their
+    median, and their spread by quartiles or, if more, that of counts, and what both may be off by.
+    None is moved much by a few odd ones.
+
+    Args:
+        number: The round.
+        taken: By what an invitation may bring, how often each of these was used.
+    """
+    found = []
+    for uses, counts in taken.items():
+        if uses == 1 or len(counts) < LEAST_SHARED:
+            continue
+        used = np.log1p(np.array(counts, dtype=np.float64))
+        low, middle, high = np.quantile(used, (0.25, 0.5, 0.75)).tolist()
+        middling = max((high - low) / _QUARTILES, 1 / sqrt(1 + np.expm1(middle)))
+        spread = middling * (1 + _UNSURE / sqrt(len(counts)))
+        steps = (log(1 + max(counts)) - middle) / spread
+        found.append(
+            Trace(
+                kind="invitation",
+                about=(),
+                chance=min(1.0, len(counts) * erfc(steps / sqrt(2)) / 2),
+                words=f"in round {number} one invitation brought {max(counts):,} answers, where "
+                f"others like it brought {np.expm1(middle):,.0f}",
+                assumes="invitations for as many answers are used alike",
+            )
+        )
+    return found
+
+
+def _taken(surveys: Surveys, survey: Survey, number: int) -> dict[int, list[int]]:
+    """How often shared invitations were used in a round, by how often they may be."""
+    columns = tables.invitations.c
+    used = columns.taken1 if number == 1 else columns.taken2
+    query = select(columns.uses, used).where(columns.survey == survey.id, columns.uses > 1)
+    found: dict[int, list[int]] = {}
+    with surveys.storage.reading() as connection:
+        for uses, taken in connection.execute(query.where(used > 0)):
+            found.setdefault(uses, []).append(taken)
+    return found
+
+
+def _most_uses(surveys: Surveys, survey: Survey) -> int | None:
+    """The answers that one invitation can bring at most; None where nobody needs one."""
+    if not survey.announcement.invited:
+        return None
+    columns = tables.invitations.c
+    query = (
+        select(columns.uses)
+        .where(columns.survey == survey.id)
+        .order_by(columns.uses.desc())
+        .limit(1)
+    )
+    with surveys.storage.reading() as connection:
+        return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _busiest(arrivals: Iterable[tuple[int, str, int]]) -> dict[str, Any] | None:
+    """The hour with the most answers, beside a usual one."""
+    listed = list(arrivals)
+    if not listed:
+        return None
+    number, hour, kept = max(listed, key=lambda row: row[2])
+    usual = float(np.median([row[2] for row in listed]))
+    return {"round": number, "hour": hour, "answers": kept, "usual": usual}

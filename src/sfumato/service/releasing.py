@@ -1,0 +1,118 @@
+"""The release of a survey: the folder that may be published, packed, made once.
+
+``release.json`` tells under ``method`` what people were shown (the announcement, the key that it
+was signed with, the page) and what was found when the answers were checked for fakes. No ledger of
+the server is charged: each device keeps its own, and none answers beyond what was agreed.
+"""
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import select
+
+from sfumato import reporting
+from sfumato.errors import InputError
+from sfumato.randomness import secure_rng
+from sfumato.release import TableRelease
+from sfumato.reporting.contents import report_view
+from sfumato.reporting.view import ReportView
+from sfumato.service import poisoning, rounds, tables
+from sfumato.service.rounds import Tally
+from sfumato.service.surveys import RELEASED, Survey, Surveys
+
+_MOMENT: Final = (1980, 1, 1, 0, 0, 0)
+"""Of the files in the archive: when it was made is nobody's business."""
+_REPORT: Final = "report.html"
+_LEDGER: Final = (
+    "No ledger of a server was charged. Every device keeps its own, and refuses to answer beyond "
+    "what the survey announced."
+)
+
+
+def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
+    """Fit, draw, pack and keep; afterwards the survey is over."""
+    if survey.state == RELEASED:
+        return {"state": RELEASED}
+    if survey.state != f"closed-{survey.rounds}":
+        raise InputError("a release is made when the last round is closed.")
+    tallies = [surveys.tally(survey, number) for number in range(1, survey.rounds + 1)]
+    agreed, plans = survey.announcement.agreement, surveys.asked(survey)
+    drawn = rounds.release(agreed, tallies, plans, rng=secure_rng())
+    method = {**drawn.method, **_collected(surveys, survey, tallies)}
+    made = replace(drawn, method=method, dataset=_dataset(surveys, survey))
+    surveys.keep_archive(survey, _packed(made, survey, surveys))
+    return {"state": RELEASED}
+
+
+def _collected(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> dict[str, Any]:
+    """What a release says of how its answers were collected."""
+    announcement = survey.announcement
+    return {
+        "task": announcement.task,
+        "title": announcement.title,
+        "announcement": survey.envelope.digest,
+        "key": survey.signer.key,
+        "page": announcement.page,
+        "invitations": "needed" if announcement.invited else "not needed",
+        "ledger": _LEDGER,
+        "poisoning": {
+            **poisoning.verdict(surveys, survey, tallies),
+            "gain": poisoning.figure(surveys, survey),
+        },
+    }
+
+
+def _dataset(surveys: Surveys, survey: Survey) -> str:
+    """The name that the schema gave, or else the title."""
+    columns = tables.surveys.c
+    with surveys.storage.reading() as connection:
+        query = select(columns.dataset).where(columns.id == survey.id)
+        return connection.execute(query).scalar_one() or survey.announcement.title
+
+
+def _packed(made: TableRelease, survey: Survey, surveys: Surveys) -> bytes:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        made.write_into(folder, csv=True)
+        reporting.write(told_survey(report_view(made, csv=True), made.method), folder / _REPORT)
+        signed = [surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
+        told = {
+            "survey": survey.envelope.to_dict(),
+            "key": survey.signer.key,
+            "plans": [each[0].to_dict() for each in signed if each is not None],
+        }
+        (folder / "survey.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(folder.iterdir()):
+                entry = zipfile.ZipInfo(file.name, date_time=_MOMENT)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, file.read_bytes())
+    return packed.getvalue()
+
+
+def told_survey(view: ReportView, method: Mapping[str, Any]) -> ReportView:
+    """A report that also tells how the answers were collected, and whether some look fake."""
+    check = method["poisoning"]
+    facts = [
+        ("Survey", str(method["title"])),
+        ("Announcement, SHA-256", str(method["announcement"])),
+        ("Signed with the key", str(method["key"])),
+        ("Invitations", str(method["invitations"])),
+        ("Page for people, SHA-256", str(method["page"])),
+        ("Fake answers", "the alarm was raised" if check["alarm"] else "no alarm"),
+    ]
+    notes = [check["words"], check["gain"]["words"], str(method["ledger"])]
+    files = [("survey.json", "what people were shown and asked, signed")]
+    return replace(
+        view,
+        facts=(*view.facts, *facts),
+        notes=(*view.notes, *notes),
+        files=(*view.files, *files),
+    )

@@ -1,0 +1,186 @@
+"""The variants of a survey as the service sees them: plans, checked answers, tallies, releases.
+
+All of it works on answers, which devices randomized; nothing here can tell more than they do.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.collection import faithful_rounds, grouped_rounds, single_round
+from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
+from sfumato.collection.record_plans import RecordPlan, RecordRows, read_plan
+from sfumato.errors import InputError, InternalError
+from sfumato.models.pairs import NoisyTable
+from sfumato.randomness import Rng
+from sfumato.release import TableRelease
+
+Plan = RoundPlan | RecordPlan
+Tally = grouped_rounds.RoundTally | faithful_rounds.RecordTally
+Content = tuple[int, int, bytes | None]
+"""An answer as it is stored: part and value, or the codes of every column."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stored:
+    """The answers of one round as they come out of the database, in arrays."""
+
+    part: NDArray[np.int64]
+    value: NDArray[np.uint64]
+    codes: Sequence[bytes]
+    simulated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A plan of a survey, and how its answers are checked, fast."""
+
+    agreed: Agreement
+    plan: Plan
+
+    @staticmethod
+    def read(payload: str, agreed: Agreement) -> "Asked":
+        """The plan in a signed text that this server wrote."""
+        return Asked(agreed=agreed, plan=read_plan(json.loads(payload), agreed))
+
+    @cached_property
+    def limits(self) -> tuple[int, ...]:
+        """For each part, or each column, the number that its answers are below."""
+        plan, schema = self.plan, self.agreed.schema
+        if isinstance(plan, RecordPlan):
+            return schema.shape(self.agreed.asked)
+        made = {
+            (part.protocol, part.shape(schema)): part.mechanism(schema, plan.epsilon)
+            for part in plan.parts
+        }
+        layouts = [made[part.protocol, part.shape(schema)].layout for part in plan.parts]
+        return tuple(layout.below for layout in layouts)  # type: ignore[union-attr]
+
+    def content(self, value: Any) -> Content:
+        """An answer of the right form; the error never quotes it."""
+        limits = self.limits
+        if not isinstance(value, list):
+            raise _misfit()
+        if isinstance(self.plan, RecordPlan):
+            if len(value) != len(limits):
+                raise _misfit()
+            for code, limit in zip(value, limits, strict=True):
+                if type(code) is not int or not 0 <= code < limit:
+                    raise _misfit()
+            return 0, 0, np.array(value, dtype="<u4").tobytes()
+        if len(value) != 2:
+            raise _misfit()
+        part, answer = value
+        if type(part) is not int or type(answer) is not int or not 0 <= part < len(limits):
+            raise _misfit()
+        if not 0 <= answer < limits[part]:
+            raise _misfit()
+        return part, answer, None
+
+    def tally(self, stored: Stored) -> Tally:
+        """The counted answers."""
+        plan = self.plan
+        if isinstance(plan, RecordPlan):
+            width = len(self.limits)
+            block = np.frombuffer(b"".join(stored.codes), dtype="<u4").reshape(-1, width).T
+            rows = RecordRows(question=plan.id, codes=block, simulated=stored.simulated)
+            return faithful_rounds.count(plan, self.agreed, rows)
+        answers = AnswerRows(
+            question=plan.id, part=stored.part, answer=stored.value, simulated=stored.simulated
+        )
+        return grouped_rounds.count(plan, self.agreed, answers)
+
+
+def first_plan(agreed: Agreement) -> Plan:
+    """What everybody, or half of them, is asked first."""
+    makers: dict[str, Callable[[Agreement], Plan]] = {
+        "single": single_round.first_plan,
+        "grouped": grouped_rounds.first_plan,
+        "faithful": faithful_rounds.first_plan,
+    }
+    return makers[agreed.variant](agreed)
+
+
+def second_plan(agreed: Agreement, heard: Tally) -> tuple[Plan, dict[str, Any]]:
+    """What is asked next, and what the owner is told of why: public numbers."""
+    if isinstance(heard, faithful_rounds.RecordTally):
+        found = faithful_rounds.second_plan(agreed, heard)
+        told: dict[str, Any] = {
+            "network": {child: list(parents) for child, parents in found.network.items()},
+            "clusters": [list(cluster) for cluster in found.clusters],
+            "budgets": {name: float(share) for name, share in found.plan.budgets.items()},
+        }
+        return found.plan, told
+    asked = grouped_rounds.second_plan(agreed, heard)
+    return asked.plan, _told(asked)
+
+
+def release(
+    agreed: Agreement, tallies: Sequence[Tally], plans: Sequence[Plan], *, rng: Rng
+) -> TableRelease:
+    """The table of a model fitted to the answers of all rounds.
+
+    How the second round was planned follows from the answers of the first, so it is computed
+    again; it must come out as the plan that people were asked by.
+    """
+    if agreed.variant == "single":
+        return single_round.release(agreed, _grouped(tallies[0]), rng=rng)
+    first, second = tallies
+    if isinstance(first, faithful_rounds.RecordTally):
+        again = faithful_rounds.second_plan(agreed, first)
+        _same_plan(again.plan, plans[1])
+        if not isinstance(second, faithful_rounds.RecordTally):
+            raise InternalError("the rounds of a survey are of one variant")
+        return faithful_rounds.release(agreed, again, first, second, rng=rng)
+    asked = grouped_rounds.second_plan(agreed, first)
+    _same_plan(asked.plan, plans[1])
+    return grouped_rounds.release(agreed, asked, first, _grouped(second), rng=rng)
+
+
+def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, NoisyTable]:
+    """Of each column that anybody answered about, its frequencies without bias."""
+    heard = [tally for tally in tallies if tally.people]
+    records = [tally for tally in heard if isinstance(tally, faithful_rounds.RecordTally)]
+    if records:
+        return {
+            name: faithful_rounds.noisy_table(agreed, records, (name,)) for name in agreed.asked
+        }
+    return grouped_rounds.column_tables(agreed, [_grouped(tally) for tally in heard])
+
+
+def _told(asked: grouped_rounds.SecondRound) -> dict[str, Any]:
+    parts, weights = asked.plan.parts, asked.plan.weights
+    pairs = [
+        {"columns": list(part.columns), "share": weight / sum(weights)}
+        for part, weight in zip(parts, weights, strict=True)
+        if len(part.columns) == 2
+    ]
+    return {
+        "pairs": sorted(pairs, key=lambda pair: -pair["share"]),
+        "bins": {name: bins.count for name, bins in asked.bins.items()},
+        "dependence": None if asked.seen is None else [asked.seen.squared, asked.seen.error],
+        "predicted": asked.choice.predicted,
+    }
+
+
+def _grouped(tally: Tally) -> grouped_rounds.RoundTally:
+    if not isinstance(tally, grouped_rounds.RoundTally):
+        raise InternalError("the rounds of a survey are of one variant")
+    return tally
+
+
+def _same_plan(again: Plan, asked: Plan) -> None:
+    if again.id != asked.id:
+        raise InternalError(
+            "the answers of the first round lead to another plan than people were asked by: the "
+            "service was updated between the rounds. Nothing was released."
+        )
+
+
+def _misfit() -> InputError:
+    return InputError("the answer is none to this plan. It was not counted.")

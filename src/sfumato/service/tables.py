@@ -1,0 +1,114 @@
+"""The tables of the service, the same in SQLite and in PostgreSQL.
+
+Nothing here holds a person: an answer is what a device randomized, a token is its digest, a time is
+an hour. Answers are keyed by random names, so their order on disk says nothing of when they came.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
+
+VERSION: Final = 1
+METADATA: Final = MetaData()
+
+about: Final = Table(
+    "about",
+    METADATA,
+    Column("version", Integer, primary_key=True),
+    Column("instance", String(32), nullable=False),
+)
+"""The version of these tables."""
+
+surveys: Final = Table(
+    "surveys",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("task", String(32), nullable=False, unique=True),
+    Column("state", String(12), nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("signature", String(128), nullable=False),
+    Column("secret", LargeBinary(32), nullable=False),
+    Column("dataset", String(200)),
+    Column("created", String(16), nullable=False),
+)
+"""Announcements, signed, and the key that signs for each."""
+
+rounds: Final = Table(
+    "rounds",
+    METADATA,
+    Column("survey", Integer, ForeignKey("surveys.id"), primary_key=True),
+    Column("round", SmallInteger, primary_key=True),
+    Column("payload", Text, nullable=False),
+    Column("signature", String(128), nullable=False),
+    Column("planned", Text, nullable=False),
+)
+"""Plans, signed; ``planned`` is what the owner is told of how a plan was chosen, as JSON."""
+
+access: Final = Table(
+    "access",
+    METADATA,
+    Column("token", LargeBinary(32), primary_key=True),
+    Column("survey", Integer, ForeignKey("surveys.id")),
+    Column("role", String(8), nullable=False),
+    Column("expires", String(17)),
+)
+"""Who may do what: a role for one survey, or for the server where the survey is null."""
+
+invitations: Final = Table(
+    "invitations",
+    METADATA,
+    Column("survey", Integer, ForeignKey("surveys.id"), primary_key=True),
+    Column("token", LargeBinary(32), primary_key=True),
+    Column("uses", Integer, nullable=False),
+    Column("taken1", Integer, nullable=False, server_default="0"),
+    Column("taken2", Integer, nullable=False, server_default="0"),
+    sqlite_with_rowid=False,
+)
+"""Who may answer, how often in a round (a person once, a shared device as often as said), and how
+often that was done. Nothing ties an invitation to the answers it let in."""
+
+answers: Final = Table(
+    "answers",
+    METADATA,
+    Column("survey", Integer, primary_key=True),
+    Column("round", SmallInteger, primary_key=True),
+    Column("report", LargeBinary(16), primary_key=True),
+    Column("part", Integer, nullable=False),
+    Column("value", BigInteger, nullable=False),
+    Column("codes", LargeBinary),
+    Column("simulated", Boolean, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What devices sent: a part and an answer about it, or codes about every column."""
+
+arrivals: Final = Table(
+    "arrivals",
+    METADATA,
+    Column("survey", Integer, primary_key=True),
+    Column("round", SmallInteger, primary_key=True),
+    Column("hour", String(14), primary_key=True),
+    Column("source", String(32), primary_key=True),
+    Column("kept", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""How many answers came in each hour: the finest time that is kept."""
+
+releases: Final = Table(
+    "releases",
+    METADATA,
+    Column("survey", Integer, ForeignKey("surveys.id"), primary_key=True),
+    Column("archive", LargeBinary, nullable=False),
+)
+"""The published folder of a survey, packed; made once."""

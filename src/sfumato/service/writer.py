@@ -1,0 +1,136 @@
+"""Many uploads, one commit: what arrives while the disk is busy goes into the next transaction.
+
+An upload is answered only after the commit that holds it. The queue is bounded: beyond it the
+server says that it is busy, and the device comes again with the same upload.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Final
+
+from sfumato.collection.announcements import hour_of
+from sfumato.errors import BusyError
+from sfumato.service.keeping import Incoming, Outcome, Place, keep
+from sfumato.service.storage import Storage
+
+MOST_WAITING: Final = 20_000
+"""Uploads that may wait for a commit."""
+MOST_AT_ONCE: Final = 5_000
+"""Uploads of one transaction."""
+
+
+@dataclass(slots=True)
+class Commits:
+    """What the writer did so far, for the metrics."""
+
+    transactions: int = 0
+    uploads: int = 0
+    seconds: float = 0.0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    place: Place
+    uploads: Sequence[Incoming]
+    done: "asyncio.Future[list[Outcome]]"
+
+
+@dataclass
+class Writer:
+    """The one that writes answers for this process; its methods belong to the event loop."""
+
+    storage: Storage
+    source: str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    commits: Commits = field(default_factory=Commits)
+    _waiting: deque[_Waiting] = field(default_factory=deque)
+    _number: int = 0
+    _running: "asyncio.Task[None] | None" = None
+    _thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
+    )
+
+    @property
+    def waiting(self) -> int:
+        """Uploads that are not on the disk yet."""
+        return self._number
+
+    async def keep(self, place: Place, uploads: Sequence[Incoming]) -> list[Outcome]:
+        """The outcome of each upload, once it is on the disk.
+
+        Raises:
+            BusyError: If too much is waiting; nothing was kept.
+            StorageError: If the database failed; nothing was kept.
+        """
+        if self._number + len(uploads) > MOST_WAITING:
+            raise BusyError("too many answers at once. Nothing was stored. Come again in a moment.")
+        done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(place, uploads, done))
+        self._number += len(uploads)
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await asyncio.shield(done)
+
+    async def close(self) -> None:
+        """Finish what is waiting."""
+        if self._running is not None:
+            await self._running
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            group = self._next_group()
+            try:
+                outcomes = await loop.run_in_executor(self._thread, self._commit, group)
+            except Exception as error:
+                self.commits.failed += 1
+                for each in group:
+                    _finish(each, error=error)
+            else:
+                for each, own in zip(group, outcomes, strict=True):
+                    _finish(each, outcomes=own)
+            self._number -= sum(len(each.uploads) for each in group)
+        self._running = None
+
+    def _next_group(self) -> list[_Waiting]:
+        group = [self._waiting.popleft()]
+        size = len(group[0].uploads)
+        while self._waiting and size + len(self._waiting[0].uploads) <= MOST_AT_ONCE:
+            group.append(self._waiting.popleft())
+            size += len(group[-1].uploads)
+        return group
+
+    def _commit(self, group: Sequence[_Waiting]) -> list[list[Outcome]]:
+        """One transaction for a group, in the writer's thread."""
+        begun, hour = perf_counter(), hour_of(self.now())
+        places: dict[Place, list[Incoming]] = {}
+        for each in group:
+            places.setdefault(each.place, []).extend(each.uploads)
+        with self.storage.writing() as connection:
+            found = {
+                place: iter(keep(connection, place, uploads, hour=hour, source=self.source))
+                for place, uploads in sorted(places.items(), key=lambda item: item[0].survey)
+            }
+        self.commits.transactions += 1
+        self.commits.uploads += sum(len(each.uploads) for each in group)
+        self.commits.seconds += perf_counter() - begun
+        return [[next(found[each.place]) for _ in each.uploads] for each in group]
+
+
+def _finish(
+    waiting: _Waiting, *, outcomes: list[Outcome] | None = None, error: Exception | None = None
+) -> None:
+    """Tell whoever waits, unless the connection is gone already."""
+    if waiting.done.done():
+        return
+    if error is not None:
+        waiting.done.set_exception(error)
+    elif outcomes is not None:
+        waiting.done.set_result(outcomes)
