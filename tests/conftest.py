@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ("browser", "servers")
+
 settings.register_profile(
     "sfumato",
     derandomize=True,

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from servers import Database
 from sfumato.engine import ArrayTable, Table, count_marginals, open_table, rows
 from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import TableError
@@ -118,7 +120,26 @@ def _relation(columns: Columns, folder: Path) -> duckdb.DuckDBPyRelation:
 SOURCES: tuple[Make, ...] = (
     _csv, _csv_gz, _parquet, _json_lines, _json, _sqlite, _pandas, _polars, _arrow, _relation,
 )  # fmt: skip
-every_source = pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__.strip("_"))
+
+
+@pytest.fixture(
+    params=[*SOURCES, "postgres"], ids=lambda make: getattr(make, "__name__", make).strip("_")
+)
+def make(request: pytest.FixtureRequest) -> Make:
+    """Writes columns of text into one kind of source and says how to open it."""
+    if request.param != "postgres":
+        return request.param
+    return partial(_postgres, request.getfixturevalue("database"))
+
+
+def _postgres(database: Database, columns: Columns, folder: Path) -> str:
+    """A view, because the rows of a table have no order there."""
+    database.run("DROP TABLE IF EXISTS kept CASCADE; CREATE TABLE IF NOT EXISTS another (x int)")
+    places = [str(place) for place in range(len(columns["member"]))]
+    database.fill("kept", {**columns, "place": places})
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+    database.run(f"CREATE VIEW people AS SELECT {names} FROM kept ORDER BY place::int")
+    return f"{database.address}::people"
 
 
 @st.composite
@@ -154,7 +175,6 @@ def assert_counts(table: Table, columns: Columns) -> None:
     assert rows(table) == len(columns["age"])
 
 
-@every_source
 @settings(
     max_examples=12,
     derandomize=True,
@@ -183,7 +203,6 @@ def long_columns(n_rows: int) -> Columns:
     }
 
 
-@every_source
 def test_several_batches_add_up(make: Make, tmp_path: Path) -> None:
     columns = long_columns(
         2 * BATCH_ROWS + 4_321
@@ -194,7 +213,6 @@ def test_several_batches_add_up(make: Make, tmp_path: Path) -> None:
     np.testing.assert_array_equal(counts[pair], brute_force(columns, pair))
 
 
-@every_source
 def test_a_misfit_is_named_by_its_row_and_only_where_its_column_is_read(
     make: Make, tmp_path: Path
 ) -> None:
@@ -208,7 +226,6 @@ def test_a_misfit_is_named_by_its_row_and_only_where_its_column_is_read(
     assert "SECRET123" not in str(caught.value)
 
 
-@every_source
 def test_a_missing_column_is_named_with_its_neighbor(make: Make, tmp_path: Path) -> None:
     columns = long_columns(3)
     columns["Age"] = columns.pop("age")
@@ -216,14 +233,12 @@ def test_a_missing_column_is_named_with_its_neighbor(make: Make, tmp_path: Path)
         open_table(make(columns, tmp_path), SCHEMA)
 
 
-@every_source
 def test_a_table_without_rows_has_nothing_to_publish(make: Make, tmp_path: Path) -> None:
     columns: Columns = {name: [] for name in SCHEMA.names}
     with pytest.raises(TableError, match=r"nothing to publish|columns are missing"):
         open_table(make(columns, tmp_path), SCHEMA).validate()
 
 
-@every_source
 def test_a_map_sees_every_row_once_and_in_order(make: Make, tmp_path: Path) -> None:
     columns = long_columns(BATCH_ROWS + 5)
     batches = open_table(make(columns, tmp_path), SCHEMA).map(_Copy())
@@ -238,7 +253,6 @@ class _Copy:
         return pa.RecordBatch.from_arrays([pa.array(codes["age"])], names=["age"])
 
 
-@every_source
 def test_at_most_some_rows_of_each_person_are_kept(make: Make, tmp_path: Path) -> None:
     columns = long_columns(60)
     columns["who"] = [f"p{row % 7}" if row % 3 else f"q{row}" for row in range(60)]
@@ -247,7 +261,6 @@ def test_at_most_some_rows_of_each_person_are_kept(make: Make, tmp_path: Path) -
     assert rows(table) == sum(min(size, 2) for size in sizes.values())
 
 
-@every_source
 def test_a_row_without_its_person_is_refused(make: Make, tmp_path: Path) -> None:
     columns = long_columns(5)
     columns["who"] = ["a", "b", None, "a", "b"]

@@ -1,5 +1,6 @@
 """What must stay light does: importing it loads nothing heavy."""
 
+import resource
 import subprocess
 import sys
 
@@ -41,3 +42,58 @@ def test_an_unknown_name_is_an_attribute_error():
 
     with pytest.raises(AttributeError, match="no attribute 'publish_tabel'"):
         _ = sfumato.publish_tabel
+
+
+OPTIONAL = [
+    *("pandas", "polars", "scipy", "sklearn", "dp_accounting", "opendp", "pyspark", "playwright"),
+    *("adbc_driver_postgresql", "mkdocs", "pytest", "hypothesis"),
+]
+"""What the base installation does not bring."""
+
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {}:
+            raise ModuleNotFoundError("not installed", name=name)
+sys.meta_path.insert(0, Absent())
+import sfumato
+"""
+IMPORT_ALL = """
+import importlib, pkgutil
+apart = ("sfumato.__main__", "sfumato.service", "sfumato.engine.spark")
+for found in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
+    if not found.name.startswith(apart):
+        importlib.import_module(found.name)
+"""
+PUBLISH = """
+import pyarrow as pa
+table = pa.table({"age": [*range(9)] * 100, "town": ["A", "B", "B"] * 300})
+schema = {"sfumato": 1, "dataset": "towns", "columns": [
+    {"name": "age", "kind": "integer", "low": 0, "high": 9},
+    {"name": "town", "kind": "category", "values": ["A", "B"]}]}
+sfumato.publish_table(table, schema=schema, epsilon=1, method="mst", out="out", evaluate=True)
+"""
+
+
+@pytest.mark.parametrize("code", [IMPORT_ALL, PUBLISH], ids=["import", "publish"])
+def test_the_base_installation_needs_no_optional_library(code, tmp_path):
+    hidden = ABSENT.format(OPTIONAL)
+    subprocess.run([sys.executable, "-c", hidden + code], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most_s"),
+    [(["-c", "import sfumato"], 0.3), (["-m", "sfumato", "--help"], 0.5)],
+    ids=["import", "help"],
+)
+def test_it_starts_at_once(arguments, most_s):
+    """The least CPU time of five starts: a busy machine makes all of them slower, not one."""
+    assert min(_cpu_seconds(arguments) for _ in range(5)) < most_s
+
+
+def _cpu_seconds(arguments):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -20,11 +20,17 @@ from sfumato.engine.packed import opened
 from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal
+from sfumato.schema.base import repeated
 
 DELIMITERS: Final = (",", ";", "\t", "|")
 MAX_RECORD_BYTES: Final = 16 * 2**20
 """A longer row is a broken quote or an attack."""
 
+_NO_FILES: Final = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined")
+"""Encodings of Python that no file of a table has."""
+_MOST_NAMED: Final = 12
+_BATCH_FIELDS: Final = 2**23
+"""Fields in a batch: a table of very many columns is read in fewer rows at a time."""
 _CHUNK_BYTES: Final = 2 * 2**20
 _BOM: Final = "\ufeff".encode()
 Bytes = NDArray[np.uint8]
@@ -45,13 +51,11 @@ class CsvFile:
     """The names of all fields, where the file has no header."""
 
     def __post_init__(self) -> None:
-        try:
-            "".encode(self.encoding)
-        except LookupError:
+        if not _is_encoding(self.encoding):
             raise InputError(
-                f"encoding must be a text encoding like utf-8, latin-1 or utf-16, "
-                f"got {self.encoding!r}"
-            ) from None
+                "encoding must be a text encoding like utf-8, latin-1 or utf-16, got "
+                f"{self.encoding!r:.60}"
+            )
         mark = self.delimiter
         if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '" \r\n\0'):
             raise InputError(f"delimiter must be one character like ',' or ';', got {mark!r}")
@@ -59,11 +63,11 @@ class CsvFile:
     def names(self) -> tuple[str, ...]:
         """The header, each name once."""
         names = self._header.names
-        twice = sorted({name for name in names if name and names.count(name) > 1})
-        if twice:
+        if twice := repeated(name for name in names if name):
             raise TableError(
                 f"{self.path}, line {self._header.lines}: these column names stand twice: "
-                f"{', '.join(twice)}. Rename one of each. {_NOTHING_DONE}"
+                f"{_shown(twice, names, self.expected)}. Rename one of each. If this line holds "
+                f"values, the file has no header: give its names. {_NOTHING_DONE}"
             )
         return names
 
@@ -77,8 +81,10 @@ class CsvFile:
 
         names, header = self.names(), self._header
         slots = np.full(len(names), -1, dtype=np.int64)
-        slots[[names.index(name) for name in columns]] = np.arange(len(columns))
-        begins = np.empty((len(columns), BATCH_ROWS), dtype=np.int64)
+        place = {name: field for field, name in enumerate(names)}
+        slots[[place[name] for name in columns]] = np.arange(len(columns))
+        most = min(BATCH_ROWS, max(1, _BATCH_FIELDS // len(columns)))
+        begins = np.empty((len(columns), most), dtype=np.int64)
         ends = np.empty_like(begins)
         lines, skip = header.lines, header.bytes
         rest = b""
@@ -94,7 +100,7 @@ class CsvFile:
                 if status != GOOD:
                     raise self._malformed(status, lines + 1, fields)
                 text = text[taken:]
-                if records < BATCH_ROWS:
+                if records < most:
                     break
             rest = text.tobytes()
             if len(rest) > MAX_RECORD_BYTES:
@@ -142,12 +148,14 @@ class CsvFile:
             kept_back = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(chunk, final)
-            except UnicodeDecodeError as error:
-                raise self._not_decodable(position - kept_back + error.start + 1) from None
-            if "\0" in text:
-                raise self._not_text(position + chunk.index(0) + 1)
+                piece = chunk if plain else text.encode()  # UTF-7 may write half a character
+            except UnicodeError as error:
+                start = getattr(error, "start", 0)
+                raise self._not_decodable(position - kept_back + start + 1) from None
+            if (nul := text.find("\0")) >= 0:
+                raise self._not_text(position + len(text[:nul].encode(self.encoding)) + 1)
             position += len(chunk)
-            yield (chunk if plain else text.encode()), final
+            yield piece, final
 
     def _raw_chunks(self) -> Iterator[tuple[bytes, bool]]:
         with opened(self.path) as file:
@@ -197,6 +205,28 @@ class _Header:
     """Bytes of the mark that some writers put before the first line."""
 
 
+def _is_encoding(name: str) -> bool:
+    """Whether a text encoding has that name."""
+    try:
+        "".encode(name)
+        return codecs.lookup(name).name not in _NO_FILES
+    except (LookupError, ValueError):
+        return False
+
+
+def _shown(twice: list[str], names: tuple[str, ...], known: Marginal) -> str:
+    """Repeated names by their fields: if the file has no header, they are values of a person."""
+    fields: dict[str, list[int]] = {name: [] for name in twice[:_MOST_NAMED]}
+    for field, name in enumerate(names, 1):
+        if name in fields:
+            fields[name].append(field)
+    texts = [
+        (f"{name} " if name in known else "") + f"(fields {places[0]} and {places[1]})"
+        for name, places in fields.items()
+    ]
+    return ", ".join(texts) + (", ..." if len(twice) > _MOST_NAMED else "")
+
+
 def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
     """The header by one delimiter; None if no whole record can be read with it."""
     from sfumato.engine.tokens import GOOD, split_records
@@ -211,7 +241,7 @@ def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
     )
     if status != GOOD or not records:
         return None
-    names = [_texts(text, begins[place], ends[place])[0].as_py() for place in range(fields)]
+    names = _texts(text, begins[:fields].ravel(), ends[:fields].ravel()).to_pylist()
     return _Header(tuple(name or "" for name in names), ord(delimiter), bom + taken, lines, bom)
 
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ from sfumato.errors import InputError, SfumatoError, TableError
 from sfumato.schema import Marginal
 
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
+_LONGEST_LINE: Final = 16 * 2**20
+"""DuckDB reads no larger object."""
 _CONFIG: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -56,7 +58,7 @@ class JsonFile:
             f"ELSE {key} ->> '$' END"
             for key in map(quoted, columns)
         )
-        query = f"SELECT {chosen} FROM read_json($path, columns = $columns)"
+        query = f"SELECT {chosen} FROM read_json($path, columns = $columns, records = true)"
         types = dict.fromkeys(columns, "JSON")
         with connect() as connection:
             try:
@@ -73,7 +75,8 @@ class JsonFile:
     def _names(self) -> tuple[str, ...]:
         query = (
             "SELECT column_name FROM (DESCRIBE SELECT * FROM "
-            "read_json($path, sample_size = -1, maximum_depth = 1))"
+            "read_json($path, records = true, sample_size = -1, "
+            "maximum_depth = 1, map_inference_threshold = -1, field_appearance_threshold = 0))"
         )
         check_complete(self.path)
         with connect() as connection:
@@ -189,7 +192,8 @@ def first_bad_line(path: Path) -> int | None:
         return None
     try:
         with opened(path) as file:
-            return next((n for n, line in enumerate(file, 1) if not _is_object(line)), None)
+            lines = iter(partial(file.readline, _LONGEST_LINE), b"")
+            return next((n for n, line in enumerate(lines, 1) if not _is_object(line)), None)
     except SfumatoError:
         return None
 

@@ -4,11 +4,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from sfumato.engine.addresses import is_address, parse
 from sfumato.engine.packed import PACKED
 from sfumato.engine.source import SourceTable
 from sfumato.engine.table import Source
-from sfumato.errors import InputError, StorageError
+from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
+from sfumato.schema.files import require_file
 
 _CSV: Final = (".csv", ".tsv", ".txt")
 _PARQUET: Final = (".parquet", ".pq")
@@ -19,20 +21,21 @@ _SQLITE: Final = (".sqlite", ".sqlite3", ".db")
 def open_table(
     source: Any, schema: Schema, *, encoding: str = "utf-8", delimiter: str | None = None
 ) -> SourceTable:
-    """A table from a path, a data frame or a DuckDB relation.
+    """A table from a path, a database, a data frame or a DuckDB relation.
 
     No row is read yet, only the names of the columns. Columns that the schema does not name are
     never read.
 
     Args:
         source: a path (csv, tsv, parquet, json, jsonl; csv and json also with .gz or .zst; sqlite
-            as ``file.db::table``), a pandas, Polars or pyarrow frame, or a DuckDB relation.
+            as ``file.db::table``), an address (``postgresql://user@host/database::schema.table``),
+            a pandas, Polars or pyarrow frame, or a DuckDB relation.
         schema: the columns and their codes.
         encoding: of a CSV file, like ``latin-1``.
         delimiter: of a CSV file; by default taken from its header.
 
     Raises:
-        StorageError: the file is not there or can't be read.
+        StorageError: the file is not there or can't be read, or no server answers.
         TableError: a column is missing, or the format is not what the name says.
     """
     found = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
@@ -49,22 +52,35 @@ def source_of(
     *,
     fields: Marginal = (),
 ) -> Source:
-    """Where the rows come from: a path, a data frame or a relation, with some expected columns.
+    """Where the rows come from: a path, an address, a data frame or a relation.
 
+    ``expected`` names columns that will be read: they help to tell the delimiter of a CSV file.
     ``fields`` names all fields of a CSV file without a header; other sources know their names.
     """
+    if isinstance(source, str) and is_address(source):
+        return _from_server(source, expected, encoding, delimiter)
     if isinstance(source, str | PathLike):
         return _from_path(str(source), expected, encoding, delimiter, fields)
     return _from_memory(source)
+
+
+def _from_server(address: str, expected: Marginal, encoding: str, delimiter: str | None) -> Source:
+    from sfumato.engine.postgres import PostgresTable
+
+    found = parse(address)
+    _refuse_csv_options(found.place, encoding, delimiter)
+    table = PostgresTable(found)
+    table.require_readable(expected)
+    return table
 
 
 def _from_path(
     text: str, expected: Marginal, encoding: str, delimiter: str | None, fields: Marginal
 ) -> Source:
     path, kind, inner = _kind(text)
-    if kind not in _CSV and (encoding != "utf-8" or delimiter is not None):
-        raise InputError(f"encoding and delimiter are for CSV files; {path.name} is none")
-    _require_file(path)
+    if kind not in _CSV:
+        _refuse_csv_options(path.name, encoding, delimiter)
+    require_file(path)
     if kind in _CSV:
         from sfumato.engine.csv import CsvFile
 
@@ -84,6 +100,11 @@ def _from_path(
     return SqliteTable(path, inner)
 
 
+def _refuse_csv_options(name: str, encoding: str, delimiter: str | None) -> None:
+    if encoding != "utf-8" or delimiter is not None:
+        raise InputError(f"encoding and delimiter are for CSV files; {name} is none")
+
+
 def _kind(text: str) -> tuple[Path, str, str | None]:
     """Path, suffix that tells the format, and the name of a table inside the file."""
     file, mark, inner = text.rpartition("::")
@@ -100,16 +121,6 @@ def _kind(text: str) -> tuple[Path, str, str | None]:
             f"{', '.join((*_CSV, *_PARQUET, *_JSON, *_SQLITE))}; CSV and JSON also in .gz and .zst"
         )
     return path, kind, None
-
-
-def _require_file(path: Path) -> None:
-    if path.is_dir():
-        raise StorageError(f"{path} is a folder, not a file; name one table in it")
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror}") from None
 
 
 def _from_memory(value: Any) -> Source:

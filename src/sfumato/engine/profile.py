@@ -15,20 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engine.table import Source
+from sfumato.errors import TableError
 from sfumato.schema import formats
+from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
 MOST_KEPT: Final = 100_000
 """Different texts of a column beyond which they are no longer told apart."""
 
+MOST_COLUMNS: Final = 10_000
+
 LARGEST: Final = 2**60
 """Whole numbers beyond leave no room for round limits around them."""
-
-SURE_MARKS: Final = ("?", "#N/A", "<NA>", "N/A", "n/a")
-"""Texts that mean a missing value wherever they stand."""
-NUMBER_MARKS: Final = (*SURE_MARKS, "NA", "na", "NaN", "nan", "NULL", "null", "-", ".")
-"""Texts that mean one in a column of numbers or dates."""
-
-DAY_FORMATS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y")
 
 Limits = tuple[Any, Any]
 Reader = Callable[[pa.Array], Limits | None]
@@ -69,6 +66,11 @@ class Profile:
 def profiles(source: Source) -> Iterator[Profile]:
     """All columns of a table."""
     names = tuple(name for name in source.names() if name.strip())
+    if len(names) > MOST_COLUMNS:
+        raise TableError(
+            f"{source.describe()} has {len(names):,} columns; a draft of more than "
+            f"{MOST_COLUMNS:,} is nothing a person can read. Nothing was drafted."
+        )
     seen = {name: _Seen(name=name) for name in names}
     for batch in source.batches(names):
         for place, name in enumerate(names):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from os import PathLike
-from pathlib import Path
+from os.path import realpath
 from typing import Any, Final
 
 import numpy as np
@@ -284,7 +284,7 @@ def open_ratings(
 
 def refuse_own_catalogue(source: Any, catalogue: Any) -> None:
     """A catalogue that is the ratings themselves tells which items somebody rated."""
-    paths = [Path(p).resolve() for p in (source, catalogue) if isinstance(p, str | PathLike)]
+    paths = [realpath(p) for p in (source, catalogue) if isinstance(p, str | PathLike)]
     if source is catalogue or (len(paths) == 2 and paths[0] == paths[1]):
         raise InputError(
             "the catalogue is the table of ratings itself: ids found there would tell which items "

@@ -1,6 +1,6 @@
 """Tables of raw values: finds the columns, translates values to codes, names what does not fit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 
@@ -15,6 +15,8 @@ from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import encode
 
 _NOTHING_DONE = "Nothing was published and nothing was spent."
+_MOST_NAMED = 12
+_MOST_COMPARED = 1_000
 
 
 class SourceTable(CodedTable):
@@ -23,6 +25,12 @@ class SourceTable(CodedTable):
     def __init__(self, schema: Schema, source: Source) -> None:
         super().__init__(schema)
         self._source = source
+        self._watch: Callable[[int, int], None] | None = None
+        self._rows = 0  # known after the first time that all were read
+
+    def watch(self, tell: Callable[[int, int], None]) -> None:
+        """While rows are read, tell how many were, and how many there are: 0 if not known yet."""
+        self._watch = tell
 
     def describe(self) -> str:
         """The source's own description."""
@@ -31,9 +39,10 @@ class SourceTable(CodedTable):
     def require(self, columns: Marginal) -> None:
         """Raise if the source lacks one of the columns, before any row is read."""
         found = self._source.names()
-        absent = [name for name in columns if name not in found]
+        known = set(found)
+        absent = [name for name in columns if name not in known]
         if absent:
-            listed = ", ".join(_with_hint(name, found) for name in absent)
+            listed = _hinted(absent, found, sure=len(absent) < len(columns))
             raise TableError(
                 f"{self.describe()}: these columns are missing: {listed}. Names must agree "
                 f"exactly, also in case and spaces. {_NOTHING_DONE}"
@@ -46,8 +55,8 @@ class SourceTable(CodedTable):
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
         """Codes and people, read together so that they stay side by side."""
-        self.require((column,))
         names = self.schema.names
+        self.require((*names, column))
         columns = names if column in names else (*names, column)
         for first_row, batch in self._raw(columns):
             codes = self._encode(names, batch, first_row)
@@ -65,12 +74,18 @@ class SourceTable(CodedTable):
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield first_row + start, batch.slice(start, BATCH_ROWS)
             first_row += batch.num_rows
+            if self._watch is not None:
+                self._watch(first_row - 1, self._rows)
+        self._rows = first_row - 1
 
     def _encode(self, columns: Marginal, batch: pa.RecordBatch, first_row: int) -> CodeBatch:
         try:
             return {
                 name: encode(
-                    self.schema[name], self._as_declared(batch, place), first_row=first_row
+                    self.schema[name],
+                    self._as_declared(batch, place),
+                    first_row=first_row,
+                    unreadable=self.schema.file.unreadable,
                 )
                 for place, name in enumerate(columns)
             }
@@ -131,7 +146,16 @@ def person_texts(values: pa.Array) -> pa.Array:
     return values.cast(pa.int64()).cast(pa.string())
 
 
-def _with_hint(name: str, found: tuple[str, ...]) -> str:
-    close = get_close_matches(name.lower(), [text.lower() for text in found], n=1)
-    near = [text for text in found if close and text.lower() == close[0]]
-    return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
+def _hinted(absent: Sequence[str], found: Sequence[str], *, sure: bool) -> str:
+    """The absent names, each with the one that may be meant.
+
+    A file without a header "has" the values of its first row as names. So a name is shown only
+    where it differs in case and spaces alone, or where ``sure``: other columns were found.
+    """
+    plain = {text.strip().casefold(): text for text in found[:_MOST_COMPARED]}
+    shown = []
+    for name in absent[:_MOST_NAMED]:
+        near = get_close_matches(name.strip().casefold(), plain, n=1, cutoff=0.6 if sure else 1.0)
+        shown.append(f"{name!r} (did you mean {plain[near[0]]!r}?)" if near else repr(name))
+    more = f" and {len(absent) - _MOST_NAMED:,} more" if len(absent) > _MOST_NAMED else ""
+    return ", ".join(shown) + more

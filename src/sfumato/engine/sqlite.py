@@ -17,6 +17,8 @@ from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import TableError
 from sfumato.schema import Marginal
 
+_LONGEST_VALUE = 16 * 2**20
+
 
 @dataclass(frozen=True)
 class SqliteTable:
@@ -55,7 +57,7 @@ class SqliteTable:
             return str(tables[0])
         if self.name in tables:
             return str(self.name)
-        listed = ", ".join(sorted(tables)) or "none"
+        listed = ", ".join(map(repr, sorted(tables))) or "none"
         raise TableError(
             f"{self.path}: say which table to read, as {self.path.name}::TABLE. The file has: "
             f"{listed}. Nothing was published and nothing was spent."
@@ -66,11 +68,14 @@ class SqliteTable:
         address = f"{self.path.resolve().as_uri()}?mode=ro"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+                connection.execute("PRAGMA trusted_schema = OFF")  # a view runs nothing of ours
                 yield connection
         except sqlite3.Error:  # its message may quote a value
             raise TableError(
                 f"{self.path} can't be read as a SQLite file: damaged, locked, of another format, "
-                "or with text that is not UTF-8. Nothing was published and nothing was spent."
+                "with text that is not UTF-8, or with a value of more than "
+                f"{_LONGEST_VALUE:,} bytes. Nothing was published and nothing was spent."
             ) from None
 
 

@@ -114,7 +114,7 @@ OTHER_CASES: dict[str, tuple[Callable[[Path], Any], type[SfumatoError], str]] = 
         TableError,
         "line 1",
     ),
-    "not objects": (_json_lines('"SECRET123"\n'), TableError, "missing: 'age', 'town'"),
+    "not objects": (_json_lines('"SECRET123"\n'), TableError, "line 1: this is not JSON"),
     "an object among others": (
         _json_lines('{"age": 1, "town": "A"}\n["SECRET123"]\n'),
         TableError,
@@ -147,11 +147,11 @@ OTHER_CASES: dict[str, tuple[Callable[[Path], Any], type[SfumatoError], str]] = 
     ),
     "packed Parquet": (_file("t.parquet.zst", b"x"), InputError, "can't tell the format"),
     "no database": (_file("t.db", b"SECRET123" * 99), TableError, "can't be read as a SQLite"),
-    "two tables": (_database("one", "two"), TableError, "t.db::TABLE. The file has: one, two"),
+    "two tables": (_database("one", "two"), TableError, "t.db::TABLE. The file has: 'one', 'two'"),
     "no table of that name": (
         lambda folder: f"{_database('one')(folder)}::two",
         TableError,
-        "The file has: one",
+        "The file has: 'one'",
     ),
     "a blob": (_database("one", value=b"SECRET123\xff"), TableError, "can't be read as a SQLite"),
     "a stream": (

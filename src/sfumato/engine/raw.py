@@ -1,0 +1,213 @@
+"""Tables of which nothing is declared: their values as text, counted by shape and by text.
+
+What is counted here is exact and sensitive, and only the gate asks for it (``curator.scouting``).
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.engine.source import SourceTable, person_texts, trimmed
+from sfumato.engine.table import Source
+from sfumato.errors import TableError
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.shapes import LONG, SHAPES, shape_codes
+
+if TYPE_CHECKING:
+    from sfumato.engine.duckdb import RowStore
+
+TextCounts = Mapping[str, int]
+"""How many rows have each text that occurs in a column."""
+
+_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
+_MERGE_AT: Final = 2**20
+"""Rows of counts, of which many may be of the same text, that are kept before they are added."""
+_NO_TEXT: Final = (
+    pa.types.is_nested,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_duration,
+)
+
+
+class RawTable:
+    """A source whose columns are known by name only."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def names(self) -> Marginal:
+        """The columns that have a name: public, as file names are."""
+        return tuple(name for name in self._source.names() if name.strip())
+
+    def describe(self) -> str:
+        """Where the rows come from, for messages."""
+        return self._source.describe()
+
+    def bounded(self, column: str, max_rows: int) -> "RawTable":
+        """At most ``max_rows`` rows of each person, chosen by that person's rows alone."""
+        if column not in self.names:
+            raise TableError(
+                f"{self.describe()}: there is no column {column!r} that could name people. "
+                f"{_NOTHING_DONE}"
+            )
+        return RawTable(_BoundedSource(self._source, self.names, column, max_rows))
+
+    def validate(self) -> None:
+        """Read every row once; raise what is wrong with the file, and refuse one without rows."""
+        if not sum(batch.num_rows for batch in self._source.batches(self.names)):
+            raise TableError(f"{self.describe()}: there are no rows; there is nothing to publish.")
+
+    def coded(self, schema: Schema) -> SourceTable:
+        """The table read by a public schema of some of its columns."""
+        table = SourceTable(schema, self._source)
+        table.require(schema.names)
+        return table
+
+    def shapes(self, columns: Marginal) -> dict[str, NDArray[np.int64]]:
+        """For each column, how many rows are of each shape (``schema.shapes``)."""
+        counts = {name: np.zeros(len(SHAPES), dtype=np.int64) for name in columns}
+        for batch in self._source.batches(columns):
+            for place, name in enumerate(columns):
+                values, rows = _values_and_rows(batch.column(place))
+                found = np.bincount(shape_codes(values), weights=rows, minlength=len(SHAPES))
+                counts[name] += found.astype(np.int64)  # exact: batches are far below 2^53 rows
+        return counts
+
+    def texts(self, columns: Marginal) -> dict[str, TextCounts]:
+        """For each column, how many rows have each of its texts of at most ``LONG`` characters."""
+        kept = {name: _TextCounter() for name in columns}
+        for batch in self._source.batches(columns):
+            for place, name in enumerate(columns):
+                kept[name].add(*_values_and_rows(batch.column(place)))
+        return {name: counter.counts() for name, counter in kept.items()}
+
+
+class _TextCounter:
+    """Adds up counts of texts, batch by batch."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._rows = 0
+
+    def add(self, values: pa.Array, rows: NDArray[np.int64]) -> None:
+        short = pc.and_(pc.is_valid(values), pc.less_equal(pc.utf8_length(values), LONG))
+        part = pa.table({"text": values, "rows": rows}).filter(short)
+        self._parts.append(part)
+        self._rows += part.num_rows
+        if self._rows > _MERGE_AT:
+            self._parts = [self._merged()]
+            self._rows = 0
+
+    def counts(self) -> dict[str, int]:
+        if not self._parts:
+            return {}
+        merged = self._merged()
+        return dict(zip(*(merged[name].to_pylist() for name in ("text", "rows")), strict=True))
+
+    def _merged(self) -> pa.Table:
+        whole = pa.concat_tables(self._parts).group_by("text").aggregate([("rows", "sum")])
+        return pa.table({"text": whole["text"], "rows": whole["rows_sum"]})
+
+
+class _BoundedSource:
+    """Texts of all columns, of each person some rows: chosen once and kept in memory.
+
+    As ``coded.BoundedTable`` does: by a fixed hash of the person and the row.
+    """
+
+    def __init__(self, whole: Source, columns: Marginal, person: str, max_rows: int) -> None:
+        self._whole = whole
+        self._columns = columns
+        self._person = person
+        self._max_rows = check.whole(at_least=1, max_rows=max_rows)
+
+    def names(self) -> tuple[str, ...]:
+        return self._columns
+
+    def describe(self) -> str:
+        return f"{self._whole.describe()}, at most {self._max_rows} rows per {self._person!r}"
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        places = [self._columns.index(name) for name in columns]
+        for batch in self._rows.batches(places):
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+
+    @cached_property
+    def _rows(self) -> "RowStore":
+        from sfumato.engine.duckdb import RowStore
+
+        store = RowStore()
+        for batch in self._whole.batches(self._columns):
+            people = self._people(batch.column(self._columns.index(self._person)))
+            store.add([as_texts(values) for values in batch.columns], people)
+        store.keep(self._max_rows)
+        return store
+
+    def _people(self, values: pa.Array) -> pa.Array:
+        values = trimmed(values)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        try:
+            people = person_texts(values)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            people = None
+        if people is None or people.null_count:
+            raise TableError(
+                f"{self._whole.describe()}: in column {self._person!r} some person is missing or "
+                f"is neither text nor a whole number, so rows can't be bounded. {_NOTHING_DONE}"
+            )
+        return people
+
+
+def _values_and_rows(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Texts of a batch, and how many rows have each; the same text may stand more than once.
+
+    Each different value is made into text once: many rows share few of them.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if _has_no_text(values.type):
+        return pa.nulls(1, pa.string()), np.array([len(values)])
+    found = pc.value_counts(values)
+    rows = np.asarray(np.from_dlpack(found.field("counts")), dtype=np.int64)
+    return as_texts(found.field("values")), rows
+
+
+def _has_no_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _NO_TEXT)
+
+
+def as_texts(values: pa.Array) -> pa.Array:
+    """Each value as the text that a CSV file would hold, without spaces around it; or null.
+
+    Value by value, whatever the others are. Of types that no kind of column holds all are null.
+
+    >>> as_texts(pa.array([1.0, 2.5, None])).to_pylist()
+    ['1', '2.5', None]
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if _has_no_text(kind):
+        return pa.nulls(len(values), pa.string())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = values.cast(pa.timestamp(kind.unit, "UTC"))
+    elif pa.types.is_floating(kind):
+        values = _whole_or_not(values.cast(pa.float64()))
+    return trimmed(values.cast(pa.string()))
+
+
+def _whole_or_not(values: pa.Array) -> pa.Array:
+    values = pc.if_else(pc.is_nan(values), None, values)
+    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
+    digits = pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.string())
+    return pc.if_else(whole, digits, values.cast(pa.string()))

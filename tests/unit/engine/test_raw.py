@@ -1,0 +1,100 @@
+"""Tables of which nothing is declared, counted by shape and by text."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from sfumato.engine import raw
+from sfumato.engine.opening import source_of
+from sfumato.engine.raw import RawTable, as_texts
+from sfumato.errors import TableError
+from sfumato.schema.shapes import SHAPES
+
+FRAME = pa.table(
+    {
+        "who": ["ann", "ann", "ann", "bob", "eve"],
+        "town": [" Rome", "Rome", "Oslo", None, "x" * 70],
+        "age": [41, 41, 41, 7, None],
+    }
+)
+
+
+def table(frame=FRAME) -> RawTable:
+    return RawTable(source_of(frame, ()))
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array([1, None]), ["1", None]),
+        (pa.array([1.0, 2.5, float("nan")]), ["1", "2.5", None]),
+        (pa.array([True]), ["true"]),
+        (pa.array([Decimal("12.50")]), ["12.50"]),
+        (pa.array([date(2020, 1, 31)]), ["2020-01-31"]),
+        (pa.array([datetime(2020, 1, 31)]), ["2020-01-31 00:00:00.000000"]),
+        (pa.array([datetime(2020, 1, 31, tzinfo=UTC)]), ["2020-01-31 00:00:00.000000Z"]),
+        (pa.array([" a ", " "]), ["a", None]),
+        (pa.array(["a", "a"]).dictionary_encode(), ["a", "a"]),
+        (pa.array([b"a"]), [None]),
+        (pa.array([[1]]), [None]),
+        (pa.array([timedelta(1)]), [None]),
+        (pa.array([None]), [None]),
+    ],
+)
+def test_a_value_is_the_text_that_a_file_would_hold(values, texts):
+    assert as_texts(values).to_pylist() == texts
+
+
+def test_shapes_count_every_row_once():
+    found = table().shapes(("town", "age"))
+    rows = {name: Counter() for name in found}
+    for name, counts in found.items():
+        for shape, count in zip(SHAPES, counts.tolist(), strict=True):
+            rows[name][shape.kind] += count
+    assert +rows["town"] == {"text": 3, "long": 1, "missing": 1}
+    assert +rows["age"] == {"number": 4, "missing": 1}
+
+
+def test_texts_are_counted_without_spaces_and_without_long_ones():
+    assert table().texts(("town",)) == {"town": {"Rome": 2, "Oslo": 1}}
+
+
+def test_counts_of_many_batches_add_up(monkeypatch):
+    monkeypatch.setattr(raw, "_MERGE_AT", 3)
+    batches = [pa.record_batch({"a": [f"t{n % 7}" for n in range(20)]}) for _ in range(10)]
+    found = table(pa.Table.from_batches(batches)).texts(("a",))["a"]
+    assert found == {f"t{n}": 30 if n < 6 else 20 for n in range(7)}
+
+
+def test_a_person_has_at_most_so_many_rows_chosen_by_that_person_alone():
+    bounded = table().bounded("who", 2)
+    assert sum(bounded.texts(("who",))["who"].values()) == 4
+    without = table(FRAME.filter(pa.array([True, True, True, False, True]))).bounded("who", 2)
+    assert bounded.texts(("who",))["who"]["ann"] == 2
+    towns, fewer = (each.texts(("town",))["town"] for each in (bounded, without))
+    assert towns == fewer  # bob, who is gone, has no town
+
+
+@pytest.mark.parametrize(
+    ("frame", "column", "message"),
+    [
+        (FRAME, "whose", "no column 'whose'"),
+        (FRAME, "age", "some person is missing"),
+        (pa.table({"a": [1.5]}), "a", "neither text nor a whole number"),
+    ],
+)
+def test_people_that_can_not_be_told_are_refused(frame, column, message):
+    with pytest.raises(TableError, match=message):
+        table(frame).bounded(column, 2).validate()
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(TableError, match="there are no rows"):
+        table(FRAME.slice(0, 0)).validate()
+
+
+def test_columns_without_a_name_are_not_looked_at():
+    assert table(pa.table({"a": [1], " ": [2]})).names == ("a",)
