@@ -26,11 +26,12 @@ def histogram(labels: list[str], **options: object) -> str:
     return drawing.histogram_chart(labels, title="t", **options)  # type: ignore[arg-type]
 
 
-def three_charts(labels: list[str]) -> list[str]:
+def four_charts(labels: list[str]) -> list[str]:
     values = [float(i) for i in range(len(labels))]
     line = drawing.Line(name=labels[0], values=values, margins=values)
     return [
         drawing.histogram_chart(labels, values, real=values, errors=values, title=labels[0]),
+        drawing.sideways_chart(labels, values, real=values, errors=values, title=labels[0]),
         drawing.heat_map(labels, labels, [values] * len(labels), title=labels[0]),
         drawing.line_chart([line, line], x_labels=labels, title=labels[0]),
     ]
@@ -47,28 +48,47 @@ def path(svg: str, name: str) -> str:
     return max((element.attrib["d"] for element in found), key=len)
 
 
+def shades(svg: str, name: str) -> dict[float, str]:
+    """The shades of a map: where the cells of each begin, in units of a cell."""
+    cells = ET.fromstring(svg).findall(f"{SVG}g/{SVG}path[@class='{name}']")
+    starts = {
+        float(c.attrib["stroke-opacity"]): re.sub(r"h[\d.]+", "", c.attrib["d"]) for c in cells
+    }
+    assert all(0 < shade <= 1 for shade in starts)
+    return starts
+
+
 def words(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 def test_a_bar_for_twice_the_count_is_twice_as_high() -> None:
     single, double, half = bars(histogram(["a", "b", "c"], published=[100, 200, 50]))
-    assert double["height"] == pytest.approx(2 * single["height"], abs=0.02)
-    assert half["height"] == pytest.approx(single["height"] / 2, abs=0.02)
+    assert double["height"] == pytest.approx(2 * single["height"], abs=0.2)
+    assert half["height"] == pytest.approx(single["height"] / 2, abs=0.1)
     assert single["y"] + single["height"] == pytest.approx(double["y"] + double["height"])
 
 
 def test_bars_do_not_overlap_and_stay_on_the_sheet() -> None:
-    drawn = bars(histogram([str(i) for i in range(200)], published=[5.0] * 200))
+    drawn = bars(histogram([str(i) for i in range(60)], published=[5.0] * 60))
     ends = [bar["x"] + bar["width"] for bar in drawn]
     assert all(end < bar["x"] for end, bar in zip(ends, drawn[1:], strict=False))
     assert ends[-1] <= 420
 
 
+def test_very_many_bars_are_one_path_at_the_same_heights() -> None:
+    svg = histogram([str(i) for i in range(61)], published=[float(i) for i in range(61)])
+    assert bars(svg) == []
+    tops = [float(y) for y in re.findall(r"V([\d.]+)h", path(svg, "sf-bar"))]
+    few = [bar["y"] for bar in bars(histogram(["59", "60"], published=[59, 60]))]
+    assert tops[-2:] == pytest.approx(few, abs=0.11)
+    assert len(tops) == 60
+
+
 def test_a_negative_count_hangs_below_zero() -> None:
     up, down = bars(histogram(["a", "b"], published=[10, -10]))
-    assert down["y"] == pytest.approx(up["y"] + up["height"], abs=0.01)
-    assert down["height"] == pytest.approx(up["height"], abs=0.02)
+    assert down["y"] == pytest.approx(up["y"] + up["height"], abs=0.11)
+    assert down["height"] == pytest.approx(up["height"], abs=0.11)
 
 
 def test_an_outline_of_the_real_count_is_as_high_as_a_bar_of_it() -> None:
@@ -83,7 +103,7 @@ def test_a_whisker_reaches_the_error_up_and_down() -> None:
     pixels_per_count = bars(svg)[0]["height"] / 100
     ends = re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)", path(svg, "sf-noise"))
     spans = [float(low) - float(high) for low, high in ends]
-    assert spans == pytest.approx([100 * pixels_per_count, 20 * pixels_per_count], abs=0.05)
+    assert spans == pytest.approx([100 * pixels_per_count, 20 * pixels_per_count], abs=0.2)
 
 
 def test_the_legend_names_only_what_is_drawn() -> None:
@@ -110,17 +130,17 @@ def test_nothing_at_all_still_draws_a_sheet() -> None:
 
 def test_above_200_cells_neighbors_are_added_up_and_the_chart_says_so() -> None:
     svg = histogram([str(i) for i in range(1000)], published=[1.0] * 1000, errors=[2.0] * 1000)
-    assert len(bars(svg)) == drawing.MAX_BARS
+    assert path(svg, "sf-bar").count("M") == drawing.MAX_BARS
     assert "Each bar adds up 5 neighboring cells of 1,000." in words(svg)
-    assert "<title>0 … 4: 5</title>" in svg
     assert "adds up" not in histogram([str(i) for i in range(200)])
 
 
 def test_errors_of_merged_bars_add_in_squares() -> None:
     merged = histogram([str(i) for i in range(800)], published=[1.0] * 800, errors=[3.0] * 800)
     low, high = re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)", path(merged, "sf-noise"))[0]
-    pixels_per_count = bars(merged)[0]["height"] / 4
-    assert float(low) - float(high) == pytest.approx(2 * 6 * pixels_per_count, abs=0.1)
+    zero, top = re.findall(r"M[\d.]+ ([\d.]+)V([\d.]+)", path(merged, "sf-bar"))[0]
+    pixels_per_count = (float(zero) - float(top)) / 4
+    assert float(low) - float(high) == pytest.approx(2 * 6 * pixels_per_count, abs=0.4)
 
 
 @pytest.mark.parametrize("wrong", NOT_NUMBERS)
@@ -159,7 +179,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 @pytest.mark.parametrize("label", HOSTILE + SCRIPTS)
 def test_any_label_gives_well_formed_svg_that_can_be_stored(label: str) -> None:
-    for svg in three_charts([label, label]):
+    for svg in four_charts([label, label]):
         tags = {element.tag.removeprefix(SVG) for element in ET.fromstring(svg).iter()}
         assert tags <= {"svg", "title", "desc", "rect", "text", "g", "path", "circle"}
         assert svg.encode()
@@ -168,7 +188,7 @@ def test_any_label_gives_well_formed_svg_that_can_be_stored(label: str) -> None:
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_no_text_breaks_a_chart(labels: list[str]) -> None:
-    for svg in three_charts(labels):
+    for svg in four_charts(labels):
         assert ET.fromstring(svg).tag == f"{SVG}svg"
 
 
@@ -189,6 +209,7 @@ def test_a_long_label_is_cut_on_the_axis_and_whole_in_the_tooltip() -> None:
 def test_east_asian_characters_count_double() -> None:
     assert text.width_px("管理") > 1.7 * text.width_px("ab")
     assert text.width_px("e\u0301") == text.width_px("e")
+    assert text.width_px("می\u200cشود") == text.width_px("میشود")
 
 
 def test_few_labels_stand_level_many_slope_and_more_are_thinned() -> None:
@@ -261,27 +282,21 @@ def test_a_long_line_is_thinned_and_says_so() -> None:
 
 def test_shades_grow_with_the_count_and_cells_at_or_below_zero_stay_empty() -> None:
     svg = drawing.heat_map(["a", "b"], ["c", "d"], [[100, 50], [0, -7]], title="t")
-    cells = ET.fromstring(svg).findall(f"{SVG}path[@class='sf-cell']")
-    opacities = [float(cell.attrib["fill-opacity"]) for cell in cells if "z" in cell.attrib["d"]]
-    assert opacities[:2] == [0.5, 1.0]
+    assert shades(svg, "sf-cell") == {0.5: "M0 1", 1.0: "M0 0"}
     assert {"100", "50", "0", "-7"} <= set(words(svg))
 
 
 def test_signed_numbers_below_zero_have_shades_of_their_own() -> None:
     svg = drawing.heat_map(["a", "b"], ["c"], [[0.5], [-0.25]], title="t", darkest=1.0, signed=True)
-    for kind, opacity in (("sf-cell", "0.5"), ("sf-below", "0.25")):
-        first = ET.fromstring(svg).find(f"{SVG}path[@class='{kind}']")
-        assert first is not None
-        assert first.attrib["fill-opacity"] == opacity
+    assert shades(svg, "sf-cell") == {0.5: "M0 0"}
+    assert shades(svg, "sf-below") == {0.25: "M1 0"}
     assert {"0.5", "-0.25", "-1", "1"} <= set(words(svg))
     assert "sf-below" not in drawing.heat_map(["a"], ["b"], [[-1]], title="t")
 
 
 def test_two_maps_can_share_their_darkest_shade() -> None:
     svg = drawing.heat_map(["a"], ["b"], [[25]], title="t", darkest=100)
-    first = ET.fromstring(svg).find(f"{SVG}path[@class='sf-cell']")
-    assert first is not None
-    assert first.attrib["fill-opacity"] == "0.25"
+    assert shades(svg, "sf-cell") == {0.25: "M0 0"}
     assert "100" in words(svg)
 
 
@@ -301,8 +316,55 @@ def test_a_large_table_is_merged_to_a_small_map_that_says_so() -> None:
     labels = [str(i) for i in range(100)]
     svg = drawing.heat_map(labels, labels, np.ones((100, 100)).tolist(), title="t")
     assert "Each cell adds up 3 by 3 neighboring cells." in words(svg)
-    assert "the largest holds 9" in svg
-    assert len(svg) < 50_000
+    assert "34 by 34 cells; the largest: 0 … 2 and 0 … 2 with 9" in svg
+    assert len(svg) < 20_000
+
+
+def test_a_long_label_beside_a_map_is_whole_in_its_tooltip() -> None:
+    label = "Other service, not elsewhere classified"
+    svg = drawing.heat_map(["a"], [label], [[1]], title="t")
+    assert f"<title>{label}</title>" in svg
+    assert any(word.startswith("Other service") and word.endswith("…") for word in words(svg))
+
+
+def test_merged_labels_without_room_name_the_first_only_once_cut() -> None:
+    labels = [f"Country of birth number {i:02}" for i in range(50)]
+    svg = drawing.heat_map(["a"], labels, [[1.0] * 50], title="t")
+    assert not any("…" in word[:-1] for word in words(svg))
+    assert any(word.startswith("Country of birth") and word.endswith("…") for word in words(svg))
+
+
+def sideways(labels: list[str], **options: object) -> str:
+    return drawing.sideways_chart(labels, title="t", **options)  # type: ignore[arg-type]
+
+
+def test_bars_that_lie_stand_from_the_largest_down_beside_their_names() -> None:
+    svg = sideways(["small", "large", "middle"], published=[100, 300, 200])
+    first, second, third = bars(svg)
+    assert [first["width"], second["width"]] == pytest.approx(
+        [3 * third["width"], 2 * third["width"]], abs=0.3
+    )
+    assert first["y"] < second["y"] < third["y"]
+    assert words(svg)[words(svg).index("large") :][:3] == ["large", "middle", "small"]
+
+
+def test_bars_that_lie_show_the_largest_and_say_how_many_are_left_out() -> None:
+    svg = sideways([f"value {i}" for i in range(50)], published=[float(i) for i in range(50)])
+    assert len(bars(svg)) == 24
+    assert "The 24 largest; 26 more hold less each." in words(svg)
+    assert "value 49" in words(svg)
+    assert "value 25" not in words(svg)
+
+
+def test_whiskers_and_outlines_that_lie_reach_what_they_stand_for() -> None:
+    svg = sideways(["a", "b"], published=[100, 200], real=[200, 100], errors=[50, 10])
+    long, short = bars(svg)
+    pixels_per_count = long["width"] / 200
+    ends = re.findall(r"M([\d.]+) [\d.]+H([\d.]+)", path(svg, "sf-noise"))
+    spans = [float(stop) - float(start) for start, stop in ends]
+    assert spans == pytest.approx([20 * pixels_per_count, 100 * pixels_per_count], abs=0.2)
+    real = [float(x) for x in re.findall(r"H([\d.]+)v", path(svg, "sf-real"))]
+    assert real == pytest.approx([short["x"] + short["width"], long["x"] + long["width"]], abs=0.11)
 
 
 def test_fifty_bars_take_less_than_8_kilobytes() -> None:
@@ -311,7 +373,7 @@ def test_fifty_bars_take_less_than_8_kilobytes() -> None:
 
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
-    assert three_charts(AGES) == three_charts(list(AGES))
+    assert four_charts(AGES) == four_charts(list(AGES))
 
 
 def test_a_chart_describes_itself_in_words() -> None:
@@ -321,7 +383,7 @@ def test_a_chart_describes_itself_in_words() -> None:
 
 
 def test_a_chart_carries_no_style_attribute_and_asks_for_nothing() -> None:
-    for svg in three_charts(AGES):
+    for svg in four_charts(AGES):
         assert " style=" not in svg
         assert not re.search(r"href|src=|url\(|<style|<script| on\w+=", svg)
 

@@ -6,13 +6,15 @@ by which a page's style sheet colors it anew, for dark mode. No script, no style
 """
 
 from sfumato.drawing.badges import GROUP_COLORS
+from sfumato.drawing.bars import MAX_BARS, cells_per_bar
 from sfumato.drawing.heat import MAX_HEAT_CELLS, heat_map
-from sfumato.drawing.histogram import MAX_BARS, cells_per_bar, histogram_chart
+from sfumato.drawing.histogram import histogram_chart
 from sfumato.drawing.lines import MAX_LINES, MAX_POINTS, Line, line_chart
 from sfumato.drawing.network import MAX_EDGES, MAX_NODES, Edge, network_chart
 from sfumato.drawing.numbers import compact, readable
 from sfumato.drawing.rows import bar_rows
-from sfumato.drawing.text import printable
+from sfumato.drawing.sideways import sideways_chart
+from sfumato.drawing.text import printable, width_px
 
 __all__ = [
     "GROUP_COLORS",
@@ -33,4 +35,6 @@ __all__ = [
     "network_chart",
     "printable",
     "readable",
+    "sideways_chart",
+    "width_px",
 ]

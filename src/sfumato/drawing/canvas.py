@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sfumato.drawing.numbers import Vector, compact, px
-from sfumato.drawing.text import safe, shorten, width_px
+from sfumato.drawing.text import cut, safe, shorten, width_px
 from sfumato.errors import InputError
 
 TOP: Final = 30
@@ -15,12 +15,12 @@ RIGHT: Final = 10
 PLOT_HEIGHT: Final = 170
 
 INK: Final = 'class="sf-ink" fill="#4a4754"'
-ACCENT: Final = "#7f9fb5"
+ACCENT: Final = "#7292aa"
 REAL: Final = "#b4573c"
 
 _SLOPE_DEGREES: Final = 40
 _LABEL_ROOM_PX: Final = 112
-_NARROWEST_PX: Final = 17  # between two sloped labels: 11 px apart across the slope
+_NARROWEST_PX: Final = 19  # between two sloped labels: 12 px apart across the slope
 _MOST_THINNED: Final = 12  # where labels are left out anyway, a few are enough to find the way
 _THINNING: Final = (1, 2, 5, 10, 20, 25, 50, 100, 200, 400)
 
@@ -97,6 +97,9 @@ class LabelAxis:
     """Labels below a chart: which of them are written, level or sloped, and the room they take."""
 
     texts: list[str]
+    """As far as there is room."""
+    labels: Sequence[str]
+    """The same, whole."""
     every: int
     sloped: bool
     height: float
@@ -105,13 +108,14 @@ class LabelAxis:
 
     def draw(self, centers: Sequence[float], *, y: float) -> str:
         """The labels, centered below (or, sloped, ending at) their points."""
-        chosen = list(zip(self.texts, centers, strict=True))[:: self.every]
+        named = map(cut, self.texts, self.labels)
+        chosen = list(zip(named, centers, strict=True))[:: self.every]
         if not self.sloped:
-            texts = (f'<text x="{px(x)}" y="{px(y + 16)}">{safe(t)}</text>' for t, x in chosen)
+            texts = (f'<text x="{px(x)}" y="{px(y + 16)}">{t}</text>' for t, x in chosen)
             return f'<g {INK} text-anchor="middle">{"".join(texts)}</g>'
         slope = f"rotate(-{_SLOPE_DEGREES})"
         texts = (
-            f'<text transform="translate({px(x + 4)} {px(y + 13)}){slope}">{safe(t)}</text>'
+            f'<text transform="translate({px(x + 4)} {px(y + 13)}){slope}">{t}</text>'
             for t, x in chosen
         )
         return f'<g {INK} text-anchor="end">{"".join(texts)}</g>'
@@ -123,20 +127,24 @@ def label_axis(labels: Sequence[str], *, left: float, right: float) -> LabelAxis
     widest = max((width_px(text) for text in texts), default=0.0)
     pitch = (right - left) / max(1, len(labels))
     if widest + 6 <= pitch:
-        return LabelAxis(texts=texts, every=1, sloped=False, height=26, left=left)
+        return LabelAxis(texts=texts, labels=labels, every=1, sloped=False, height=26, left=left)
     sloped = pitch >= _NARROWEST_PX or widest > 44
     room = _NARROWEST_PX if sloped else widest + 8
     if pitch < room:
         room = max(room, pitch * len(labels) / _MOST_THINNED)
     every = next((step for step in _THINNING if step * pitch >= room), _THINNING[-1])
     if not sloped:
-        return LabelAxis(texts=texts, every=every, sloped=False, height=26, left=left)
+        return LabelAxis(
+            texts=texts, labels=labels, every=every, sloped=False, height=26, left=left
+        )
     written = texts[::every]
     slope = math.radians(_SLOPE_DEGREES)
     overhang = max(width_px(t) * math.cos(slope) - i * every * pitch for i, t in enumerate(written))
     height = 22 + widest * math.sin(slope)
     start = max(left, overhang - pitch / 2 + 2)
-    return LabelAxis(texts=texts, every=every, sloped=True, height=height, left=start)
+    return LabelAxis(
+        texts=texts, labels=labels, every=every, sloped=True, height=height, left=start
+    )
 
 
 def legend(entries: Sequence[tuple[str, str]], *, width: float) -> list[str]:

@@ -8,19 +8,23 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.drawing.canvas import INK, LEFT, RIGHT, TOP, label_axis, sheet
-from sfumato.drawing.numbers import Vector, compact, finite, px, readable
-from sfumato.drawing.text import safe, shorten, width_px
+from sfumato.drawing.numbers import Vector, compact, finite, px, ratio, readable
+from sfumato.drawing.text import cut, shorten, width_px
 from sfumato.errors import InputError
 
 MAX_HEAT_CELLS: Final = 40
 """Along each side; above it neighboring cells are added up, and the map says so."""
 
 _SHADES: Final = 20
+_DARK_ABOVE: Final = 15
+"""Shades on which numbers are light: on each side of it they have the contrast of WCAG AA."""
 _NAMES_PX: Final = 120
-_ON_LIGHT: Final = 'class="sf-dark" fill="#2b2933"'
+_ON_LIGHT: Final = 'class="sf-low" fill="#000"'
 _ON_DARK: Final = 'class="sf-on" fill="#fff"'
-_SHADE: Final = 'class="sf-cell" fill="#2c5a76"'
-_BELOW: Final = 'class="sf-below" fill="#b4573c"'
+_SHADE: Final = 'class="sf-cell" stroke="#25506b"'
+_BELOW: Final = 'class="sf-below" stroke="#803722"'
+_MOST_NUMBERS: Final = 240
+"""Cells up to which their numbers are written: more are not read, and make a page large."""
 
 
 def heat_map(
@@ -54,13 +58,24 @@ def heat_map(
     body = [
         *grid.shades(),
         *grid.numbers(),
-        _names(names, grid),
+        _names(names, down, grid),
         axis.draw(centers, y=bottom),
         _ramp(top, right=width - RIGHT, signed=signed),
     ]
-    says = f"{len(across)} by {len(down)} cells; the largest holds {readable(largest)}."
+    says = _says(across, down, table)
     height = bottom + axis.height
     return sheet(body, title=title, says=says, note=note, width=width, height=height)
+
+
+def _says(across: Sequence[str], down: Sequence[str], table: Vector) -> str:
+    """What a reader who can't see the map should know: its size, its largest cells."""
+    size = f"{len(across)} by {len(down)} cells"
+    if not table.size:
+        return f"{size}."
+    order = np.argsort(-table, axis=None, kind="stable")[:3]
+    cells = [np.unravel_index(place, table.shape) for place in order]
+    named = [f"{across[i]} and {down[j]} with {readable(float(table[i, j]))}" for i, j in cells]
+    return f"{size}; the largest: {'; '.join(named)}."
 
 
 class _Grid:
@@ -86,30 +101,37 @@ class _Grid:
         return TOP + row * self.height
 
     def shades(self) -> list[str]:
-        """One path per shade, so that a map of 1,600 cells stays small."""
+        """One path per shade, in units of a cell, so that a map of 1,600 cells stays small.
+
+        A cell is a stroke from its left to its right side, as wide as the cell is high.
+        """
         frame = f"M{px(self.left)} {TOP}h{px(self.width * len(self.table))}"
         frame += f"V{px(self.y(self.table.shape[1]))}H{px(self.left)}z"
         parts = [f'<path class="sf-frame" stroke="#e4e0e6" d="{frame}"/>']
         gap = 1.0 if min(self.width, self.height) > 11 else 0.0
-        w, h = px(self.width - gap), px(self.height - gap)
+        across, deep = ratio(1 - gap / self.width), ratio(1 - gap / self.height)
         for level in np.unique(self.levels[self.levels != 0]).tolist():
             cells = np.argwhere(self.levels == level)
-            d = "".join(f"M{px(self.x(i))} {px(self.y(j))}h{w}v{h}h-{w}z" for i, j in cells)
+            d = "".join(f"M{i} {j}h{across}" for i, j in cells)
             color = _SHADE if level > 0 else _BELOW
-            parts.append(f'<path {color} fill-opacity="{px(abs(level) / _SHADES)}" d="{d}"/>')
-        return parts
+            opacity = ratio(abs(level) / _SHADES)
+            parts.append(f'<path {color} stroke-opacity="{opacity}" d="{d}"/>')
+        middle = f"{px(self.left)} {px(TOP + (self.height - gap) / 2)}"
+        size = f"{self.width:.5g} {self.height:.5g}"
+        units = f'transform="translate({middle}) scale({size})" stroke-width="{deep}"'
+        return [parts[0], f"<g {units}>{''.join(parts[1:])}</g>"]
 
     def numbers(self) -> list[str]:
         """The counts themselves, where the cells have room for them."""
         counts = np.ndenumerate(np.round(self.table, self.decimals))
         written = {cell: compact(float(count), digits=2) for cell, count in counts}
         widest = max((width_px(text) for text in written.values()), default=0.0)
-        if widest * 0.9 + 3 > self.width or self.height < 12:
+        narrow = widest * 0.9 + 3 > self.width or self.height < 12
+        if narrow or len(written) > _MOST_NUMBERS:
             return []
-        dark = _SHADES * 0.7
         groups: dict[str, list[str]] = {_ON_LIGHT: [], _ON_DARK: []}
         for (i, j), text in written.items():
-            group = _ON_DARK if abs(self.levels[i, j]) > dark else _ON_LIGHT
+            group = _ON_DARK if abs(self.levels[i, j]) > _DARK_ABOVE else _ON_LIGHT
             spot = f'x="{px(self.x(i + 0.5))}" y="{px(self.y(j + 0.5) + 3.2)}"'
             groups[group].append(f"<text {spot}>{text}</text>")
         style = 'font-size="10" text-anchor="middle"'
@@ -141,18 +163,24 @@ def _merged(
         starts = list(range(0, len(names), size))
         ends = [min(start + size, len(names)) - 1 for start in starts]
         pairs = zip(starts, ends, strict=True)
-        labels.append([names[a] if a == b else f"{names[a]} … {names[b]}" for a, b in pairs])
+        labels.append([names[a] if a == b else _span(names[a], names[b]) for a, b in pairs])
         table = np.add.reduceat(table, starts, axis=side) if size > 1 else table
     merged = max(sizes) > 1
     note = f"Each cell adds up {sizes[0]} by {sizes[1]} neighboring cells." if merged else ""
     return labels[0], labels[1], table, note
 
 
-def _names(names: Sequence[str], grid: _Grid) -> str:
+def _span(first: str, last: str) -> str:
+    """From one label to another; only the first where both have no room."""
+    whole, start = f"{first} … {last}", f"{first} …"
+    return next((text for text in (whole, start) if width_px(text) <= _NAMES_PX), first)
+
+
+def _names(names: Sequence[str], labels: Sequence[str], grid: _Grid) -> str:
     every = 1 if grid.height >= 12 else 2
     x = px(grid.left - 7)
     texts = (
-        f'<text x="{x}" y="{px(grid.y(j + 0.5) + 3.5)}">{safe(name)}</text>'
+        f'<text x="{x}" y="{px(grid.y(j + 0.5) + 3.5)}">{cut(name, labels[j])}</text>'
         for j, name in enumerate(names)
         if j % every == 0
     )
@@ -165,8 +193,8 @@ def _ramp(top: float, *, right: float, signed: bool) -> str:
     levels = [level for level in range(-6 if signed else 1, 7) if level]
     start = right - width_px(most) - 5 - 10 * len(levels)
     steps = "".join(
-        f'<path {_SHADE if level > 0 else _BELOW} fill-opacity="{px(abs(level) / 6)}" '
-        f'd="M{px(start + 10 * i)} 8h10v9h-10z"/>'
+        f'<path {_SHADE if level > 0 else _BELOW} stroke-width="9" '
+        f'stroke-opacity="{ratio(abs(level) / 6)}" d="M{px(start + 10 * i)} 12.5h10"/>'
         for i, level in enumerate(levels)
     )
     left = f'<text x="{px(start - 5)}" y="16" text-anchor="end">{least}</text>'

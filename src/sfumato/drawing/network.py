@@ -12,7 +12,7 @@ from sfumato import check
 from sfumato.drawing.badges import BADGE_PX, badge, outline
 from sfumato.drawing.canvas import RIGHT, TOP, sheet
 from sfumato.drawing.layers import Arrow, Layers, layered, walk
-from sfumato.drawing.numbers import finite, px, readable
+from sfumato.drawing.numbers import finite, px, ratio, readable
 from sfumato.drawing.text import safe, shorten, width_px
 from sfumato.errors import InputError
 
@@ -125,7 +125,7 @@ class _Graph:
         one, other = (safe(self.names[end]) for end in pair)
         known = "" if strength is None else f": {readable(strength)}"
         tip = f"<title>{one} {sign} {other}{known}</title>"
-        faint = "" if strength is None else f' stroke-opacity="{px(_FAINTEST ** (1 - share))}"'
+        faint = "" if strength is None else f' stroke-opacity="{ratio(_FAINTEST ** (1 - share))}"'
         return f'<path {_LINE}{faint} stroke-width="{px(0.8 + 3.7 * share)}" d="{d}">{tip}</path>'
 
     def box(self, node: int, spot: _Spot) -> str:

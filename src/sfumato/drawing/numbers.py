@@ -63,10 +63,19 @@ def compact(value: float, *, digits: int = 3) -> str:
 
 
 def px(length: float) -> str:
-    """A coordinate with at most two decimals.
+    """A coordinate with at most one decimal: finer than a screen shows, and short.
 
-    >>> px(12.0), px(0.256), px(-0.001)
-    ('12', '0.26', '0')
+    >>> px(12.0), px(0.256), px(-0.01)
+    ('12', '0.3', '0')
     """
-    text = f"{length:.2f}".rstrip("0").rstrip(".")
+    text = f"{length:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
+
+
+def ratio(part: float) -> str:
+    """A number from 0 to 1 with at most two decimals: an opacity, or a place in a unit cell.
+
+    >>> ratio(0.25), ratio(1.0), ratio(0.333)
+    ('.25', '1', '.33')
+    """
+    return f"{part:.2f}".rstrip("0").rstrip(".").removeprefix("0") or "0"

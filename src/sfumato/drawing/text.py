@@ -15,6 +15,8 @@ _CHARACTER_PX: Final = 6.1  # the mean of common sans-serif fonts at 11 px
 _CAPITAL_PX: Final = 7.6
 _WIDE_CHARACTER_PX: Final = 11.2
 _NARROW_CHARACTER_PX: Final = 3.6
+_NO_WIDTH: Final = frozenset({"Mn", "Me", "Cf"})
+"""Marks above and below letters, joiners and direction marks."""
 _NARROW: Final = frozenset("iljtfI.,:;'|()[]! ")
 
 
@@ -39,6 +41,11 @@ def safe(text: str) -> str:
     return clean
 
 
+def cut(shown: str, whole: str) -> str:
+    """A label as SVG content; where it was cut, the whole of it is its tooltip."""
+    return safe(shown) if shown == whole else f"{safe(shown)}<title>{safe(whole)}</title>"
+
+
 def shorten(text: str, room_px: float) -> str:
     """The text, cut with an ellipsis where it would be wider than the room."""
     if width_px(text) <= room_px:
@@ -55,7 +62,7 @@ def width_px(text: str) -> float:
 
 
 def _character_px(character: str) -> float:
-    if unicodedata.combining(character):
+    if unicodedata.category(character) in _NO_WIDTH:
         return 0.0
     if character in _NARROW:
         return _NARROW_CHARACTER_PX

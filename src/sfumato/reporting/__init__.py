@@ -1,7 +1,9 @@
 """HTML reports from results, never from data: a view says what a page shows, a page renders it."""
 
+from sfumato.reporting.odds import ChanceTable, odds_sentence
 from sfumato.reporting.page import render, write, write_text
 from sfumato.reporting.view import (
+    Account,
     BudgetView,
     ColumnView,
     CorrelationView,
@@ -14,11 +16,12 @@ from sfumato.reporting.view import (
     ReportView,
     ScoreRow,
     StructureView,
-    odds_sentence,
 )
 
 __all__ = [
+    "Account",
     "BudgetView",
+    "ChanceTable",
     "ColumnView",
     "CorrelationView",
     "Figure",

@@ -1,6 +1,5 @@
 """What the page of a table release shows: a view from a release, all of it publishable."""
 
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,20 +9,21 @@ from sfumato.models.dense import DenseModel
 from sfumato.models.graphical import GraphicalModel
 from sfumato.models.model import answer_ranges
 from sfumato.models.product import ProductModel
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, from_json
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
+from sfumato.reporting.account import account, epsilon_delta
+from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
+from sfumato.reporting.methods import method_words
+from sfumato.reporting.odds import Unit, chance_table, odds_sentence, strength_sentence
 from sfumato.reporting.structure import read_structure
 from sfumato.reporting.trust import method_facts, origin
 from sfumato.reporting.view import (
     ColumnView,
-    LedgerRow,
     PairView,
     QueryView,
     ReportView,
-    Unit,
-    odds_sentence,
 )
 from sfumato.schema import Marginal, Range, Schema, Workload
 
@@ -31,22 +31,45 @@ MOST_PAIRS = 6
 MOST_PAIR_CELLS = 2_500
 MOST_QUERIES = 200
 
+MOST_COLUMNS = 36
+"""Charts of columns; a page with more is not read to its end. The rest is in the table."""
+
 NOT_PROTECTED = (
-    "What is true of everybody. If the table shows that smokers fall ill, it says so of you too, "
-    "whether your row is in it or not.",
-    "What somebody knows already and joins to this table.",
-    "Rows beyond the declared unit: a person with more rows than the unit allows is protected "
-    "less than stated.",
-    "The values that the schema declares in public: categories, limits and bins.",
+    "What is true of groups. If the table shows that smokers fall ill, it says so of every smoker, "
+    "you too, whether your row is in it or not.",
+    "What somebody knows already, or finds elsewhere, and joins to this table.",
+    "What other releases of the same people tell. Promises add up: two releases of epsilon 1 "
+    "promise together what one of epsilon 2 does.",
+    "The real table itself, from whoever holds it, its copies or the computer it lies on.",
 )
+DECLARED = "The values that the schema declares in public: categories, limits and bins."
+INFERRED = (
+    "The names of the columns, which are taken as public. Categories, limits and bins were found "
+    "privately: they are within the promise."
+)
+ONE_ROW = (
+    "One row counts as one person here. Whoever has several rows is protected for each of them, "
+    "and for all together less than stated."
+)
+ONE_PERSON = "Of a person with more rows, only so many were counted."
 
 
-def report_view(release: TableRelease, *, workload: Workload | None = None) -> ReportView:
-    """The page that may be published: numbers of the model and of the ledger only."""
+def report_view(
+    release: TableRelease, *, workload: Workload | None = None, csv: bool = False
+) -> ReportView:
+    """The page that may be published: numbers of the model and of the ledger only.
+
+    Args:
+        release: What the page is about.
+        workload: Its ranges are answered on the page.
+        csv: Whether the folder of the page holds the table as CSV too.
+    """
     epsilon = None if isinstance(release.guarantee, ZCDP) else release.guarantee.epsilon
     structure, unusable = read_structure(
         release.method, columns=release.schema.names, epsilon=epsilon
     )
+    numbers = epsilon_delta(release.guarantee)
+    replaced = release.protect.neighbors == "replace"
     return ReportView(
         title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
@@ -54,15 +77,19 @@ def report_view(release: TableRelease, *, workload: Workload | None = None) -> R
         internal=False,
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         promise=_promise(release),
-        odds=_odds(release),
+        odds=odds_sentence(*numbers, unit=_unit(release)),
+        strength=strength_sentence(*numbers),
+        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced),
         protects=_protects(release),
-        not_protected=NOT_PROTECTED,
+        not_protected=(*NOT_PROTECTED, INFERRED if "inferred" in release.method else DECLARED),
         facts=_facts(release),
-        ledger=_ledger(release),
-        ledger_head=f"{release.ledger['head']['seq']}:{release.ledger['head']['hash']}",
+        method_words=method_words(release.method),
+        account=account(release.ledger, release.guarantee),
+        files=_files(release, csv=csv),
         structure=structure,
         measured=measured_view(release),
-        columns=tuple(_column(release, name) for name in release.schema.names),
+        columns=tuple(_column(release, name) for name in release.schema.names[:MOST_COLUMNS]),
+        all_columns=len(release.schema),
         pairs=_pairs(release),
         queries=_queries(release, workload.ranges if workload else ()),
         notes=(*_notes(release), *unusable),
@@ -74,13 +101,20 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
     promised = {
         "pure": "Every possible published table is almost as likely",
         "zcdp": "What is published has almost the same distribution",
-        "approximate": "But for an event as unlikely as delta, every table is almost as likely",
+        "approximate": f"But for an event as unlikely as delta{_rarity(release)}, every table is "
+        "almost as likely",
         "local": "Every possible answer of a device is almost as likely",
     }[release.guarantee.kind]
     return (
         f"{promised} with {whose} as without that change: {release.guarantee}.",
         origin(release),
     )
+
+
+def _rarity(release: TableRelease) -> str:
+    """A delta as people say it."""
+    guarantee = release.guarantee
+    return f" (1 in {int(1 / guarantee.delta):,})" if isinstance(guarantee, ApproxDP) else ""
 
 
 def _protects(release: TableRelease) -> str:
@@ -90,23 +124,36 @@ def _protects(release: TableRelease) -> str:
     replaced = protect.neighbors == "replace"
     if isinstance(protect, OneRow):
         if replaced:
-            return "Every single row: what it says. How many rows there are is public."
-        return "Every single row: whether it is in the table at all, and what it says."
+            said = "Every single row: what it says. How many rows there are is public."
+        else:
+            said = "Every single row: whether it is in the table at all, and what it says."
+        return f"{said} {ONE_ROW}"
     whose = f"Every single person, with up to {protect.max_rows} rows"
     if replaced:
-        return f"{whose}: what their rows say. How many people there are is not hidden."
-    return f"{whose}: whether they are in the table at all, and what their rows say."
+        said = f"{whose}: what their rows say. How many people there are is not hidden."
+    else:
+        said = f"{whose}: whether they are in the table at all, and what their rows say."
+    return f"{said} {ONE_PERSON}"
 
 
-def _odds(release: TableRelease) -> str:
-    guarantee = release.guarantee
-    unit: Unit = "row" if isinstance(release.protect, OneRow) else "person"
-    if isinstance(guarantee, LocalDP):
-        unit = "answer"
-    if isinstance(guarantee, ZCDP):
-        return ""
-    delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else None
-    return odds_sentence(float(guarantee.epsilon), delta, unit=unit)
+def _unit(release: TableRelease) -> Unit:
+    if isinstance(release.guarantee, LocalDP):
+        return "answer"
+    return "row" if isinstance(release.protect, OneRow) else "person"
+
+
+def _files(release: TableRelease, *, csv: bool) -> tuple[tuple[str, str], ...]:
+    """What a publication puts beside the page."""
+    noisy, inferred = release.noisy is not None, "inferred" in release.method
+    files = {
+        "data.parquet": f"the table: {release.data.num_rows:,} rows, with their types",
+        "data.csv": "the same as text" if csv else "",
+        "marginals.parquet": "every noisy count with its standard error" if noisy else "",
+        "model.npz": "the model, to draw more rows from",
+        "schema.json": "the columns as they were inferred, with noise" if inferred else "",
+        "release.json": "promise, method, schema and ledger, for programs",
+    }
+    return tuple((name, what) for name, what in files.items() if what)
 
 
 def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
@@ -134,6 +181,8 @@ def _facts(release: TableRelease) -> tuple[tuple[str, str], ...]:
 def _public_facts(release: TableRelease) -> list[tuple[str, str]]:
     """What the publisher declared to be public knowledge, beside the columns."""
     facts = []
+    if "inferred" in release.method:
+        facts.append(("Schema", "found privately, within the promise; see the ledger"))
     if known := release.method.get("public_totals"):
         facts.append(("Public totals", ", ".join(known)))
     if excluded := release.schema.impossible:
@@ -152,39 +201,17 @@ def _guarantee(release: TableRelease) -> str:
     return f"{release.guarantee} ({release.guarantee.kind} differential privacy)"
 
 
-def _ledger(release: TableRelease) -> tuple[LedgerRow, ...]:
-    return tuple(
-        LedgerRow(
-            seq=entry["seq"],
-            label=entry["label"],
-            cost=str(from_json(entry["cost"])),
-            hash=entry["hash"],
-        )
-        for entry in release.ledger["entries"]
-    )
-
-
 def _column(release: TableRelease, name: str) -> ColumnView:
     column = release.schema[name]
+    sigma = column_sigma(release, name)
     return ColumnView(
         name=name,
         kind=column.kind,
         labels=column.labels,
         published=tuple(release.model.marginal((name,)).tolist()),
-        sigma=_sigma(release, name),
+        sigma=sigma or None,  # a public total has none
+        note=column_note(release, name, sigma),
     )
-
-
-def _sigma(release: TableRelease, name: str) -> float | None:
-    """The noise on a column's counts, where the column or the whole table was measured."""
-    schema = release.schema
-    for entry in release.measurements:
-        if entry["target"] == [name]:
-            return float(entry["sigma_counts"]) or None  # a public total has none
-        if entry["target"] == list(schema.names):
-            merged = schema.cells(schema.names) / schema[name].size
-            return float(entry["sigma_counts"]) * math.sqrt(merged)
-    return None
 
 
 def _pairs(release: TableRelease) -> tuple[PairView, ...]:
@@ -205,6 +232,7 @@ def _pairs(release: TableRelease) -> tuple[PairView, ...]:
             x_labels=schema[x].labels,
             y_labels=schema[y].labels,
             published=tuple(tuple(row) for row in counts.tolist()),
+            note=pair_note(release, (x, y)),
         )
         for _, x, y, counts in tied[:MOST_PAIRS]
     )

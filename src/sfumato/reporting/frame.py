@@ -1,13 +1,9 @@
 """Pages that share a frame: the head with its policy, banners, navigation and footer."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from markupsafe import Markup
-
-from sfumato.reporting.page import MOST_ROWS, environment, style_sheet
+from sfumato.reporting.page import MOST_ROWS, dress, environment
 
 
 class Titled(Protocol):
@@ -38,18 +34,5 @@ def render_framed(
         internal: True for what compares with the real data: a banner says so.
         parts: What else the template uses.
     """
-    style = style_sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            dict(parts),
-            view=view,
-            private=private,
-            internal=internal,
-            most_rows=MOST_ROWS,
-            style=Markup(style),
-            style_hash=f"sha256-{digest}",
-        )
-    )
+    given = dress(private=private, internal=internal) | dict(parts)
+    return environment().get_template(template).render(given, view=view, most_rows=MOST_ROWS)

@@ -4,10 +4,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from sfumato import drawing
-from sfumato.evaluation import Correlations, Evaluation, LabelScores, PairCounts, Scores
+from sfumato.evaluation import (
+    Correlations,
+    Evaluation,
+    LabelScores,
+    PairCounts,
+    Scores,
+    total_variation,
+)
 from sfumato.release import TableRelease
-from sfumato.reporting.contents import MOST_PAIRS, MOST_QUERIES, range_label, report_view
+from sfumato.reporting.contents import (
+    MOST_COLUMNS,
+    MOST_PAIRS,
+    MOST_QUERIES,
+    range_label,
+    report_view,
+)
 from sfumato.reporting.view import (
     ColumnView,
     CorrelationView,
@@ -25,13 +41,17 @@ _UNITS: Final = {"mean_squared": "in squared counts"}
 def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
     """The page that compares with the real data; it must not be published."""
     page = report_view(release)
+    distances = _column_distances(evaluation)
     return replace(
         page,
         title="real against published",
         internal=True,
+        files=(),  # they are in the folder that may be published
+        measured=None,  # and so is what was measured
+        distances=distances,
         columns=tuple(
-            _compared_column(release.schema, name, *counts)
-            for name, counts in evaluation.columns.items()
+            _compared_column(release.schema, name, distance, *evaluation.columns[name])
+            for name, distance in distances[:MOST_COLUMNS]
         ),
         pairs=tuple(
             _compared_pair(release.schema, marginal, *counts)
@@ -48,8 +68,27 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
     )
 
 
+def _column_distances(evaluation: Evaluation) -> tuple[tuple[str, float], ...]:
+    """Every column with its total variation from the real one, the worst first."""
+    found = [
+        (name, _gap(real, published)) for name, (real, published) in evaluation.columns.items()
+    ]
+    return tuple(sorted(found, key=lambda column: -column[1]))
+
+
+def _gap(real: ArrayLike, published: ArrayLike) -> float:
+    """Total variation; 1 where one of the tables is empty."""
+    counts = [np.asarray(each, dtype=np.float64) for each in (real, published)]
+    return total_variation(*counts) if all(each.sum() > 0 for each in counts) else 1.0
+
+
+def _gap_note(distance: float, where: str) -> str:
+    share = f"{100 * distance:.2g}% of the rows are in a wrong {where}"
+    return f"Total variation {distance:.4f}: {share}."
+
+
 def _compared_column(
-    schema: Schema, name: str, real: Sequence[int], published: Sequence[int]
+    schema: Schema, name: str, distance: float, real: Sequence[int], published: Sequence[int]
 ) -> ColumnView:
     return ColumnView(
         name=name,
@@ -57,6 +96,7 @@ def _compared_column(
         labels=schema[name].labels,
         published=tuple(map(float, published)),
         real=tuple(map(float, real)),
+        note=_gap_note(distance, "bar"),
     )
 
 
@@ -71,6 +111,7 @@ def _compared_pair(
         y_labels=schema[y].labels,
         published=tuple(tuple(map(float, row)) for row in published),
         real=tuple(tuple(map(float, row)) for row in real),
+        note=_gap_note(_gap(real, published), "cell"),
     )
 
 

@@ -5,7 +5,6 @@ The policy in the page's head allows exactly one style sheet, by its hash, and n
 
 import base64
 import hashlib
-import math
 import os
 from functools import cache
 from importlib.resources import files
@@ -29,6 +28,8 @@ from sfumato.reporting.view import (
     StructureView,
 )
 
+INTERNAL: Final = "INTERNAL: compares with the real data. Do not publish."
+SIMULATION: Final = "SIMULATION: seeded noise protects nobody."
 WHISKER_SIGMAS: Final = 2
 """Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
 
@@ -36,32 +37,33 @@ _NARROW: Final = 420
 _WIDE: Final = 920
 _WIDE_FROM: Final = 32
 """Cells across from which a chart takes the whole width of the page."""
+_STANDING_BARS: Final = 12
+"""Bars up to which long labels can slope below them."""
+_LEVEL_LABEL_PX: Final = 44
 _LONGEST_QUERY: Final = 24
 """Characters up to which a query stands below the axis of its chart."""
 _LARGE_FROM: Final = 60
 """Columns from which a network keeps its size and is scrolled: fitted to a page, names shrink."""
 MOST_ROWS: Final = 500
 """Rows of a table on the page; the rest stands in the files beside it."""
-_MOST_MARGINALS: Final = 200
+_MOST_MARGINALS: Final = 100
 """Rows of a table of measured marginals: nobody reads more, and a page stays small."""
+_MOST_PAIRS: Final = 60
+"""Rows of a list of pairs of columns."""
+MOST_NUMBERS: Final = 120
+"""Rows of the table of numbers below a chart."""
 
 
 def render(view: ReportView) -> str:
     """The page as text. The same view gives the same bytes."""
-    style = style_sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         environment()
         .get_template("report.html")
         .render(
+            dress(private=view.private, internal=view.internal),
             view=view,
-            private=view.private,
-            internal=view.internal,
-            style=Markup(style),
-            style_hash=f"sha256-{digest}",
             column_chart=_column_chart,
-            bar_cells=drawing.cells_per_bar,
-            bar_reach=_bar_reach,
+            lies=_lies,
             pair_charts=_pair_charts,
             query_chart=_query_chart,
             correlation_charts=_correlation_charts,
@@ -79,7 +81,9 @@ def render(view: ReportView) -> str:
             group_colors=len(drawing.GROUP_COLORS),
             wide_from=_WIDE_FROM,
             most_rows=MOST_ROWS,
+            most_numbers=MOST_NUMBERS,
             most_marginals=_MOST_MARGINALS,
+            most_pairs=_MOST_PAIRS,
             large_from=_LARGE_FROM,
         )
     )
@@ -134,9 +138,35 @@ def environment() -> Environment:
     return environment
 
 
+def dress(*, private: bool, internal: bool) -> dict[str, Any]:
+    """What the frame of every page needs: its marks, its style sheet and the hash of that.
+
+    The words of a mark stand on no page but those that need it, where they are on top of every
+    printed sheet too.
+    """
+    marks = [("internal", INTERNAL)] if internal else []
+    marks += [] if private else [("simulation", SIMULATION)]
+    style = _style_sheet() + "".join(_on_paper(*mark) for mark in marks[:1])
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return {
+        "private": private,
+        "internal": internal,
+        "marks": marks,
+        "style": Markup(style),  # ours: no word of a release is in it
+        "style_hash": f"sha256-{digest}",
+    }
+
+
+def _on_paper(kind: str, mark: str) -> str:
+    """A mark above every printed sheet, and before headings where a browser has no page margins."""
+    above = f'content: "{mark}"; font: bold 9pt system-ui; color: #a3301f;'
+    before = f'content: "{kind.capitalize()} \\B7  "; color: var(--alarm);'
+    return f"@page {{ @top-center {{ {above} }} }}\n@media print {{ h2::before {{ {before} }} }}\n"
+
+
 @cache
-def style_sheet() -> str:
-    """The one style sheet of all pages."""
+def _style_sheet() -> str:
+    """What all pages share."""
     return (files("sfumato.reporting") / "templates" / "style.css").read_text("utf-8")
 
 
@@ -151,22 +181,23 @@ def _column_chart(column: ColumnView) -> Markup:
     errors = None
     if column.sigma is not None:
         errors = [WHISKER_SIGMAS * column.sigma] * len(column.labels)
-    chart = drawing.histogram_chart(
+    draw = drawing.sideways_chart if _lies(column) else drawing.histogram_chart
+    chart = draw(
         column.labels,
         column.published,
         real=column.real,
         errors=errors,
         title=column.name,
-        width=_width(column.labels),
+        width=_NARROW if _lies(column) else _width(column.labels),
     )
     return Markup(chart)  # drawing escapes every label
 
 
-def _bar_reach(column: ColumnView) -> float | None:
-    """Half the length of a whisker: noise of cells that a bar adds up, in squares."""
-    if column.sigma is None:
-        return None
-    return WHISKER_SIGMAS * column.sigma * math.sqrt(drawing.cells_per_bar(len(column.labels)))
+def _lies(column: ColumnView) -> bool:
+    """Whether bars lie: many values without an order and with long names, the largest on top."""
+    if column.kind != "category" or len(column.labels) <= _STANDING_BARS:
+        return False
+    return max(map(drawing.width_px, column.labels)) > _LEVEL_LABEL_PX
 
 
 def _pair_charts(pair: PairView) -> list[Markup]:

@@ -18,12 +18,20 @@ from sfumato import drawing
 from sfumato.models.histories import Recommender
 from sfumato.models.recommending import BiasModel, NeighborModel, PopularityModel, RidgeModel
 from sfumato.models.tastes import RatedRidgeModel, TasteModel
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
+from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
+from sfumato.reporting.account import account, epsilon_delta
 from sfumato.reporting.frame import render_framed
+from sfumato.reporting.odds import (
+    ChanceTable,
+    Unit,
+    chance_table,
+    odds_sentence,
+    strength_sentence,
+)
 from sfumato.reporting.page import write_text
-from sfumato.reporting.view import LedgerRow, odds_sentence
+from sfumato.reporting.view import Account
 
 Floats = NDArray[np.float64]
 
@@ -82,29 +90,32 @@ class RecommenderView:
     facts: tuple[tuple[str, str], ...]
     rankings: tuple[Ranking, ...]
     noise: tuple[NoiseRow, ...]
-    ledger: tuple[LedgerRow, ...]
-    ledger_head: str
+    account: Account
+    strength: str
+    chances: ChanceTable
     notes: tuple[str, ...]
 
 
 def recommender_view(release: RecommenderRelease) -> RecommenderView:
     """What the page of a release shows."""
-    head = release.ledger["head"]
+    unit: Unit = "rating" if isinstance(release.protect, OneRow) else "person"
+    numbers = epsilon_delta(release.guarantee)
     return RecommenderView(
         title="a private recommender" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         promise=_promise(release),
-        odds=_odds(release),
+        odds=odds_sentence(*numbers, unit=unit),
+        strength=strength_sentence(*numbers),
+        chances=chance_table(*numbers, unit=unit, replaced=release.protect.neighbors == "replace"),
         protects=_protects(release.protect) if release.private else _NOBODY,
         told=TOLD,
         not_protected=_not_protected(release.protect),
         facts=_facts(release),
         rankings=_rankings(release),
         noise=tuple(map(_noise_row, release.measurements)),
-        ledger=_ledger(release),
-        ledger_head=f"{head['seq']}:{head['hash']}",
+        account=account(release.ledger, release.guarantee),
         notes=(WEIGHTED,),
     )
 
@@ -148,19 +159,6 @@ def _promise(release: RecommenderRelease) -> tuple[str, ...]:
         "The recommender was fitted to sums with noise over the ratings; nothing else of them was "
         "used. Which items there are, and the scale, were public before.",
     )
-
-
-def _odds(release: RecommenderRelease) -> str:
-    guarantee = release.guarantee
-    if isinstance(guarantee, ZCDP):
-        return ""
-    delta = float(guarantee.delta) if isinstance(guarantee, ApproxDP) else None
-    if isinstance(release.protect, OneRow):
-        said = odds_sentence(float(guarantee.epsilon), delta, unit="row")
-        return said.replace("every other row of the table", "every other rating").replace(
-            "about yours", "about one of yours"
-        )
-    return odds_sentence(float(guarantee.epsilon), delta, unit="person")
 
 
 def _protects(protect: Protection) -> str:
@@ -286,16 +284,4 @@ def _noise_row(entry: Mapping[str, Any]) -> NoiseRow:
         items=int(entry["items"]),
         sigmas=", ".join(told),
         cost=str(entry["cost"]),
-    )
-
-
-def _ledger(release: RecommenderRelease) -> tuple[LedgerRow, ...]:
-    return tuple(
-        LedgerRow(
-            seq=entry["seq"],
-            label=entry["label"],
-            cost=str(from_json(entry["cost"])),
-            hash=entry["hash"],
-        )
-        for entry in release.ledger["entries"]
     )

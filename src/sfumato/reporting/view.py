@@ -9,26 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations
-from typing import Literal
 
 from sfumato import check
 from sfumato.drawing.layers import depths
 from sfumato.errors import InputError
+from sfumato.reporting.odds import ChanceTable
 
 MOST_ROUNDS = 4
 """Of budgets: the parts of a bar that can be told apart."""
 
 Counts = tuple[float, ...]
-Unit = Literal["row", "person", "answer"]
-
-_BET: dict[Unit, str] = {
-    "row": "Suppose a reader knows every other row of the table and gives even odds to two "
-    "possibilities about yours. After this release",
-    "person": "Suppose a reader knows everybody else's data and gives even odds to two "
-    "possibilities about yours. After this release",
-    "answer": "Suppose a reader gives even odds to two possible truths about you and then sees "
-    "the very answer that left your device. After that",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +29,20 @@ class LedgerRow:
     label: str
     cost: str
     hash: str
+    total: str = ""
+    """What all entries up to this one promise together."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Account:
+    """What a page says of a ledger."""
+
+    rows: tuple[LedgerRow, ...]
+    head: str
+    spent: str = ""
+    """By all releases of the data set so far, this one too, where the release says so."""
+    cap: str = ""
+    """The most that they may cost together, where there is a cap."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,8 @@ class ColumnView:
     sigma: float | None = None
     """Standard deviation, in counts, of the noise that was added to each cell, where known."""
     real: Counts | None = None
+    note: str = ""
+    """The expected error in words, or why it is not known."""
 
     def __post_init__(self) -> None:
         _same_length(f"column {self.name!r}", self.labels, self.published, self.real)
@@ -79,6 +85,8 @@ class PairView:
     y_labels: tuple[str, ...]
     published: tuple[Counts, ...]
     real: tuple[Counts, ...] | None = None
+    note: str = ""
+    """The expected error in words; on an internal page how far the two are apart."""
 
     def __post_init__(self) -> None:
         where = f"pair ({self.x!r}, {self.y!r})"
@@ -281,11 +289,21 @@ class ReportView:
     protects: str
     not_protected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
-    ledger: tuple[LedgerRow, ...]
-    ledger_head: str
+    account: Account
+    strength: str = ""
+    """What the odds are worth, in a sentence."""
+    chances: ChanceTable | None = None
+    """The promise once more: what one's data can do to the chance of an event."""
+    method_words: str = ""
+    files: tuple[tuple[str, str], ...] = ()
+    """Of the folder that holds the page: names, and what is in them."""
     structure: StructureView | None = None
     measured: MeasuredView | None = None
     columns: tuple[ColumnView, ...] = ()
+    all_columns: int = 0
+    """How many there are, where ``columns`` holds some of them only."""
+    distances: tuple[tuple[str, float], ...] = ()
+    """Of every column its total variation from the real one, the worst first: internal."""
     pairs: tuple[PairView, ...] = ()
     queries: QueryView | None = None
     measures: tuple[Figure, ...] = ()
@@ -300,7 +318,7 @@ class ReportView:
         parts: list[ColumnView | PairView | QueryView] = [*self.columns, *self.pairs]
         if self.queries is not None:
             parts.append(self.queries)
-        compared = self.baselines or self.correlations is not None or self.scores
+        compared = self.baselines or self.correlations or self.scores or self.distances
         if not self.internal and (compared or any(part.real is not None for part in parts)):
             raise InputError(
                 "the view carries real counts but is not marked internal. No page was made. "
@@ -312,35 +330,6 @@ class ReportView:
                     f"{figure.name!r} has {len(figure.beside)} figures beside it but the page has "
                     f"{len(self.baselines)} baselines"
                 )
-
-
-def odds_sentence(epsilon: float, delta: float | None, *, unit: Unit = "row") -> str:
-    """The promise as a bet that a reader can check, the percentage rounded up.
-
-    Under epsilon-DP a belief that starts at 50% ends at most at e^epsilon / (1 + e^epsilon), by
-    Bayes' rule. Under (epsilon, delta)-DP single beliefs have no bound, but the share of right
-    guesses has: (e^epsilon + delta) / (1 + e^epsilon), from the two inequalities on the errors of
-    any test (Wasserman, Zhou 2010, arXiv 0811.2501, theorem 2.4; Kairouz, Oh, Viswanath 2015,
-    arXiv 1311.0776). Both are tight. The reader is assumed to know all the rest: what a whole
-    population has in common may be learned, and is no breach.
-
-    >>> odds_sentence(1.0, None).split("release ")[1]
-    'neither can look likelier than 73.2% (epsilon = 1).'
-    """
-    check.positive(epsilon=epsilon)
-    check.one_of(_BET, unit=unit)
-    if delta is not None and not 0 <= delta < 1:
-        raise InputError(f"delta must be at least 0 and below 1, got {delta!r}")
-    rest = math.exp(-epsilon)
-    percent = math.ceil(1000 * (1 + (delta or 0.0) * rest) / (1 + rest)) / 10
-    if percent > 99.9:
-        end = f"one may look all but certain: epsilon = {epsilon:g} promises little."
-    elif not delta:
-        end = f"neither can look likelier than {percent:g}% (epsilon = {epsilon:g})."
-    else:
-        which = f"(epsilon = {epsilon:g}, delta = {delta:g})"
-        end = f"the reader picks the right one at most {percent:g}% of the time {which}."
-    return f"{_BET[unit]} {end}"
 
 
 def _same_length(where: str, labels: Sequence[str], *columns: Sequence[object] | None) -> None:

@@ -1,6 +1,7 @@
 """What the pages of a release say: numbers of the model and the ledger, and nothing more."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,20 @@ from sfumato.jobs import publish_table
 from sfumato.models.generator import integer_schema
 from sfumato.models.product import ProductModel
 from sfumato.privacy import Ledger
+from sfumato.privacy.guarantees import ZCDP, ApproxDP
+from sfumato.publishing.naming import METHODS
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
 from sfumato.reporting import render
-from sfumato.reporting.contents import MOST_PAIRS, MOST_QUERIES, range_label, report_view
+from sfumato.reporting.contents import (
+    MOST_COLUMNS,
+    MOST_PAIRS,
+    MOST_QUERIES,
+    range_label,
+    report_view,
+)
 from sfumato.reporting.internal import internal_view
+from sfumato.reporting.methods import method_words
 from sfumato.schema import Boolean, Category, Integer, Schema, Workload, ranges
 
 SCHEMA = Schema(
@@ -90,9 +100,9 @@ def test_the_ledger_of_the_page_is_the_one_of_the_release() -> None:
     release = made()
     view = report_view(release)
     book = Ledger.open(dataset="contents")
-    assert view.ledger_head == f"{book.head.seq}:{book.head.hash}"
-    assert [row.cost for row in view.ledger] == ["epsilon=1"]
-    assert [row.hash for row in view.ledger] == [book.head.hash]
+    assert view.account.head == f"{book.head.seq}:{book.head.hash}"
+    assert [row.cost for row in view.account.rows] == ["epsilon=1"]
+    assert [row.hash for row in view.account.rows] == [book.head.hash]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +141,57 @@ def _many_ranges() -> Workload:
     members = [[False, False], [True, True]]
     boxes = [{"age": a, "town": t, "member": m} for a in ages for t in towns for m in members]
     return ranges(SCHEMA, boxes)
+
+
+def test_a_promise_in_zcdp_is_told_as_odds_too() -> None:
+    view = report_view(replace(made(), guarantee=ZCDP("0.5")))
+    assert "delta = 1e-09" in view.odds
+    assert view.chances is not None
+
+
+def test_what_a_delta_means_is_said_in_words() -> None:
+    release = replace(made(), guarantee=ApproxDP(1, Fraction(1, 10**6)))
+    assert "as unlikely as delta (1 in 1,000,000), every table" in report_view(release).promise[0]
+
+
+def test_a_weak_promise_is_called_weak() -> None:
+    assert "strong promise" in report_view(made()).strength
+    assert "weak promise" in report_view(made(epsilon=6)).strength
+
+
+def test_the_page_names_the_files_beside_it(tmp_path: Path) -> None:
+    release = made(out=tmp_path / "out", csv=True)
+    for csv in (False, True):
+        named = {name for name, _ in report_view(release, csv=csv).files}
+        there = {path.name for path in (tmp_path / "out").iterdir()}
+        assert named <= there
+        assert ("data.csv" in named) == csv
+    assert there - named <= {"report.html", "marginals.csv"}
+    inferred = replace(release, method={**release.method, "inferred": {}})
+    assert "schema.json" in dict(report_view(inferred).files)
+
+
+def test_nothing_internal_is_in_the_folder_that_may_be_published(tmp_path: Path) -> None:
+    made(out=tmp_path / "out", evaluate=True)
+    files = [path for path in (tmp_path / "out").iterdir() if path.suffix in (".html", ".json")]
+    assert len(files) == 2
+    assert not any("INTERNAL" in path.read_text() for path in files)
+    assert "INTERNAL" in (tmp_path / "out-internal" / "internal.html").read_text()
+
+
+def test_every_method_is_told_in_words() -> None:
+    for name in METHODS:
+        assert method_words({"name": name}) or name == "auto", name
+    assert method_words({"name": ["?"]}) == ""
+    assert report_view(made()).method_words.startswith("Every combination of values was counted")
+
+
+def test_a_page_of_very_many_columns_shows_the_first_and_knows_how_many_there_are() -> None:
+    schema = Schema(dataset="many", columns=tuple(Boolean(name=f"c{n}") for n in range(40)))
+    rows = pa.table({f"c{n}": [True, False] * 20 for n in range(40)})
+    release = publish_table(rows, schema=schema, epsilon=1, method="independent", seed=1)
+    view = report_view(release)
+    assert (len(view.columns), view.all_columns) == (MOST_COLUMNS, 40)
 
 
 def test_a_simulation_says_that_it_promises_nothing_and_what_it_would() -> None:
@@ -184,8 +245,13 @@ def test_the_internal_page_sets_real_against_published() -> None:
     release = made()
     view = compared(release, TotalVariation(degree=1), CountError(degree=2), RangeQueries(n=30))
     assert view.internal
-    assert view.columns[1].real == (100.0, 100.0, 100.0)
-    assert sum(view.columns[1].published) == release.data.num_rows
+    town = next(column for column in view.columns if column.name == "town")
+    assert town.real == (100.0, 100.0, 100.0)
+    assert sum(town.published) == release.data.num_rows
+    assert [column.name for column in view.columns] == [name for name, _ in view.distances]
+    assert [gap for _, gap in view.distances] == sorted(dict(view.distances).values(), reverse=True)
+    assert town.note.startswith(f"Total variation {dict(view.distances)['town']:.4f}: ")
+    assert view.files == ()
     assert view.queries is not None
     assert view.queries.real is not None
     assert list(view.queries.real) == sorted(view.queries.real, reverse=True)

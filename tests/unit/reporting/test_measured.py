@@ -226,5 +226,5 @@ def test_only_models_that_can_not_hold_zeros_draw_rows_again(
 
 def test_long_facts_get_room(release: TableRelease) -> None:
     facts = (("Short", "x"), ("Long", "x" * 40), ("Longest", "x" * 200))
-    text = render(replace(report_view(release), facts=facts))
+    text = render(replace(report_view(release), facts=facts, files=()))
     assert re.findall(r'<div(?: class="(\w+)")?><dt>', text) == ["", "long", "longest"]

@@ -13,6 +13,8 @@ import pytest
 
 from sfumato.errors import InputError, StorageError
 from sfumato.reporting import (
+    Account,
+    ChanceTable,
     ColumnView,
     Figure,
     LedgerRow,
@@ -85,6 +87,11 @@ def queries(*, real: bool = False) -> QueryView:
     return QueryView(labels=labels, published=answers, real=answers if real else None, sigma=3.0)
 
 
+def account(entries: int = 1, **changes: str) -> Account:
+    row = LedgerRow(seq=1, label="measure (age)", cost="epsilon=1", hash="ab" * 32, total="sum")
+    return Account(rows=(row,) * entries, head="cd" * 32, **changes)
+
+
 def sample(**changes: object) -> ReportView:
     view = ReportView(
         title="Child health",
@@ -97,8 +104,7 @@ def sample(**changes: object) -> ReportView:
         protects="One row added or removed.",
         not_protected=("What is true of a whole group.",),
         facts=(("Method", "MWEM"), ("Epsilon", "1")),
-        ledger=(LedgerRow(seq=1, label="measure (age)", cost="epsilon=1", hash="ab" * 32),),
-        ledger_head="cd" * 32,
+        account=account(),
         columns=(column(),),
         pairs=(pair(),),
         queries=queries(),
@@ -132,7 +138,7 @@ def test_a_page_without_charts_has_no_empty_sections() -> None:
     bare = sample(columns=(), pairs=(), queries=None, measures=(), notes=(), not_protected=())
     page = Page(render(bare))
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
-    assert ids == {"promise", "facts", "ledger", "check"}
+    assert ids == {"content", "promise", "facts", "ledger", "check"}
     assert "Notes" not in page.text
 
 
@@ -142,6 +148,7 @@ def test_tags_are_balanced_and_every_link_has_its_target() -> None:
     targets = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
     assert page.open == []
     assert targets == {f"#{name}" for name in ids}
+    assert page.tags[[tag for tag, _ in page.tags].index("a")][1]["href"] == "#content"
 
 
 def test_the_policy_allows_one_style_sheet_by_its_hash_and_nothing_else() -> None:
@@ -166,7 +173,9 @@ def test_a_page_asks_for_nothing_and_runs_nothing() -> None:
             assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base"}
             assert "style" not in attributes
             assert not any(name.startswith("on") or name == "src" for name in attributes)
-            assert (attributes.get("href") or "#").startswith(("#", "data:,"))
+            assert re.fullmatch(
+                r"#\w+|data:,|[a-z]+\.(parquet|json)", attributes.get("href") or "#a"
+            )
         assert not re.search(r"url\(|@import", source)
 
 
@@ -175,8 +184,13 @@ def test_hostile_text_anywhere_stays_text() -> None:
     view = sample(
         title=HOSTILE, dataset=HOSTILE, made=HOSTILE, promise=(HOSTILE,), odds=HOSTILE,
         protects=HOSTILE, not_protected=(HOSTILE,), facts=((HOSTILE, HOSTILE),),
-        ledger=(LedgerRow(seq=1, label=HOSTILE, cost=HOSTILE, hash=HOSTILE),),
-        ledger_head=HOSTILE, notes=(HOSTILE,), columns=(column(HOSTILE, labels=labels),),
+        account=Account(
+            rows=(LedgerRow(seq=1, label=HOSTILE, cost=HOSTILE, hash=HOSTILE, total=HOSTILE),),
+            head=HOSTILE, spent=HOSTILE, cap=HOSTILE,
+        ),
+        strength=HOSTILE, method_words=HOSTILE, files=((HOSTILE, HOSTILE),),
+        chances=ChanceTable(heads=(HOSTILE, HOSTILE), rows=((HOSTILE, HOSTILE),)),
+        notes=(HOSTILE,), columns=(column(HOSTILE, labels=labels),),
         queries=QueryView(labels=labels, published=(1.0, 2.0)),
         measures=(Figure(name=HOSTILE, value=HOSTILE, note=HOSTILE),),
         pairs=(
@@ -205,13 +219,6 @@ def test_the_name_of_a_data_set_turns_only_itself_around() -> None:
     source = render(sample(title="a private table", dataset="سلامت <b>"))
     assert "<h1><bdi>سلامت &lt;b&gt;</bdi>: a private table</h1>" in source
     assert "<title>سلامت &lt;b&gt;: a private table</title>" in source
-
-
-def test_the_noise_of_a_bar_that_adds_up_cells_is_the_noise_of_the_bar() -> None:
-    labels = tuple(str(number) for number in range(5_000))
-    source = render(sample(columns=(column(labels=labels),)))
-    assert "the noise in a bar of 25 cells, 125 either way" in source
-    assert "the noise added to each count, 25 either way" in render(sample())
 
 
 @pytest.mark.parametrize("cells", [40, 84, 200, 5_000])
@@ -250,6 +257,58 @@ def test_a_page_that_may_be_published_can_not_carry_real_counts(part: dict[str, 
         sample(**part)
 
 
+def test_distances_from_the_real_columns_are_internal() -> None:
+    with pytest.raises(InputError, match="not marked internal"):
+        sample(distances=(("age", 0.1),))
+    page = Page(render(internal_sample(distances=(("age", 0.1234), ("help", 0.05)))))
+    assert "0.1234" in page.text
+    assert "1 of 2 have a chart" in page.text
+
+
+def test_columns_without_a_chart_are_counted() -> None:
+    assert "11 more are in data.parquet" in Page(render(sample(all_columns=12))).text
+    assert "more are in data.parquet" not in Page(render(sample(all_columns=1))).text
+
+
+def test_expected_errors_stand_below_their_charts() -> None:
+    told = replace(column(), note="Expected error of each bar: ±12")
+    page = render(sample(columns=(told,), pairs=(replace(pair(), note="Expected error: 3%"),)))
+    assert "<figcaption>Expected error of each bar: ±12</figcaption>" in page
+    assert "<figcaption>Expected error: 3%</figcaption>" in page
+
+
+def test_files_are_links_by_their_names() -> None:
+    files = (("data.parquet", "the table"), ("release.json", "for programs"))
+    page = Page(render(sample(files=files)))
+    links = [attributes.get("href") for tag, attributes in page.tags if tag == "a"]
+    assert [link for link in links if link and not link.startswith("#")] == [n for n, _ in files]
+
+
+def test_what_all_releases_cost_stands_beside_the_cap() -> None:
+    told = Page(render(sample(account=account(spent="epsilon=1.5", cap="epsilon=3")))).text
+    assert "this one included: epsilon=1.5. The cap for all of them: epsilon=3." in told
+    assert "There is no cap" in Page(render(sample(account=account(spent="epsilon=1")))).text
+    assert "this one included" not in Page(render(sample())).text
+
+
+def test_many_values_without_an_order_and_with_long_names_lie() -> None:
+    labels = tuple(f"country of birth {number}" for number in range(13))
+    lying = replace(column(labels=labels), kind="category")
+    assert "rotate(-40)" not in render(sample(columns=(lying,), pairs=(), queries=None))
+    for standing in (replace(lying, kind="ordinal"), column(labels=labels[:12])):
+        page = render(sample(columns=(standing,), pairs=(), queries=None))
+        assert "rotate(-40)" in page
+
+
+def test_the_mark_of_a_page_is_printed_on_every_sheet_and_stands_on_no_other_page() -> None:
+    for view, mark in (
+        (internal_sample(), "INTERNAL: compares"),
+        (sample(private=False), "SIMULATION: seeded"),
+    ):
+        assert re.search(rf'@page {{ @top-center {{ content: "{mark}', render(view))
+        assert mark not in render(sample())
+
+
 def test_published_and_real_maps_share_their_shades() -> None:
     real = tuple(tuple(10.0 * count for count in row) for row in pair().published)
     source = render(internal_sample(pairs=(replace(pair(), real=real),)))
@@ -270,12 +329,12 @@ def test_the_same_view_gives_the_same_bytes() -> None:
 def test_a_report_of_ten_columns_takes_less_than_200_kilobytes() -> None:
     wide = tuple(f"2020-{i}" for i in range(84))
     columns = tuple(column(f"c{i}", labels=wide if i % 4 == 0 else AGES) for i in range(10))
-    ledger = sample().ledger * 60
-    assert len(render(sample(columns=columns, pairs=(pair(),) * 9, ledger=ledger))) < 200_000
+    page = render(sample(columns=columns, pairs=(pair(),) * 9, account=account(60)))
+    assert len(page.encode()) < 200_000
 
 
 def test_a_very_long_ledger_is_cut_and_says_so() -> None:
-    text = Page(render(sample(ledger=sample().ledger * 501))).text
+    text = Page(render(sample(account=account(501)))).text
     assert text.count("measure (age)") == 500
     assert "The first 500 of 501 entries" in text
 

@@ -84,7 +84,7 @@ def test_every_number_on_the_page_stands_in_the_release(release: RecommenderRele
     means = ridge.bias.mean + ridge.bias.item_bias
     assert liked.values[0] == pytest.approx(means.max())
     assert [row.items for row in view.noise] == [entry["items"] for entry in release.measurements]
-    assert [row.hash for row in view.ledger] == [e["hash"] for e in release.ledger["entries"]]
+    assert [row.hash for row in view.account.rows] == [e["hash"] for e in release.ledger["entries"]]
 
 
 @pytest.mark.parametrize(

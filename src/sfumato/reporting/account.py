@@ -1,0 +1,70 @@
+"""The part of a ledger that a release carries: what each step cost, what they cost together."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from sfumato.errors import InputError
+from sfumato.privacy import plans
+from sfumato.privacy.composition import Charge, Totals, composed
+from sfumato.privacy.conversions import as_epsilon_delta
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
+from sfumato.reporting.view import Account, LedgerRow
+
+_TOLD_DELTA: Final = Fraction(1, 10**9)
+
+
+def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
+    """The account of a release, totals at the delta that it promises."""
+    delta = guarantee.delta if isinstance(guarantee, ApproxDP) else None
+    head = ledger["head"]
+    return Account(
+        rows=_rows(ledger["entries"], delta),
+        head=f"{head['seq']}:{head['hash']}",
+        spent=_promise(ledger.get("spent")),
+        cap=_promise(ledger.get("cap")),
+    )
+
+
+def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:
+    """The numbers of a promise for sentences: its epsilon, and its delta if it has one.
+
+    A promise in zCDP is told at a delta of 1e-9.
+    """
+    promise = as_epsilon_delta(guarantee, _TOLD_DELTA) if isinstance(guarantee, ZCDP) else guarantee
+    delta = float(promise.delta) if isinstance(promise, ApproxDP) else None
+    return float(promise.epsilon), delta
+
+
+def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[LedgerRow, ...]:
+    rows, totals = [], Totals()
+    for entry in entries:
+        try:
+            totals = totals.plus(_charge(entry))
+            together = str(composed(totals, delta) or "")
+        except InputError:  # a file that was edited: what it says stands there, but adds up to none
+            together = ""
+        rows.append(
+            LedgerRow(
+                seq=entry["seq"],
+                label=entry["label"],
+                cost=str(from_json(entry["cost"])),
+                hash=entry["hash"],
+                total=together,
+            )
+        )
+    return tuple(rows)
+
+
+def _charge(entry: Mapping[str, Any]) -> Charge:
+    """The exact charge: the plan where there is one, as its rho alone would promise less."""
+    if "plan" in entry:
+        return plans.from_json(entry["plan"])
+    cost = from_json(entry["cost"])
+    if isinstance(cost, LocalDP):
+        raise InputError("a device keeps its own ledger: its cost is in no other")
+    return cost
+
+
+def _promise(value: object) -> str:
+    return str(from_json(value)) if isinstance(value, Mapping) else ""
