@@ -24,7 +24,8 @@ _ROOMS = {
     "sfumato.collection.server": ("AnswerBatch", "Tally", "TallyKernel"),
     "sfumato.collection.two_round": ("TwoRound",),
     "sfumato.collection.plans": ("AnswerRows",),
-    "sfumato.curator": ("Curator", "L1Error", "MutualInformation"),
+    "sfumato.collection.poisoning": ("PoisoningCheck", "poisoning_check"),
+    "sfumato.curator": ("Curator", "Journal", "L1Error", "MutualInformation"),
     "sfumato.engine": ("open_table",),
     "sfumato.engine.ratings": ("open_ratings",),
     "sfumato.errors": (

@@ -36,6 +36,12 @@ def whole(*, at_least: int, at_most: int | None = None, **named: Any) -> int:
     return int(value)
 
 
+def keep_whole(spec: object, *, at_least: int, at_most: int | None = None, **named: Any) -> None:
+    """Check a field of a frozen spec and keep it as a plain int: narrow ones of numpy wrap."""
+    name, _ = _one(named)
+    object.__setattr__(spec, name, whole(at_least=at_least, at_most=at_most, **named))
+
+
 def one_of(allowed: Iterable[T], **named: Any) -> T:
     """One of a few values."""
     name, value = _one(named)
@@ -76,4 +82,7 @@ def _one(named: dict[str, Any]) -> tuple[str, Any]:
 def _is_finite_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | Rational):
         return False
-    return not isinstance(value, float) or math.isfinite(value)
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # beyond the largest float
+        return False

@@ -8,12 +8,16 @@
     │   └── TableError            2: the table does not fit the schema or its format
     ├── BudgetError               3: a spend that the ledger or the budget refuses
     ├── StorageError              4: a file that can't be read, written or trusted
-    │   └── LedgerCorruptError    4: a ledger whose chain or anchor does not hold
+    │   ├── LedgerCorruptError    4: a ledger whose chain or anchor does not hold
+    │   └── BusyError             4: the collection service has too much to do; come again
     └── InternalError             70: a check of our own failed; a bug
 
 A message says what was given, what is allowed, what was not done and what to do. It never
 carries a value from the data.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class SfumatoError(Exception):
@@ -52,7 +56,34 @@ class LedgerCorruptError(StorageError):
     """A ledger whose hash chain, totals or anchor do not hold."""
 
 
+class BusyError(StorageError):
+    """The collection service has more to do than it can keep. Nothing was stored; come again."""
+
+
 class InternalError(SfumatoError):
     """A check of our own failed. Nothing was released; please report it."""
 
     exit_code = 70
+
+
+@contextmanager
+def nothing_spent() -> Iterator[None]:
+    """Let every refusal that leaves the block, which spends nothing, end with saying so.
+
+    >>> with nothing_spent():
+    ...     raise InputError("rows must be > 0, got 0")
+    Traceback (most recent call last):
+    sfumato.errors.InputError: rows must be > 0, got 0. Nothing was spent.
+    """
+    try:
+        yield
+    except SfumatoError as error:
+        if "nothing was" not in str(error).lower():
+            error.args = (f"{sentence(error)} Nothing was spent.",)
+        raise
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, with one full stop at its end."""
+    said = str(error)
+    return said if said.endswith(("?", "!")) else said.rstrip(".") + "."

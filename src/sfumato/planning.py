@@ -3,7 +3,6 @@
 Values and how they are shown; the rehearsals that find the numbers are in ``jobs.plan``.
 """
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sfumato.drawing import MAX_LINES, Line, line_chart
+from sfumato.drawing import MAX_LINES, Line, cards, line_chart
 from sfumato.errors import InputError
 from sfumato.privacy.protection import Protection
 from sfumato.schema import Marginal, Schema
@@ -217,6 +216,7 @@ class Plan:
             x_values=[float(epsilon) for epsilon in epsilons],
             log_x=True,
             title="predicted error against epsilon",
+            width=760,
         )
 
     @cached_property
@@ -231,11 +231,15 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """A table and the chart, for notebooks."""
-        head = "".join(f"<th>{name}</th>" for name in ("method", "predicted", "from", "to", ""))
-        rows = "".join(
-            f"<tr><td>{each.method}</td><td>{each.predicted:.4f}</td><td>{each.low:.4f}</td>"
-            f"<td>{each.high:.4f}</td><td>{html.escape(each.verdict)}</td></tr>"
+        rows = [
+            (
+                each.method,
+                f"{each.predicted:.4f}",
+                f"{each.low:.4f}",
+                f"{each.high:.4f}",
+                each.verdict,
+            )
             for each in self.at_epsilon
-        )
-        told = html.escape(self.verdict)
-        return f"<p>{told}</p><table><tr>{head}</tr>{rows}</table>{self.chart()}"
+        ]
+        table = cards.rows_table(("method", "predicted", "from", "to", ""), rows)
+        return cards.card(self.verdict, table, cards.charts([self.chart()]))

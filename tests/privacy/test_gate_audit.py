@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sfumato.curator import Curator, L1Error, MutualInformation
+from sfumato.curator import Curator, L1Error, MutualInformation, spending
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
 from sfumato.privacy import Ledger, OnePerson, OneRow, PureDP
@@ -120,9 +120,9 @@ def test_the_gate_keeps_its_promise(look, one, other, protect):
 
 @pytest.mark.parametrize(("look", "one", "other", "protect"), CASES.values(), ids=CASES)
 def test_a_gate_that_spends_double_is_caught(look, one, other, protect, monkeypatch):
-    honest_noise, honest_selection = gate.noise_of, gate.selection_of
+    honest_noise, honest_selection = spending.noise_of, gate.selection_of
     monkeypatch.setattr(
-        gate, "noise_of", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
+        spending, "noise_of", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
     )
     monkeypatch.setattr(
         gate, "selection_of", lambda cost, moved: honest_selection(PureDP(cost.epsilon * 2), moved)

@@ -1,5 +1,6 @@
 """A ledger against a model of it: never more spent than the cap, nothing forgotten."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,18 +20,26 @@ from sfumato.privacy import (
     PureDP,
     Totals,
     epsilon_from_zcdp,
+    scaled,
 )
 
 amounts = st.sampled_from([Fraction(n, 100) for n in (1, 3, 10, 25, 60)])
-costs = st.one_of(amounts.map(PureDP), amounts.map(lambda amount: ZCDP(amount / 10)))
+costs = st.one_of(
+    amounts.map(PureDP),
+    amounts.map(lambda amount: ZCDP(amount / 10)),
+    amounts.map(lambda amount: ApproxDP(amount, amount / 10**6)),
+)
 caps: st.SearchStrategy[Cap] = st.one_of(
     st.sampled_from([PureDP("0.5"), PureDP(2), ZCDP("0.05"), ApproxDP(1, "1e-6")]),
+    st.just(ApproxDP("0.6", "6e-7")),
 )
 relations = st.sampled_from([OneRow(), OneRow(neighbors="replace")])
 
 
 def fits(totals: Totals, cap: Cap | None) -> bool:
     """The cap in plain words, apart from the source."""
+    if totals.first is not None and cap is not None:
+        return fits_after(totals.first, replace(totals, first=None), cap)
     match cap:
         case None:
             return True
@@ -43,6 +52,27 @@ def fits(totals: Totals, cap: Cap | None) -> bool:
             return pure or epsilon_from_zcdp(totals.rho, cap.delta) <= cap.epsilon
 
 
+def fits_after(first: ApproxDP, others: Totals, cap: Cap) -> bool:
+    if not isinstance(cap, ApproxDP):
+        return False
+    epsilon, delta = cap.epsilon - first.epsilon, cap.delta - first.delta
+    if others == Totals():
+        return epsilon >= 0 and delta >= 0
+    if epsilon <= 0 or delta < 0:
+        return False
+    return fits(others, ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
+
+
+def doubled(cost: Cost | ApproxDP) -> Cost | ApproxDP:
+    match cost:
+        case PureDP():
+            return PureDP(cost.epsilon * 2)
+        case ZCDP():
+            return ZCDP(cost.rho * 4)
+        case _:
+            return scaled(cost, 2)
+
+
 class LedgerMachine(RuleBasedStateMachine):
     @initialize(cap=st.one_of(st.none(), caps))
     def begin(self, cap: Cap | None) -> None:
@@ -51,7 +81,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.cap = cap
         self.totals = Totals()
         self.relation: OneRow | None = None
-        self.paid: dict[str, tuple[Cost, OneRow]] = {}
+        self.paid: dict[str, tuple[Cost | ApproxDP, OneRow]] = {}
         self.kept: dict[str, bytes] = {}
 
     def teardown(self) -> None:
@@ -60,7 +90,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
     @rule(cost=costs, protect=relations, request=st.one_of(st.none(), st.sampled_from("abcdef")))
-    def spend(self, cost: Cost, protect: OneRow, request: str | None) -> None:
+    def spend(self, cost: Cost | ApproxDP, protect: OneRow, request: str | None) -> None:
         try:
             self.ledger.spend(cost, label="x", protect=protect, request=request)
             admitted = True
@@ -78,10 +108,10 @@ class LedgerMachine(RuleBasedStateMachine):
         if (protect.neighbors, kept.neighbors) == ("replace", "add-remove"):
             assert not admitted
             return
-        charged: Cost = (
-            PureDP(cost.epsilon * count) if isinstance(cost, PureDP) else ZCDP(cost.rho * count**2)
-        )
-        after = self.totals.plus(charged)
+        if isinstance(cost, ApproxDP) and self.totals != Totals():
+            assert not admitted  # it may only be the first
+            return
+        after = self.totals.plus(doubled(cost) if count == 2 else cost)
         assert admitted == fits(after, self.cap)
         if admitted:
             self.totals, self.relation = after, kept

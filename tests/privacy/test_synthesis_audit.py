@@ -22,7 +22,7 @@ from sfumato.auditing import case, clopper_pearson
 from sfumato.auditing.audit import attacked
 from sfumato.auditing.cases_choosing import select, select_replaced
 from sfumato.auditing.cases_gate import ADDED, REPLACED, WITH, WITHOUT, codes
-from sfumato.curator import Curator, committing
+from sfumato.curator import Curator, committing, spending
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
 from sfumato.mechanisms import noise_for
@@ -42,12 +42,12 @@ def bound(name):
 
 def noise_for_one_score(monkeypatch):
     """Sensitivity 1 for a vector of many scores: an argmax with noise for one of them."""
-    monkeypatch.setattr(gate, "noise_for", lambda cost, l1, squared: noise_for(cost, 1, 1))
+    monkeypatch.setattr(spending, "noise_for", lambda cost, l1, squared: noise_for(cost, 1, 1))
 
 
 def replaced_rows_count_once(monkeypatch):
-    honest = gate.noise_of
-    monkeypatch.setattr(gate, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
+    honest = spending.noise_of
+    monkeypatch.setattr(spending, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
 
 
 def selection_of_sensitivity_one(monkeypatch):

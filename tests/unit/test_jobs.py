@@ -106,7 +106,7 @@ def test_a_cap_is_checked_before_the_rows_are_read(monkeypatch: pytest.MonkeyPat
         raise AssertionError("the rows were read")
 
     monkeypatch.setattr(opened, "validate", fail)
-    monkeypatch.setattr("sfumato.jobs.publishing.open_table", lambda *arguments, **options: opened)
+    monkeypatch.setattr("sfumato.jobs.running.open_table", lambda *arguments, **options: opened)
     with pytest.raises(BudgetError):
         publish_table("table.csv", schema=SCHEMA, epsilon=2, cap=PureDP(1))
 
@@ -131,7 +131,8 @@ def test_progress_is_told_in_phases(tmp_path: Path) -> None:
         tell=lambda what, done, of: told.append(what),
     )  # fmt: skip
     assert list(dict.fromkeys(told)) == [
-        "checking the table", "measuring and fitting", "writing", "comparing with the real table",
+        "checking the table", "measuring and fitting", "drawing rows", "writing",
+        "comparing with the real table",
     ]  # fmt: skip
 
 

@@ -167,7 +167,7 @@ def test_a_cap_is_checked_before_the_rows_are_read(monkeypatch: pytest.MonkeyPat
         raise AssertionError("the rows were read")
 
     monkeypatch.setattr(opened, "validate", fail)
-    monkeypatch.setattr("sfumato.jobs.publishing.open_table", lambda *arguments, **options: opened)
+    monkeypatch.setattr("sfumato.jobs.running.open_table", lambda *arguments, **options: opened)
     with pytest.raises(BudgetError):
         make("table.csv", cap=PureDP(1))
     assert spends() == []

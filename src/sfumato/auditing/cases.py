@@ -14,6 +14,7 @@ from sfumato.auditing import (
     cases_keyvalue,
     cases_means,
     cases_records,
+    cases_scouting,
     recommender_cases,
 )
 from sfumato.auditing.case import Case
@@ -62,6 +63,7 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "GateMeasure": cases_gate.measure,
     "GateMeasureReplaced": cases_gate.measure_replaced,
     "GateCoins": cases_committed.coins,
+    "GateTexts": cases_scouting.texts,
 }
 """Builders of cases; each takes the multiple of epsilon that is planted as a bug."""
 

@@ -6,6 +6,7 @@ from math import log
 from typing import Any, Final
 
 from sfumato.auditing.checks import Check
+from sfumato.drawing import bar_rows, cards
 from sfumato.mechanisms.local.thresholds import exp_below
 from sfumato.privacy.guarantees import ZCDP, Guarantee
 
@@ -102,6 +103,23 @@ class Finding:
         shown = f"Exact {exact}, at least {self.lower_bound:.4f} by {self.samples:,} samples."
         failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
         return " ".join([claim, shown, *failed])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is claimed beside what was found."""
+        sizes = {"claimed": float(self.claimed), "exact": self.exact, "at least": self.lower_bound}
+        known = {name: max(0.0, size) for name, size in sizes.items() if size is not None}
+        chart = bar_rows(list(known), {self.unit: list(known.values())}, title=self.unit)
+        told = {
+            "verdict": self.verdict,
+            "inputs told apart": self.pair,
+            "samples": f"{self.samples:,} on each side",
+            "confidence of the bound": f"{self.confidence:.4g}",
+            "checks passed": f"{sum(c.passed for c in self.checks)} of {len(self.checks)}",
+        }
+        failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
+        warning = " ".join(["The claim is false.", *failed]) if self.refuted else ""
+        parts = cards.facts(told), cards.charts([chart])
+        return cards.card(f"Audit of {self.mechanism}", *parts, warning=warning)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, as ``--json`` prints them."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import caps, options, show
+from sfumato.cli import caps, options, progress, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def simulate(
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     seed: options.Seed = None,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """One randomized answer for each row; the table's ledger is charged."""
@@ -49,7 +50,7 @@ def simulate(
     from sfumato.privacy import Ledger, guarantees
 
     limit = None if cap is None else caps.cap(cap, name="--cap")
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         path, answers = jobs.simulate_answers(
             table,
             schema=schema,
@@ -94,6 +95,7 @@ def estimate(
     chart: Annotated[Path | None, typer.Option(help="Write a chart, FILE.svg.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the whole table, FILE.csv.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older CSV file.")] = False,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
 ) -> None:
     """Estimates with standard errors and intervals, from answers alone."""
@@ -103,7 +105,7 @@ def estimate(
     z_of(confidence)
     show.check_chart(chart)
     _check_csv(csv, file, force=force)
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         found = jobs.estimate_answers(file, tell=tell)
     if not isinstance(found, FrequencyEstimate) and (chart or csv):
         raise InputError("a mean is one number: leave --chart and --csv out.")

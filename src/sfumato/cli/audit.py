@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import show
+from sfumato.cli import options, progress, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def audit(
         Path | None, typer.Option(metavar="FILE", help="Write the table as a page, too.")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the mechanisms, and stop.")] = False,
+    quiet: options.Quiet = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the rows, or the list, as JSON.")
     ] = False,
@@ -48,7 +49,7 @@ def audit(
     _check_page(markdown)
     effort = auditing.QUICK if quick else auditing.FULL
     rows = []
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         for place, name in enumerate(names, start=1):
             tell(f"{place} of {len(names)}: {name}", 0, 0)
             rows.append(auditing.audit_case(name, effort=effort, runs=runs, seed=seed))

@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, nothing_spent
 
 if TYPE_CHECKING:
     from sfumato.privacy.composition import Cap
 
 
+@nothing_spent()
 def cap(text: str, *, name: str) -> "Cap":
     """``1`` is a pure cap, ``1,1e-9`` an approximate one; ``name`` is for messages."""
     from sfumato.privacy import ApproxDP, PureDP

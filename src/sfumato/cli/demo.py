@@ -5,32 +5,39 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import show
+from sfumato.cli import options, progress, show
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("demo"),
     epsilon: Annotated[str, typer.Option(help="The budget of the release.")] = "1",
     force: Annotated[bool, typer.Option("--force", help="Replace an older demo.")] = False,
+    quiet: options.Quiet = False,
+    json: options.ReleaseJson = False,
 ) -> None:
     """Make a survey, publish it privately, and compare the two."""
     from sfumato import jobs
     from sfumato.cli import survey
-    from sfumato.privacy import Ledger
+    from sfumato.privacy import Ledger, PureDP
     from sfumato.release import check_free
 
+    PureDP(epsilon)  # refuses before anything is made
     check_free(jobs.publishable(out), force=force)
     inside = jobs.internal_folder(out)
     inside.parent.mkdir(parents=True, exist_ok=True)
     inside.mkdir(mode=0o700, exist_ok=True)
     table, schema = survey.make(inside)
     book = _ledger_in(inside)
-    typer.echo(f"a survey of {survey.PEOPLE:,} people who do not exist: {table}")
-    with show.progress(quiet=False) as tell:
+    if not json:
+        typer.echo(f"a survey of {survey.PEOPLE:,} people who do not exist: {table}")
+    with progress.shown(quiet=quiet or json) as tell:
         made = jobs.publish_table(
             table, schema=schema, epsilon=epsilon, out=out, ledger=book, evaluate=True,
-            force=force, csv=True, tell=tell,
+            force=force, csv=True, resume=False, tell=tell,
         )  # fmt: skip
+    if json:
+        show.as_json(made.to_dict())
+        return
     show.release(made, folder=str(out))
     show.running_total(Ledger.open(book, dataset=made.dataset), path=book)
     typer.echo(f"report      {out / 'report.html'}  (may be published)")

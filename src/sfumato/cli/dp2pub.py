@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from sfumato import check
-from sfumato.cli import caps, options, show
+from sfumato.cli import caps, options, progress, run_files, show
 
 
 def dp2pub(
-    table: options.TableArgument,
+    context: typer.Context,
+    table: options.TablesArgument,
     schema: options.SchemaFile,
     epsilon: options.Epsilon,
     trust: Annotated[
@@ -53,6 +53,9 @@ def dp2pub(
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     seed: options.Seed = None,
+    resume: options.Resume = None,
+    save_run: options.SaveRun = None,
+    quiet: options.Quiet = False,
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust."""
@@ -60,15 +63,17 @@ def dp2pub(
     from sfumato.jobs.dp2pub import TRUSTS, VARIANTS
     from sfumato.privacy.protection import NEIGHBORS
 
-    chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
+    chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
-    with show.progress(quiet=json) as tell:
+    source = options.one_table(table)
+    run_files.keep(context, save_run, command=dp2pub, force=force)
+    with progress.shown(quiet=quiet or json) as tell:
         made = jobs.dp2pub_table(
-            table,
+            source,
             schema=schema,
             epsilon=epsilon,
-            trust=check.one_of(TRUSTS, trust=trust),
-            variant=None if variant is None else check.one_of(VARIANTS, variant=variant),
+            trust=options.one_of(TRUSTS, trust=trust),
+            variant=None if variant is None else options.one_of(VARIANTS, variant=variant),
             degree=degree,
             max_cluster=max_cluster,
             rows=rows,
@@ -83,6 +88,7 @@ def dp2pub(
             encoding=encoding,
             delimiter=delimiter,
             seed=seed,
+            resume=resume,
             tell=tell,
         )
     if json:

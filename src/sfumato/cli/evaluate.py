@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import options, show
+from sfumato.cli import options, progress, run_files, show
 
 if TYPE_CHECKING:
     from sfumato.evaluation import Evaluation
@@ -16,6 +16,7 @@ _COLUMN = 18
 
 
 def evaluate(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A folder that `publish` wrote.")],
     against: Annotated[str, typer.Option(help="The real table.")],
     workload: Annotated[str | None, typer.Option(help="Ranges to compare, as a file.")] = None,
@@ -31,21 +32,26 @@ def evaluate(
     ledger: options.LedgerFile = None,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
+    save_run: options.SaveRun = None,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: compare a release with the real table, into FOLDER-internal."""
     from sfumato import jobs
 
-    found = jobs.evaluate_release(
-        folder,
-        against=against,
-        workload=workload,
-        label=label,
-        all_labels=all_labels,
-        ledger=ledger,
-        encoding=encoding,
-        delimiter=delimiter,
-    )
+    run_files.keep(context, save_run, command=evaluate, force=False)
+    with progress.shown(quiet=quiet or json) as tell:
+        found = jobs.evaluate_release(
+            folder,
+            against=against,
+            workload=workload,
+            label=label,
+            all_labels=all_labels,
+            ledger=ledger,
+            encoding=encoding,
+            delimiter=delimiter,
+            tell=tell,
+        )
     if json:
         show.as_json(found.to_dict())
         return

@@ -2,6 +2,7 @@
 
 import json as json_text
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,13 @@ from sfumato.cli import caps, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import Head, Ledger
+    from sfumato.privacy import Entry, Head, Ledger
 
 app = typer.Typer()
+
+WIDEST = 200
+SHOWN_DELTA = "1e-9"
+"""Where no cap says at which delta to show an epsilon."""
 
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="The ledger file. [default: this user's]")
@@ -39,10 +44,11 @@ def show_(ledger: LedgerFile = None, dataset: Dataset = None, json: Json = False
         return
     typer.echo(f"ledger {_place(ledger)}" if found else f"no entries in {_place(ledger)}")
     for part in found:
-        typer.echo(f"{part['dataset']}: spent {part['spent_text']}, cap {part['cap_text']}")
+        name = show.label(part["dataset"], WIDEST)
+        typer.echo(f"{name}: spent {part['spent_text']}, cap {part['cap_text']}")
         for entry in part["entries"]:
             cost = entry["cost_text"] or entry["event"]
-            typer.echo(f"  {entry['seq']:>5}  {cost:<24} {entry['label']}")
+            typer.echo(f"  {entry['seq']:>5}  {cost:<28} {show.label(entry['label'], WIDEST)}")
 
 
 @app.command("cap")
@@ -140,13 +146,14 @@ def _datasets(path: Path | None, dataset: str | None) -> list[str]:
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:
-    from sfumato.privacy import guarantees, plans
+    from sfumato.privacy import ApproxDP, guarantees, plans
 
     spent, cap = ledger.composed(), ledger.cap
+    delta = cap.delta if isinstance(cap, ApproxDP) else Fraction(SHOWN_DELTA)
     return {
         "dataset": ledger.dataset,
         "spent": guarantees.to_json(spent) if spent is not None else None,
-        "spent_text": str(spent) if spent is not None else "nothing",
+        "spent_text": _spent_text(ledger, delta),
         "cap": guarantees.to_json(cap) if cap is not None else None,
         "cap_text": str(cap) if cap is not None else "none",
         "entries": [
@@ -155,7 +162,7 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
                 "event": entry.event,
                 "label": entry.label,
                 "cost": guarantees.to_json(entry.cost) if entry.cost is not None else None,
-                "cost_text": str(entry.cost) if entry.cost is not None else "",
+                "cost_text": _cost_text(entry, delta),
                 "plan": plans.to_json(entry.plan) if entry.plan is not None else None,
                 "time": entry.time,
                 "hash": entry.hash,
@@ -163,6 +170,25 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
             for entry in ledger.entries()
         ],
     }
+
+
+def _spent_text(ledger: "Ledger", delta: Fraction) -> str:
+    """What was spent in the units of the cap; a rho also as the epsilon it comes to."""
+    from sfumato.privacy import ZCDP
+
+    spent = ledger.composed()
+    if not isinstance(spent, ZCDP):
+        return str(spent) if spent is not None else "nothing"
+    return f"{spent} ({ledger.composed(delta)})"
+
+
+def _cost_text(entry: "Entry", delta: Fraction) -> str:
+    """What an entry cost; a plan as the epsilon that it promises, which its rho overstates."""
+    from sfumato.privacy import ApproxDP
+
+    if entry.plan is not None:
+        return str(ApproxDP(entry.plan.epsilon(delta), delta))
+    return str(entry.cost) if entry.cost is not None else ""
 
 
 def _release_head(folder: Path, ledger_id: str) -> "Head":

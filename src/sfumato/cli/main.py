@@ -1,8 +1,11 @@
 """The command ``sfumato``: its commands, its exit codes, and one clear message for every error."""
 
+import io
+import logging
 import os
 import sys
-from typing import NoReturn
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -15,12 +18,16 @@ from sfumato.cli import (
     evaluate,
     interrupted,
     ledger,
+    logs,
     plan,
     publish,
     recommend,
+    run,
     schema,
 )
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(
     name="sfumato",
@@ -34,6 +41,7 @@ app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
 app.command("publish")(publish.publish)
 app.command("dp2pub")(dp2pub.dp2pub)
+app.command("run")(run.run)
 app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
@@ -45,22 +53,30 @@ app.add_typer(ledger.app, name="ledger")
 def main() -> NoReturn:
     """Run the command line; every way out has its exit code and, on errors, one message."""
     try:
-        outcome = app(standalone_mode=False)
+        _print_any_name()
+        with interrupted.termination_too():
+            outcome = app(standalone_mode=False)
         if outcome == interrupted.EXIT_CODE:  # typer caught the signal, and said nothing
             interrupted.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
-        _fail(str(error), error.exit_code)
+        _fail(str(error), error.exit_code, error)
+    except interrupted.InterruptionError as stopped:
+        interrupted.stop(stopped)
     except (typer.Abort, KeyboardInterrupt):
         interrupted.stop()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", StorageError.exit_code)
+        problem = f"{error.filename or 'a file'}: {error.strerror or error}"
+        _fail(problem, StorageError.exit_code, error)
+    except MemoryError as error:
+        problem = "there is not enough memory. Use fewer columns or bins, or a larger machine."
+        _fail(problem, StorageError.exit_code, error)
     except Exception as error:
         if (refusal := _wrong_usage(error)) is not None:
-            _fail(refusal, InputError.exit_code)
+            _fail(f"{refusal.rstrip('.')}. Nothing was done.", InputError.exit_code)
         if os.environ.get("SFUMATO_DEBUG"):
             raise
         kind = type(error).__name__
@@ -68,7 +84,15 @@ def main() -> NoReturn:
             f"an error of our own ({kind}). Nothing more was published. "
             "Set SFUMATO_DEBUG=1 to see where, and please report it.",
             InternalError.exit_code,
+            error,
         )
+
+
+def _print_any_name() -> None:
+    """Let a file's name be printed that is not text, or not in the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _version_and_exit(wanted: bool) -> None:
@@ -83,8 +107,15 @@ def _options(
     version: bool = typer.Option(
         False, "--version", callback=_version_and_exit, is_eager=True, help="Print the version."
     ),
+    log_file: Annotated[
+        Path | None,
+        typer.Option("--log", metavar="FILE", help="Append what is done, and when, to a file."),
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Publish data about people without publishing the people."""
+    logs.begin(log_file, log_level)
+    log.info("sfumato %s: %s", _version.__version__, context.invoked_subcommand)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -98,6 +129,10 @@ def _wrong_usage(error: Exception) -> str | None:
     return str(message()) if callable(message) else None
 
 
-def _fail(message: str, code: int) -> NoReturn:
-    sys.stderr.write(f"sfumato: {message}\n")
+def _fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
+    """One message; after a charge also what was charged, and how to go on."""
+    message = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
+    logs.endings.error("%s", message)
+    after = [] if error is None else interrupted.lines_after(error)
+    sys.stderr.write("\n".join([f"sfumato: {message}", *after]) + "\n")
     sys.exit(code)

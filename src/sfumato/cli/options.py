@@ -1,14 +1,24 @@
 """Options that several commands have, described once."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
-from sfumato.errors import InputError
+from sfumato import check
+from sfumato.errors import InputError, nothing_spent
 
-TableArgument = Annotated[
-    str, typer.Argument(help="csv, parquet, json (also gz, zst) or sqlite (file.db::table).")
+T = TypeVar("T")
+
+_TABLE = (
+    "csv, parquet, json (also gz, zst), sqlite (file.db::table) or "
+    "postgresql://user@host/database::table."
+)
+TableArgument = Annotated[str, typer.Argument(help=_TABLE)]
+TablesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="TABLE", help=_TABLE),
 ]
 SchemaFile = Annotated[Path, typer.Option(help="The public description of the columns.")]
 Epsilon = Annotated[str, typer.Option(help="The budget of this release, for example 1.")]
@@ -39,8 +49,31 @@ Delimiter = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Make a simulation that protects nobody.")]
 ReleaseJson = Annotated[bool, typer.Option("--json", help="Print release.json and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Resume = Annotated[
+    bool | None,
+    typer.Option(
+        "--resume/--no-resume",
+        help="Go on with a run of this very command that was stopped, without a new charge; or "
+        "leave it, and pay again. [default: refuse if there is one]",
+    ),
+]
+SaveRun = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write this command as TOML, for `sfumato run FILE`."),
+]
 
 
+def one_table(given: list[str]) -> str:
+    """The one table of a command; several are refused with what to do instead."""
+    if len(given) > 1:
+        from sfumato.jobs.asking import check_one_table
+
+        check_one_table(given)
+    return given[0]
+
+
+@nothing_spent()
 def settings(given: list[str]) -> dict[str, str]:
     """Options of a method, given as name=value."""
     pairs = [entry.partition("=") for entry in given]
@@ -51,3 +84,9 @@ def settings(given: list[str]) -> dict[str, str]:
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--set names {', '.join(twice)} twice")
     return {name: value for name, _, value in pairs}
+
+
+@nothing_spent()
+def one_of(allowed: Iterable[T], **named: str) -> T:
+    """One of a few words, by the name of its option."""
+    return check.one_of(allowed, **named)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato import check
-from sfumato.cli import options, show
+from sfumato.cli import options, progress, show
 
 if TYPE_CHECKING:
     from sfumato.planning import Plan
@@ -44,6 +44,7 @@ def plan(
         Path | None, typer.Option(help="Write error against epsilon as an SVG file.")
     ] = None,
     encoding: options.Encoding = "utf-8",
+    quiet: options.Quiet = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print a row for each method and epsilon as JSON.")
     ] = False,
@@ -53,7 +54,7 @@ def plan(
     from sfumato import jobs
     from sfumato.privacy.protection import NEIGHBORS
 
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         made = jobs.plan(
             schema,
             rows=rows,

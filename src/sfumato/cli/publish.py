@@ -5,15 +5,28 @@ from typing import Annotated
 
 import typer
 
-from sfumato import check
-from sfumato.cli import caps, options, show
+from sfumato.cli import caps, options, progress, run_files, show
 
 
 def publish(
-    table: options.TableArgument,
-    schema: options.SchemaFile,
+    context: typer.Context,
+    table: options.TablesArgument,
     epsilon: options.Epsilon,
     out: options.Out,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            help="The public description of the columns. Without one, limits and values are found "
+            "privately for a share of the budget; names of columns are taken as public."
+        ),
+    ] = None,
+    infer_share: Annotated[
+        str | None,
+        typer.Option(
+            help="The share of epsilon that pays for that; half of delta goes with it. "
+            "[default: 0.2]"
+        ),
+    ] = None,
     delta: Annotated[
         str | None,
         typer.Option(
@@ -58,6 +71,9 @@ def publish(
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     seed: options.Seed = None,
+    resume: options.Resume = None,
+    save_run: options.SaveRun = None,
+    quiet: options.Quiet = False,
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
@@ -65,12 +81,15 @@ def publish(
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen_options = options.settings(settings or [])
-    chosen = check.one_of(NEIGHBORS, neighbors=neighbors)
+    chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
-    with show.progress(quiet=json) as tell:
+    source = options.one_table(table)
+    run_files.keep(context, save_run, command=publish, force=force)
+    with progress.shown(quiet=quiet or json) as tell:
         made = jobs.publish_table(
-            table,
+            source,
             schema=schema,
+            infer_share=infer_share,
             epsilon=epsilon,
             delta=delta,
             method=method,
@@ -91,6 +110,7 @@ def publish(
             encoding=encoding,
             delimiter=delimiter,
             seed=seed,
+            resume=resume,
             tell=tell,
         )
     if json:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato import check
-from sfumato.cli import caps, options, show
+from sfumato.cli import caps, options, progress, run_files, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ Dataset = Annotated[str | None, typer.Option(help="Required: the name the budget
 
 @app.command("fit")
 def fit(
+    context: typer.Context,
     ratings: RatingsTable,
     scale: Scale,
     epsilon: options.Epsilon,
@@ -67,6 +67,8 @@ def fit(
     force: options.Force = False,
     encoding: options.Encoding = "utf-8",
     seed: options.Seed = None,
+    save_run: options.SaveRun = None,
+    quiet: options.Quiet = False,
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a recommender: a model, a machine-readable guarantee and a report."""
@@ -76,16 +78,17 @@ def fit(
     from sfumato.privacy.protection import NEIGHBORS
 
     limit = None if cap is None else caps.cap(cap, name="--cap")
-    with show.progress(quiet=json) as tell:
+    run_files.keep(context, save_run, command=fit, force=force)
+    with progress.shown(quiet=quiet or json) as tell:
         made = jobs.fit_recommender(
             ratings,
             catalogue=catalogue,
             scale=scale,
             epsilon=epsilon,
-            unit=check.one_of(UNITS, unit=unit),
+            unit=options.one_of(UNITS, unit=unit),
             delta=delta,
             max_rows=max_rows,
-            neighbors=check.one_of(NEIGHBORS, neighbors=neighbors),
+            neighbors=options.one_of(NEIGHBORS, neighbors=neighbors),
             method=method,
             options=options.settings(settings or []),
             person=person,
@@ -186,6 +189,7 @@ def evaluate(
     dataset: Dataset = None,
     encoding: options.Encoding = "utf-8",
     seed: Annotated[int, typer.Option(min=0, help="Of the split and of the noise.")] = 0,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: hold ratings back, fit to the rest, compare. Nothing is released or charged."""
@@ -193,16 +197,16 @@ def evaluate(
     from sfumato.jobs.recommend import UNITS
     from sfumato.privacy.protection import NEIGHBORS
 
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         found = jobs.evaluate_recommender(
             ratings,
             catalogue=catalogue,
             scale=scale,
             epsilons=_epsilons(epsilon, epsilons),
-            unit=check.one_of(UNITS, unit=unit),
+            unit=options.one_of(UNITS, unit=unit),
             delta=delta,
             max_rows=max_rows,
-            neighbors=check.one_of(NEIGHBORS, neighbors=neighbors),
+            neighbors=options.one_of(NEIGHBORS, neighbors=neighbors),
             method=method,
             options=options.settings(settings or []),
             person=person,

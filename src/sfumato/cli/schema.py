@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli import options, show
+from sfumato.cli import options, progress, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,13 +47,14 @@ def draft(
     delimiter: options.Delimiter = None,
     ledger: options.LedgerFile = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the draft as JSON.")] = False,
 ) -> None:
     """Read a table, without any guarantee, and draft a schema for a person to confirm."""
     from sfumato.jobs import drafting
 
     drafting.check_place(out, force=force)
-    with show.progress(quiet=json) as tell:
+    with progress.shown(quiet=quiet or json) as tell:
         made = drafting.draft_schema(
             table,
             dataset=dataset,

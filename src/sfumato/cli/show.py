@@ -1,9 +1,6 @@
-"""What commands print: progress on a terminal, plain lines otherwise, nothing with ``--json``."""
+"""What commands print on standard output."""
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +9,10 @@ import typer
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.jobs import Tell
     from sfumato.privacy import Ledger
     from sfumato.release import TableRelease
 
 FEW_ROWS = 10
-
-
-@contextmanager
-def progress(*, quiet: bool) -> Iterator["Tell"]:
-    """A callback for jobs: bars where a person watches, lines on standard error where not."""
-    if quiet:
-        yield lambda what, done, of: None
-    elif not sys.stderr.isatty():
-        yield _say_line
-    else:
-        with _bars() as tell:
-            yield tell
 
 
 def as_json(value: Any) -> None:
@@ -53,6 +37,11 @@ def release(made: "TableRelease", *, folder: str) -> None:
     typer.echo(f"published   {size}: {folder}")
     if made.method.get("published") == "answers":
         typer.echo("            randomized rows as they came: redrawing would make them worse")
+    if found := made.method.get("inferred"):
+        cost = f"epsilon={found['epsilon']:g}, delta={found['delta']:g}"
+        typer.echo(f"schema      found for {cost}, which the guarantee includes: schema.json")
+        for name, why in found["left_out"].items():
+            typer.echo(f"            left out: {label(name, 40)} ({why})")
     if unseen := made.method.get("never_measured"):
         typer.echo(f"            never measured, spread evenly by assumption: {', '.join(unseen)}")
     if made.data.num_rows < FEW_ROWS:
@@ -62,10 +51,13 @@ def release(made: "TableRelease", *, folder: str) -> None:
 def published(made: "TableRelease", *, out: Path, ledger: Path | None, evaluated: bool) -> None:
     """What was made, what the data set has cost so far, and where to look."""
     from sfumato.jobs import internal_folder
-    from sfumato.privacy import Ledger
+    from sfumato.privacy import Ledger, OneRow
 
     folder = out if made.private else internal_folder(out)
     release(made, folder=f"{folder}")
+    if made.private and isinstance(made.protect, OneRow) and "trust" not in made.method:
+        typer.echo("note        one row = one person: if a person can have several rows, the")
+        typer.echo("            guarantee is for each row alone; give --person and --max-rows")
     running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
     typer.echo(f"report      {folder / 'report.html'}")
     if evaluated:
@@ -115,27 +107,3 @@ def label(text: str, width: int) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things: ``1 row``, ``1,000 rows``."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
-def _say_line(what: str, done: int, of: int) -> None:
-    if done == 0:
-        sys.stderr.write(f"{what} ...\n")
-
-
-@contextmanager
-def _bars() -> Iterator["Tell"]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-
-    shown = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*shown, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def tell(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                for earlier in tasks.values():
-                    bars.update(earlier, completed=1, total=1)
-                tasks[what] = bars.add_task(what, total=of or None)
-            bars.update(tasks[what], completed=done, total=of or None)
-
-        yield tell

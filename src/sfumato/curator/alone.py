@@ -23,6 +23,15 @@ class OnlyOne:
         self._process = os.getpid()
         self._lock = RLock()
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """What is public is set once: a promise does not change after it was paid for."""
+        if not name.startswith("_") and name in self.__dict__:
+            raise AttributeError(
+                f"{name!r} of a {type(self).__name__} can't be changed: what was paid for rests on "
+                "it. Make another one."
+            )
+        super().__setattr__(name, value)
+
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise BudgetError(

@@ -1,11 +1,11 @@
 """The one gate between exact counts and everything else: charge, look, add noise, return.
 
-Every public verb charges the ledger before it looks, and what it returns may be published. Exact
-counts stay in this object; algorithms hand in public arrays and get public numbers back.
+Every public verb charges the ledger before it looks, and what it returns may be published; it is
+journaled first, so that a stopped run can go on. Exact counts stay in this object; algorithms hand
+in public arrays and get public numbers back.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,37 +14,35 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.curator import perturbing, rating_sums, responding
 from sfumato.curator.alone import OnlyOne, in_turn
-from sfumato.curator.committing import Coins, Commitment, Purse, refuse
+from sfumato.curator.committing import Commitment
 from sfumato.curator.counts import Counts
 from sfumato.curator.interviews import Interview
+from sfumato.curator.journal import BY_ROW, Journal
 from sfumato.curator.perturbing import Perturbation
 from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.curator.responding import Responses
 from sfumato.curator.scores import Asked, MutualInformation, Score, check_score
-from sfumato.curator.starting import bounded, ledger_for, named
+from sfumato.curator.spending import Spending
+from sfumato.curator.starting import bounded, journal_for, ledger_for, named
 from sfumato.curator.steps import (
-    amount,
+    asked_text,
     check_allowed,
     check_merged,
+    check_place,
     check_replace,
     check_rows,
-    label_of,
-    noise_of,
     noisy,
-    same_kind,
+    retold,
     selection_of,
-    total_of,
 )
 from sfumato.engine import Table
 from sfumato.engine.ratings import Ratings
-from sfumato.errors import BudgetError, InputError
-from sfumato.mechanisms import Noise, noise_for
+from sfumato.errors import InputError
 from sfumato.mechanisms.local import Answers, LocalMechanism
 from sfumato.mechanisms.local.grid import Grid
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
@@ -76,6 +74,7 @@ class Curator(OnlyOne):
         rng: Rng,
         ledger: Ledger | None = None,
         progress: Progress | None = None,
+        journal: Journal | None = None,
     ) -> None:
         super().__init__()
         self.schema: Schema = table.schema
@@ -88,15 +87,11 @@ class Curator(OnlyOne):
         self.rng = rng
         """The run's generator; algorithms may use it for post-processing, such as shuffles."""
         self._ledger = ledger_for(table.schema, ledger, private=rng.secure)
-        self._working = zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget
-        self._paid = Fraction(0)  # what the ledger charged this run
-        self._used = Fraction(0)  # what its steps took of that; the rest is reserved
+        self._journal = journal_for(self._ledger, journal, rng=rng)
+        self._spending = Spending(budget, protect, self._journal)
         self._progress = progress
-        self._run = rng.token()
-        self._steps = 0
-        self._purse: Purse | None = None  # after a commitment
         self._asked = Asked.of(table.schema, protect, ())
-        self._ledger.precheck(self._working, label="this run", protect=protect)
+        self._spending.precheck()
         self._table = bounded(table, protect)
         self._table.validate()
         self._counts = Counts(self._table)
@@ -109,7 +104,12 @@ class Curator(OnlyOne):
     @property
     def run(self) -> str:
         """The name under which the ledger keeps this curator's charges."""
-        return self._run
+        return self._journal.run
+
+    @property
+    def journal(self) -> Journal:
+        """What this run paid, and was told."""
+        return self._journal
 
     @property
     def left(self) -> Cost:
@@ -117,10 +117,7 @@ class Curator(OnlyOne):
 
         Pure epsilon for a PureDP budget, otherwise rho.
         """
-        rest = amount(self._working) - self._used if self._purse is None else self._purse.rest
-        if rest <= 0:
-            raise BudgetError(f"the budget {self.budget} of this run is spent")
-        return same_kind(self._working, rest)
+        return self._spending.left
 
     @property
     def knows_rows(self) -> bool:
@@ -135,13 +132,11 @@ class Curator(OnlyOne):
     @property
     def coin(self) -> ZCDP | None:
         """After ``commit`` the least for which anything can be measured, otherwise None."""
-        return None if self._purse is None else self._purse.coin
+        return self._spending.coin
 
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
-        if self._purse is not None:
-            return self._purse.sigma_of(cost)
-        return noise_of(cost, isinstance(target, Range), self.protect).sigma_counts
+        return self._spending.sigma_of(target, cost)
 
     @in_turn
     def commit(
@@ -170,25 +165,25 @@ class Curator(OnlyOne):
             persons are protected, something was paid already, the ledger does not admit it, or
             nothing would be gained.
         """
-        asked = Commitment(coins=coins, scores=scores, score_share=score_share, vectors=vectors)
-        paid = self._paid > 0 or self._purse is not None
-        plan = None if paid else asked.plan(self.budget, self.protect)
-        if plan is None:
-            return False
-        request = f"{self._run}/{self._steps + 1}"
-        try:
-            self._ledger.spend(plan, label=asked.label(plan), protect=self.protect, request=request)
-        except BudgetError:
-            return False
-        self._steps += 1
-        self._paid, self._working, self._purse = plan.rho, plan.cost, Purse(asked, plan)
-        return True
+        return self._spending.commit(
+            Commitment(coins=coins, scores=scores, score_share=score_share, vectors=vectors)
+        )
 
     @in_turn
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        if self._purse is None and self._used + self._amount(cost) > self._paid:
-            self._pay(cost, label)
+        self._spending.reserve(cost, label=label)
+
+    @in_turn
+    def pick(self, number: int) -> int:
+        """A random number below ``number``, without a look: for choices that decide what is asked.
+
+        Journaled like an answer, so that a run that is resumed asks the same; free.
+        """
+        drawn = self._journal.outcome(
+            f"pick {number}", lambda: self.rng.below(number, 1).astype(np.float64)
+        )
+        return int(drawn[0])
 
     @in_turn
     def total(self, *, cost: Cost | None = None) -> Measurement:
@@ -199,8 +194,13 @@ class Curator(OnlyOne):
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
-        (noise,) = self._noises([Range(())], [cost], "number of rows", ())  # no bounds: all rows
-        return noisy((), self._counts.rows(), noise, self.rng)
+        everybody = Range(())  # no bounds
+        noises = self._spending.noises([everybody], [cost], "number of rows", ())
+        told = self._journal.outcome(
+            asked_text("total", (), noises),
+            lambda: noisy((), self._counts.rows(), noises[0], self.rng).values.reshape(-1),
+        )
+        return retold(self.schema, [()], noises, told)[0]
 
     @in_turn
     def measure(
@@ -218,14 +218,16 @@ class Curator(OnlyOne):
         targets = tuple(targets)  # what is checked and paid for is what is counted
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
         check_merged(merged, self.schema, targets)
-        noises = self._noises(targets, costs, "measure", targets)
-        self._counts.count(targets)
-        return [
-            replace(
-                noisy(target, self._counts.exact(target, merged), noise, self.rng), merged=merged
-            )
-            for target, noise in zip(targets, noises, strict=True)
-        ]
+        noises = self._spending.noises(targets, costs, "measure", targets)
+
+        def look() -> NDArray[np.float64]:
+            self._counts.count(targets)
+            paired = zip(targets, noises, strict=True)
+            seen = [noisy(t, self._counts.exact(t, merged), n, self.rng) for t, n in paired]
+            return np.concatenate([one.values.reshape(-1) for one in seen])
+
+        told = self._journal.outcome(asked_text("measure", targets, noises, merged), look)
+        return retold(self.schema, targets, noises, told, merged)
 
     @in_turn
     def score(
@@ -238,14 +240,14 @@ class Curator(OnlyOne):
     ) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
         asked = self._prepare(targets, score, merged)
-        if self._purse is not None:
-            noise: Noise = self._purse.take_scores(score, asked)
-        else:
-            moved = score.sensitivity(asked)
-            noise = noise_for(cost, moved * len(asked.targets), moved**2 * len(asked.targets))
-            self._charge(cost, "score", targets)
-        scores = score.of(self._counts.answers(asked), asked)
-        return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
+        noise = self._spending.score_noise(score, asked, cost)
+
+        def look() -> NDArray[np.float64]:
+            scores = score.of(self._counts.answers(asked), asked)
+            return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
+
+        kind = f"score {type(score).__name__}"
+        return self._journal.outcome(asked_text(kind, asked.targets, [noise], merged), look)
 
     @in_turn
     def select(
@@ -261,9 +263,15 @@ class Curator(OnlyOne):
         asked = self._prepare(targets, score, merged)
         check_allowed(allowed, len(targets))
         selection = selection_of(cost, score.sensitivity(asked))
-        self._charge(cost, "select", targets)
-        scores = score.of(self._counts.answers(asked), asked)
-        return selection.select(scores, rng=self.rng, allowed=allowed)
+        self._spending.charge(cost, "select", targets)
+
+        def look() -> NDArray[np.float64]:
+            scores = score.of(self._counts.answers(asked), asked)
+            return np.array([selection.select(scores, rng=self.rng, allowed=allowed)], float)
+
+        kind = f"select {type(score).__name__}"
+        told = self._journal.outcome(asked_text(kind, asked.targets, [selection], merged), look)
+        return check_place(int(told[0]), allowed)
 
     @in_turn
     def perturb(
@@ -284,7 +292,7 @@ class Curator(OnlyOne):
         """
         perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
         check_replace(self.protect)
-        self._charge(PureDP(mechanism.epsilon), "perturb", [marginal])
+        self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
         kernel = Perturbation(
             marginal=marginal,
             shape=self.schema.shape(marginal),
@@ -303,7 +311,8 @@ class Curator(OnlyOne):
         """
         mechanisms = responding.mechanisms_for(self.schema, epsilons)
         check_replace(self.protect)
-        self._charge(responding.cost_of(mechanisms), "respond", [(name,) for name in mechanisms])
+        cost = responding.cost_of(mechanisms)
+        self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
         return responding.responses(self._table, mechanisms, rng=self.rng)
 
     @in_turn
@@ -316,7 +325,7 @@ class Curator(OnlyOne):
         if not columns or self.schema.marginal(columns) != tuple(columns):
             raise InputError("an interview names one or more columns in the schema's order")
         check_replace(self.protect)
-        self._charge(cost, "interview", [(name,) for name in columns])
+        self._charge_rows(cost, "interview", [(name,) for name in columns])
         return Interview(
             self._table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
         )
@@ -325,55 +334,20 @@ class Curator(OnlyOne):
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
         ratings = rating_sums.check_sums(self._table, ask, cost)
-        self._charge(cost, "sums of ratings by item", ())
+        self._charge_rows(cost, "sums of ratings by item", ())
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
 
     @in_turn
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
         ratings = rating_sums.check_gram(self._table, ask, cost)
-        self._charge(cost, f"products of ratings of {ask.items.size:,} items", ())
+        self._charge_rows(cost, f"products of ratings of {ask.items.size:,} items", ())
         return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
 
-    def _noises(
-        self, targets: Sequence[Target], costs: Sequence[Cost], verb: str, named: Sequence[Target]
-    ) -> list[Noise] | list[Coins]:
-        """What is added to each count for its cost, which is paid here."""
-        if self._purse is not None:
-            return self._purse.take(costs)
-        self._charge(total_of(costs), verb, named)
-        paired = zip(targets, costs, strict=True)
-        return [noise_of(cost, isinstance(t, Range), self.protect) for t, cost in paired]
-
-    def _charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
-        """Take a cost off the reserve or the budget; a refusal raises before any look."""
-        if self._purse is not None:
-            raise refuse(verb)
-        used = self._used + self._amount(cost)
-        if used > self._paid:
-            self._pay(cost, label_of(verb, targets))
-        self._used = used
-
-    def _amount(self, cost: Cost) -> Fraction:
-        """The amount of a cost of this run's kind; another kind is refused."""
-        if type(cost) is not type(self._working):
-            kind = type(self._working).__name__
-            raise InputError(f"steps of this run cost {kind}, got {cost!r}. Nothing was looked at.")
-        return amount(cost)
-
-    def _pay(self, cost: Cost, label: str) -> None:
-        """Charge the ledger, within the budget of this run."""
-        rest = amount(self._working) - self._paid
-        if amount(cost) > rest:
-            left = f"only {same_kind(self._working, rest)}" if rest > 0 else "nothing"
-            raise BudgetError(
-                f"{label!r} asks for {cost} but {left} is left of this run's budget "
-                f"{self.budget}. Nothing was looked at. Ask for less, or give a larger budget."
-            )
-        self._steps += 1
-        request = f"{self._run}/{self._steps}"
-        self._ledger.spend(cost, label=label, protect=self.protect, request=request)
-        self._paid += amount(cost)
+    def _charge_rows(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
+        """Pay for answers row by row: too many to journal, so the run can't be resumed."""
+        self._spending.charge(cost, verb, targets)
+        self._journal.close(BY_ROW)
 
     def _prepare(
         self, targets: Sequence[Target], score: Score, merged: Coarse | None = None

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from sfumato.curator.journal import Journal
 from sfumato.engine import Table
 from sfumato.engine.coded import BoundedTable
 from sfumato.engine.ratings import Ratings
 from sfumato.errors import InputError
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
 from sfumato.schema.table import Schema
 
 
@@ -23,6 +25,18 @@ def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledge
     if ledger is not None:
         ledger.simulation("simulation: seeded noise, protects nobody")
     return Ledger.in_memory(dataset=ledger.dataset if ledger else str(schema.dataset))
+
+
+def journal_for(ledger: Ledger, journal: Journal | None, *, rng: Rng) -> Journal:
+    """The journal that is given, if it is of this ledger; else a run that can't be resumed."""
+    if journal is None:
+        return Journal.unkept(ledger, run=rng.token())
+    if journal.ledger is not ledger:
+        raise InputError(
+            "the journal is of another ledger than the one that is charged: open both for one "
+            "run. A simulation has none. Nothing was looked at."
+        )
+    return journal
 
 
 def named(protect: Protection, table: Table | Ratings) -> Protection:

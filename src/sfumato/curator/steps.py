@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,37 @@ def noisy(target: Target, exact: NDArray[np.int64], noise: Noise | Coins, rng: R
     return Measurement(
         target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
     )
+
+
+def retold(
+    schema: Schema,
+    targets: Sequence[Target],
+    noises: Sequence[Noise] | Sequence[Coins],
+    told: NDArray[np.float64],
+    merged: Coarse | None = None,
+) -> list[Measurement]:
+    """One flat vector of noisy counts, as it is journaled, as measurements of its targets."""
+    shown = schema if merged is None else merged.schema
+    shapes = [shown.shape(target) if isinstance(target, tuple) else () for target in targets]
+    parts = np.split(told, np.cumsum([prod(shape) for shape in shapes])[:-1])
+    return [
+        Measurement(
+            target=target, values=part.reshape(shape), sigma_counts=n.sigma_counts, merged=merged
+        )
+        for target, shape, n, part in zip(targets, shapes, noises, parts, strict=True)
+    ]
+
+
+def asked_text(
+    verb: str, targets: Sequence[Target], noises: Sequence[object], merged: Coarse | None = None
+) -> str:
+    """Everything public that says how to read an answer: for the journal's digest.
+
+    Not the model that a score compares with: an answer about another one is still an answer, and
+    the last digits of a model may differ from run to run.
+    """
+    groups = {} if merged is None else {n: g.tolist() for n, g in merged.groups.items()}
+    return f"{verb} {targets!r} with {list(noises)!r} merged {groups!r}"
 
 
 @lru_cache(maxsize=256)
@@ -82,6 +114,17 @@ def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
         raise InputError(
             f"allowed must name at least one of the {targets} targets. Nothing was looked at."
         )
+
+
+def check_place(place: int, allowed: NDArray[np.bool_] | None) -> int:
+    """Refuse a journaled choice that is not among those that are allowed now."""
+    if allowed is not None and not allowed[place]:
+        raise InputError(
+            "this run can't be resumed: it chose something that it would not be offered now. "
+            "Nothing was looked at. What was charged stays in the ledger. Use the same version "
+            "of sfumato, or start anew with --no-resume, which is charged again."
+        )
+    return place
 
 
 def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target]) -> None:

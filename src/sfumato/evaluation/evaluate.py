@@ -1,6 +1,6 @@
 """Real against published: for the people who hold the data, never for publication."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -56,6 +56,7 @@ def evaluate(
     rng: Rng,
     ledger: Ledger | None = None,
     baselines: bool = False,
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> Evaluation:
     """Compare the published rows with the real ones; the look is written in the ledger, at cost 0.
 
@@ -68,13 +69,14 @@ def evaluate(
         baselines: Take the same figures of the real rows with every column permuted, and of real
             rows resampled: what is reached without any pair, and what chance alone leaves. They
             are held in memory and left out above 200 million codes.
+        tell: Called with the progress.
     """
     _check(release, against, measures)
     (ledger or Ledger.open(dataset=release.dataset)).look("evaluation: real against published")
     published = open_table(release.data, release.schema)
     columns = _columns(against, published)
     beside, left_out = _baselines(against, columns, rng) if baselines else ({}, ())
-    found = _compare(against, [published, *beside.values()], measures, rng)
+    found = _compare(against, [published, *beside.values()], measures, rng, tell=tell)
     first, rest = found[0], [Evaluation(**each) for each in found[1:]]
     if any(isinstance(measure, TotalVariation) and measure.degree == 2 for measure in measures):
         first["pairs"] = _worst_pairs(against, published)
@@ -110,11 +112,18 @@ def _check(release: TableRelease, against: Table, measures: Sequence[Measure]) -
 
 
 def _compare(
-    real: Table, others: Sequence[Table], measures: Sequence[Measure], rng: Rng
+    real: Table,
+    others: Sequence[Table],
+    measures: Sequence[Measure],
+    rng: Rng,
+    *,
+    tell: Callable[[str, int, int], None] | None,
 ) -> list[Found]:
     """All figures of each other table; classifiers learn from the first one only."""
     found: list[Found] = [{} for _ in others]
-    for measure in measures:
+    for done, measure in enumerate(measures):
+        if tell is not None:
+            tell("comparing with the real table", done, len(measures))
         if isinstance(measure, Misclassification | Classifiers):
             results = [_learned(real, others[0], measure, rng)]
         elif isinstance(measure, RangeQueries):

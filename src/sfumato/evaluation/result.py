@@ -1,8 +1,9 @@
 """What a comparison with the real table found. It is not private, and says so."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from sfumato.drawing import cards
 from sfumato.evaluation.correlations import Correlations
 from sfumato.evaluation.dependence import LabelErrors
 from sfumato.evaluation.distances import QueryErrors, RelativeErrors
@@ -10,6 +11,7 @@ from sfumato.evaluation.learning import LabelScores
 from sfumato.evaluation.marginals import Distances
 from sfumato.schema import Marginal, Range
 
+INTERNAL: Final = "Internal: compared with the real table, not private. Do not publish."
 PairCounts = list[list[int]]
 """Counts of two columns: a list for each code of the first."""
 
@@ -60,6 +62,29 @@ class Evaluation:
         real, published = next(iter(self.columns.values()), ([], []))
         return sum(real), sum(published)
 
+    def __repr__(self) -> str:
+        """One line: the mean total variation by degree."""
+        real, published = self.rows
+        told = ", ".join(f"{degree}-way {tv:.4f}" for degree, tv in self.tv.items())
+        return f"<Evaluation (internal) of {published:,} rows against {real:,}: tv {told or '-'}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: distances by degree, beside those of the baselines; marked internal."""
+        real, published = self.rows
+        beside = list(self.baselines)
+        rows = [
+            (
+                f"{degree}-way",
+                f"{found.mean:.4f}",
+                *(_told(self.baselines[name].tv.get(degree)) for name in beside),
+                f"{' × '.join(found.worst)}: {found.max:.4f}",
+            )
+            for degree, found in self.distances.items()
+        ]
+        table = cards.rows_table(("total variation", "mean", *beside, "worst"), rows)
+        title = f"{published:,} published rows against {real:,} real ones"
+        return cards.card(title, cards.facts(_told_facts(self)), table, warning=INTERNAL)
+
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``; carries the word internal."""
         return {
@@ -87,6 +112,22 @@ def _figures(found: Evaluation) -> dict[str, Any]:
         "queries": queries.to_dict() if queries else None,
         "relative_queries": relative.to_dict() if relative else None,
     }
+
+
+def _told(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _told_facts(found: Evaluation) -> dict[str, str]:
+    """What there is besides distances, in a line each."""
+    facts = {}
+    if found.queries is not None:
+        facts["errors of queries"] = (
+            f"mean {found.queries.mean:.4g}, largest {found.queries.max:.4g} counts"
+        )
+    if found.information_error is not None:
+        facts["mutual information"] = f"off by {found.information_error:.4f} nats on average"
+    return {**facts, **{f"note {number}": text for number, text in enumerate(found.notes, 1)}}
 
 
 def _each(found: dict[Any, Any]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.recommending import RecommenderErrors, compare_recommender
 from sfumato.evaluation.splits import RatingFormat, Split, random_split
 from sfumato.jobs.internal import check_internal, internal_folder, publishable
-from sfumato.jobs.publishing import Tell, silent
 from sfumato.jobs.recommend import (
     RatingsAsked,
     Unit,
@@ -27,6 +26,7 @@ from sfumato.jobs.recommend import (
     budget_of,
     protection_of,
 )
+from sfumato.jobs.running import Tell, silent
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors

@@ -11,14 +11,17 @@ from sfumato.collection.server import AnswerBatch
 from sfumato.collection.simulate import simulate
 from sfumato.curator import Curator
 from sfumato.engine import open_table
-from sfumato.errors import InputError, StorageError
-from sfumato.jobs.publishing import Tell, dataset_name, loaded_schema, silent
+from sfumato.errors import InputError, StorageError, nothing_spent
+from sfumato.jobs.asking import dataset_name, loaded_schema
+from sfumato.jobs.resuming import telling_what_was_paid
+from sfumato.jobs.running import Tell, silent
+from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.release import check_usable
+from sfumato.release import check_apart, check_usable
 from sfumato.schema import Schema
 
 
@@ -59,26 +62,29 @@ def simulate_answers(
         seed: Make a simulation that protects nobody, into a file whose name ends in ``-internal``.
         tell: Called with the progress.
     """
-    known = loaded_schema(schema)
-    question = Question(
-        column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
-    )
-    path = _place(Path(out), seed)
-    _check_place(path, table, force=force)
-    tell = tell or silent
-    tell("checking the table", 0, 0)
-    source = open_table(table, known.pick([column]), encoding=encoding, delimiter=delimiter)
-    book = Ledger.open(
-        None if ledger is None else Path(ledger), dataset=dataset_name(known, dataset), cap=cap
-    )
-    curator = Curator(
-        source,
-        protect=OneRow(neighbors="replace"),
-        budget=PureDP(question.epsilon),
-        ledger=book,
-        rng=secure_rng() if seed is None else simulation_rng(seed),
-    )
-    written = write_answers(path, question, _told(simulate(question, curator), tell))
+    with nothing_spent():
+        known = loaded_schema(schema)
+        question = Question(
+            column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
+        )
+        path = _place(Path(out), seed)
+        _check_place(path, table, force=force)
+        check_apart(path, ledger or default_path(), named="the ledger")
+        tell = tell or silent
+        tell("checking the table", 0, 0)
+        source = open_table(table, known.pick([column]), encoding=encoding, delimiter=delimiter)
+        book = Ledger.open(
+            None if ledger is None else Path(ledger), dataset=dataset_name(known, dataset), cap=cap
+        )
+        curator = Curator(
+            source,
+            protect=OneRow(neighbors="replace"),
+            budget=PureDP(question.epsilon),
+            ledger=book,
+            rng=secure_rng() if seed is None else simulation_rng(seed),
+        )
+    with telling_what_was_paid(curator.journal if curator.private else None):
+        written = write_answers(path, question, _told(simulate(question, curator), tell))
     return path, written
 
 
@@ -115,10 +121,7 @@ def _place(out: Path, seed: int | None) -> Path:
 
 def _check_place(path: Path, table: Any, *, force: bool) -> None:
     """Refuse, before anything is spent, a place that can't or must not be written."""
-    if isinstance(table, str | Path):
-        source = Path(str(table).partition("::")[0])
-        if source.resolve() == path.resolve():
-            raise InputError(f"the output {path} is the input. Nothing was spent.")
+    check_apart(path, table, named="the input")
     if path.exists() and not (force and path.is_file()):
         raise InputError(f"{path} exists. Nothing was spent. Choose another name, or add --force.")
     try:

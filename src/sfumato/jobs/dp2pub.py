@@ -23,18 +23,16 @@ from sfumato.collection.tables import (
 )
 from sfumato.collection.two_round import TwoRound
 from sfumato.curator import Curator
-from sfumato.errors import InputError
-from sfumato.jobs.internal import publishable
-from sfumato.jobs.publishing import (
-    Make,
-    Publication,
-    Tell,
-    check_outputs,
+from sfumato.errors import InputError, nothing_spent
+from sfumato.jobs.asking import (
+    check_one_table,
+    check_resume,
     dataset_name,
     loaded_schema,
-    run,
-    silent,
+    told,
 )
+from sfumato.jobs.internal import publishable
+from sfumato.jobs.running import Make, Publication, Tell, check_outputs, run, silent
 from sfumato.mechanisms.local.thresholds import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
@@ -94,6 +92,7 @@ def dp2pub_table(
     encoding: str = "utf-8",
     delimiter: str | None = None,
     seed: int | None = None,
+    resume: bool | None = None,
     tell: Tell | None = None,
 ) -> TableRelease:
     """Publish a table by DP2-Pub: `sfumato dp2pub` in one call.
@@ -121,33 +120,45 @@ def dp2pub_table(
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
+        resume: Go on with the last run of this very command that was stopped, without a new
+            charge: only one that was stopped before it asked the rows. False leaves it and pays
+            again; None, the default, refuses if there is one.
         tell: Called with the progress.
     """
-    budget, known = PureDP(epsilon), loaded_schema(schema)
-    _check_neighbors(neighbors)
-    make = _maker(
-        known,
-        budget,
-        trust=check.one_of(TRUSTS, trust=trust),
-        variant=_variant(trust, variant),
-        degree=degree,
-        max_cluster=max_cluster,
-        rows=None if rows is None else _checked_rows(rows, len(known)),
-    )
-    plan = Publication(
-        schema=known,
-        budget=budget,
-        protect=PROTECT,
-        dataset=dataset_name(known, dataset),
-        out=None if out is None else publishable(Path(out)),
-        ledger=None if ledger is None else Path(ledger),
-        cap=cap,
-        seed=seed,
-        evaluate=evaluate,
-        force=force,
-        csv=csv,
-    )
-    check_outputs(plan, table)
+    with nothing_spent():
+        check_one_table(table)
+        budget, known = PureDP(epsilon), loaded_schema(schema)
+        _check_neighbors(neighbors)
+        check_resume(resume, seed)
+        make = _maker(
+            known,
+            budget,
+            trust=check.one_of(TRUSTS, trust=trust),
+            variant=_variant(trust, variant),
+            degree=degree,
+            max_cluster=max_cluster,
+            rows=None if rows is None else _checked_rows(rows, len(known)),
+        )
+        command = told(
+            command="dp2pub", epsilon=epsilon, trust=trust, variant=variant, degree=degree,
+            max_cluster=max_cluster, rows=rows, neighbors=neighbors, dataset=dataset,
+        )  # fmt: skip
+        plan = Publication(
+            schema=known,
+            budget=budget,
+            protect=PROTECT,
+            dataset=dataset_name(known, dataset),
+            command=command,
+            resume=resume,
+            out=None if out is None else publishable(Path(out)),
+            ledger=None if ledger is None else Path(ledger),
+            cap=cap,
+            seed=seed,
+            evaluate=evaluate,
+            force=force,
+            csv=csv,
+        )
+        check_outputs(plan, table)
     return run(
         plan,
         table,

@@ -15,9 +15,9 @@ from sfumato.engine.csv import CsvFile
 from sfumato.engine.opening import source_of
 from sfumato.engine.profile import first_row_is_data, profiles
 from sfumato.engine.table import Source
-from sfumato.errors import InputError, SchemaError, StorageError, TableError
+from sfumato.errors import InputError, SchemaError, StorageError, TableError, sentence
 from sfumato.jobs.guessing import Guess, LeftOut, guess
-from sfumato.jobs.publishing import Tell, silent
+from sfumato.jobs.running import Tell, silent
 from sfumato.privacy.ledger import Ledger
 from sfumato.schema import Schema, files
 from sfumato.schema.forms import PLAIN, FileForm
@@ -213,7 +213,7 @@ def _check_schema(path: Path, content: Mapping[str, Any]) -> None:
     try:
         Schema.from_dict(content)
     except InputError as error:
-        raise SchemaError(f"{path}: {error} Nothing was changed.") from None
+        raise SchemaError(f"{path}: {sentence(error)} Nothing was changed.") from None
 
 
 def _entry(each: Guess) -> dict[str, Any]:

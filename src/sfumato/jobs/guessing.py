@@ -12,7 +12,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
-from sfumato.engine.profile import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS, Profile
+from sfumato.engine.profile import Profile
 from sfumato.schema.columns import (
     MISSING,
     OTHER,
@@ -26,6 +26,7 @@ from sfumato.schema.columns import (
     Ordinal,
 )
 from sfumato.schema.rounding import even_edges, outward, rising_edges, round_unit
+from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
 BINS: Final = 20
 """The most bins of a number, and the most steps of a wide whole number."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +60,7 @@ def compare(
     *,
     rng: Rng,
     labels: Sequence[str] = (),
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> Evaluation:
     """Every measure that is possible here beside its baselines, and classifiers of labels."""
     schema = release.schema
@@ -74,7 +75,7 @@ def compare(
     if labels:
         measures.append(Classifiers(labels=tuple(labels)))
     return evaluate(
-        release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True
+        release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
     )
 
 

@@ -15,8 +15,9 @@ from typing import Any, Final
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.jobs import noise
-from sfumato.jobs.publishing import Tell, asked_workload, check_ranges, loaded_schema, silent
+from sfumato.jobs.asking import asked_workload, check_ranges, loaded_schema
 from sfumato.jobs.rehearsal import Stage, rehearse, scaled_budget, stage
+from sfumato.jobs.running import Tell, silent
 from sfumato.models.prediction import Optimum, non_adaptive_optimum
 from sfumato.planning import (
     LARGEST_NOISE,

@@ -1,80 +1,57 @@
-"""Publishing a table and comparing it with the real one, from file to folder.
+"""Publishing a table, from file to folder: `sfumato publish` in one call.
 
 Order of a publication: everything that can be checked without the data, then the cap, then the
 format of the table, then the charge, then the look.
 """
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfumato import check, reporting
-from sfumato.curator import Curator
-from sfumato.engine import open_table
-from sfumato.errors import InputError
-from sfumato.evaluation import Evaluation, check_label, labels_of
-from sfumato.jobs.internal import (
-    check_internal,
-    compare,
-    internal_folder,
-    publishable,
-    remove_comparison,
-    write_internal,
+from sfumato import check
+from sfumato.errors import nothing_spent
+from sfumato.jobs.asking import (
+    asked_protection,
+    asked_totals,
+    asked_workload,
+    check_one_table,
+    check_ranges,
+    check_resume,
+    check_rows,
+    dataset_name,
+    loaded_schema,
+    named_workload,
+    told,
 )
-from sfumato.models.dense import CELL_LIMIT
+from sfumato.jobs.inferring import (
+    STAND_IN,
+    check_inferable,
+    check_share_unused,
+    find_schema,
+    keeping_schema,
+    published,
+    share_of,
+    whole_budget,
+)
+from sfumato.jobs.internal import publishable
+from sfumato.jobs.running import Make, Publication, Tell, check_outputs, run, silent
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
+from sfumato.privacy.guarantees import ApproxDP
+from sfumato.privacy.protection import Neighbors
 from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
-from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.release import TableRelease, check_free, check_usable, new_folder
-from sfumato.reporting.contents import report_view
-from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.schema.totals import PublicTotal, load_totals
-
-log = logging.getLogger(__name__)
-
-Tell = Callable[[str, int, int], None]
-"""Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
-
-Make = Callable[[Curator], TableRelease]
-"""The part of a publication that spends: everything else is the same for all of them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Publication:
-    """All that a publication was told, checked before the table is opened."""
-
-    schema: Schema
-    budget: Cap
-    protect: Protection
-    dataset: str
-    workload: Workload | None = None
-    """Its ranges are answered in the report."""
-    out: Path | None = None
-    ledger: Path | None = None
-    cap: Cap | None = None
-    seed: int | None = None
-    evaluate: bool = False
-    force: bool = False
-    csv: bool = False
-
-    @property
-    def folder(self) -> Path | None:
-        """Where the release goes: a simulation may only be written to the internal folder."""
-        if self.out is None or self.seed is None:
-            return self.out
-        return internal_folder(self.out)
+from sfumato.publishing.choosing import Auto
+from sfumato.release import TableRelease
+from sfumato.schema import Schema, Workload
+from sfumato.schema.totals import PublicTotal
+from sfumato.synthesis import Algorithm
 
 
 def publish_table(
     table: Any,
     *,
-    schema: Schema | Mapping[str, Any] | str | Path,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
     epsilon: check.Number,
     delta: check.Number | None = None,
     method: str = "auto",
@@ -95,6 +72,8 @@ def publish_table(
     encoding: str = "utf-8",
     delimiter: str | None = None,
     seed: int | None = None,
+    resume: bool | None = None,
+    infer_share: check.Number | None = None,
     tell: Tell | None = None,
 ) -> TableRelease:
     """Publish a table: `sfumato publish` in one call.
@@ -102,8 +81,9 @@ def publish_table(
     Args:
         table: A path (csv, parquet, json, sqlite), or a data frame.
         schema: The public description of its columns, as a schema, as the content of its file,
-            or as the file.
-        epsilon: The budget of this release.
+            or as the file. Without one, limits and values are found privately, for a share of
+            the budget; names of columns are taken as public.
+        epsilon: The budget of this release, with that of finding a schema.
         delta: For Gaussian noise, where that is smaller. A method that needs none stays pure;
             one that does takes 1e-9 by default.
         method: ``auto``, ``histogram``, ``independent``, ``mwem``, ``mst``, ``cliquetree``,
@@ -126,245 +106,167 @@ def publish_table(
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
+        resume: Go on with the last run of this very command that was stopped, without a new
+            charge. False leaves such a run and pays again; None, the default, refuses if there
+            is one.
+        infer_share: The share of epsilon that pays for finding a schema where none is given, by
+            default a fifth; half of delta goes with it.
         tell: Called with the progress.
     """
-    known = loaded_schema(schema)
-    wanted = asked_workload(known, workload)
-    check_ranges(wanted)
-    _check_rows(rows, neighbors)
-    algorithm = algorithm_named(
-        method,
-        workload=wanted,
+    wish = _Wish(
+        table=table,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        workload=workload,
+        options=options,
         rows=rows,
-        totals=_totals(known, totals),
-        options=options or {},
-    )
-    algorithm.check(known)
-    plan = Publication(
-        schema=known,
-        budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
-        protect=_protection(neighbors, person, max_rows),
-        dataset=dataset_name(known, dataset),
-        workload=wanted,
-        out=None if out is None else publishable(Path(out)),
+        totals=totals,
+        neighbors=neighbors,
+        person=person,
+        max_rows=max_rows,
+        out=None if out is None else Path(out),
+        dataset=dataset,
         ledger=None if ledger is None else Path(ledger),
         cap=cap,
-        seed=seed,
         evaluate=evaluate,
         force=force,
         csv=csv,
-    )
-    check_promise(algorithm, known, protect=plan.protect, budget=plan.budget)
-    check_outputs(plan, table)
-    return run(
-        plan,
-        table,
-        partial(publish, algorithm),
         encoding=encoding,
         delimiter=delimiter,
+        seed=seed,
+        resume=resume,
+        infer_share=infer_share,
         tell=tell or silent,
-        doing="measuring and fitting",
     )
+    return wish.without_schema() if schema is None else wish.with_schema(schema)
 
 
-def evaluate_release(
-    folder: str | Path,
-    *,
-    against: Any,
-    workload: str | Path | None = None,
-    label: str | Sequence[str] | None = None,
-    all_labels: bool = False,
-    ledger: str | Path | None = None,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-) -> Evaluation:
-    """Compare a published folder with the real table: `sfumato evaluate` in one call.
+@dataclass(frozen=True, kw_only=True)
+class _Wish:
+    """The arguments of ``publish_table``, which says what each of them means."""
 
-    Writes ``internal.html`` and ``internal.json`` into ``FOLDER-internal``.
+    table: Any
+    epsilon: check.Number
+    delta: check.Number | None
+    method: str
+    workload: Workload | str | Path | None
+    options: Mapping[str, str] | None
+    rows: int | None
+    totals: Sequence[PublicTotal] | str | Path
+    neighbors: Neighbors
+    person: str | None
+    max_rows: int | None
+    out: Path | None
+    dataset: str | None
+    ledger: Path | None
+    cap: Cap | None
+    evaluate: bool
+    force: bool
+    csv: bool
+    encoding: str
+    delimiter: str | None
+    seed: int | None
+    resume: bool | None
+    infer_share: check.Number | None
+    tell: Tell
 
-    Args:
-        folder: What was published.
-        against: The real table.
-        workload: A file of ranges to compare.
-        label: A column, or several, to be predicted by classifiers that learn from published
-            rows and from real ones; needs scikit-learn.
-        all_labels: Predict every column of 2 to 20 values in turn.
-        ledger: The ledger file; by default the one of this user.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file; by default the one that explains its header.
-    """
-    folder = Path(folder)
-    release = TableRelease.load(folder)
-    chosen = asked_workload(release.schema, workload) if workload is not None else None
-    if chosen is not None:
-        check_ranges(chosen)
-    named = (label,) if isinstance(label, str) else tuple(label or ())
-    labels = labels_of(release.schema, named) if named or all_labels else ()
-    for name in labels:
-        check_label(release.schema, name)
-    table = open_table(against, release.schema, encoding=encoding, delimiter=delimiter)
-    table.validate()
-    check_internal(internal_folder(folder))
-    book = Ledger.open(ledger, dataset=release.dataset, create=False)
-    found = compare(release, table, chosen, book, rng=simulation_rng(0), labels=labels)
-    write_internal(internal_folder(folder), release, found)
-    return found
+    def with_schema(self, schema: Schema | Mapping[str, Any] | str | Path) -> TableRelease:
+        """The release of a table whose columns are declared."""
+        with nothing_spent():
+            check_one_table(self.table)
+            check_share_unused(self.infer_share)
+            algorithm, plan = self._planned(loaded_schema(schema), left=None)
+        return self._run(plan, partial(publish, algorithm))
 
+    def without_schema(self) -> TableRelease:
+        """The release of a table whose columns are found out first, privately."""
+        with nothing_spent():
+            check_one_table(self.table)
+            check_inferable(self.workload, self.totals)
+            whole, share = whole_budget(self.epsilon, self.delta), share_of(self.infer_share)
+            _, plan = self._planned(STAND_IN, left=whole)
+        found = find_schema(
+            plan,
+            self.table,
+            budget=whole,
+            share=share,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            tell=self.tell,
+        )
+        with keeping_schema(found, plan.folder):
+            algorithm, plan = self._planned(found.schema, left=found.rest(whole))
+            return self._run(plan, partial(published, algorithm, found))
 
-def run(
-    plan: Publication,
-    source: Any,
-    make: Make,
-    *,
-    encoding: str,
-    delimiter: str | None,
-    tell: Tell,
-    doing: str,
-) -> TableRelease:
-    """Open, charge, look, write and compare, in that order.
+    def _planned(
+        self, known: Schema, *, left: ApproxDP | None
+    ) -> tuple[Algorithm | Auto, Publication]:
+        """All that is asked for, checked before the table is opened.
 
-    Args:
-        plan: What was asked for, already checked.
-        source: The table, as it was given.
-        make: Spends, and makes the release.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file.
-        tell: Called with the progress.
-        doing: What ``make`` does, in the progress.
-    """
-    rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
-    tell("checking the table", 0, 0)
-    table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
-    _name_left_out(table.describe(), table.left_out(), plan.protect)
-    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
-    curator = Curator(
-        table, protect=plan.protect, budget=plan.budget, ledger=ledger, rng=rng, progress=tell
-    )
-    tell(doing, 0, 0)
-    release = make(curator)
-    if plan.folder is not None:
-        tell("writing", 0, 0)
-        _write(plan, plan.folder, release)
-        if plan.force:
-            remove_comparison(internal_folder(plan.folder))
-    if plan.evaluate and plan.out is not None:
-        tell("comparing with the real table", 0, 0)
-        found = compare(release, table, plan.workload, ledger, rng=rng)
-        write_internal(internal_folder(plan.out), release, found)
-    return release
+        Args:
+            known: The schema.
+            left: What is left of the budget after finding it, if it was found.
+        """
+        wanted = asked_workload(known, self.workload)
+        check_ranges(wanted)
+        check_rows(self.rows, self.neighbors)
+        check_resume(self.resume, self.seed)
+        totals = asked_totals(known, self.totals)
+        algorithm = algorithm_named(
+            self.method,
+            workload=wanted,
+            rows=self.rows,
+            totals=totals,
+            options=self.options or {},
+        )
+        algorithm.check(known)
+        epsilon, delta = (self.epsilon, self.delta) if left is None else (left.epsilon, left.delta)
+        plan = Publication(
+            schema=known,
+            budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
+            protect=asked_protection(self.neighbors, self.person, self.max_rows),
+            dataset=dataset_name(known, self.dataset),
+            workload=wanted,
+            totals=totals,
+            command=self._command(),
+            resume=self.resume,
+            out=None if self.out is None else publishable(self.out),
+            ledger=self.ledger,
+            cap=self.cap,
+            seed=self.seed,
+            evaluate=self.evaluate,
+            force=self.force,
+            csv=self.csv,
+        )
+        check_promise(algorithm, known, protect=plan.protect, budget=plan.budget)
+        check_outputs(plan, self.table)
+        return algorithm, plan
 
-
-def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> None:
-    """Say which columns of the table nobody spoke of: forgotten, or meant to be left out."""
-    person = protect.column if isinstance(protect, OnePerson) else None
-    if forgotten := [name for name in names if name != person]:
-        shown = ", ".join(map(repr, forgotten[:12])) + (", ..." if len(forgotten) > 12 else "")
-        log.warning(
-            "%s: not in the schema, so not read and not published: %s. "
-            'Declare them, or name them under "exclude".',
-            source,
-            shown,
+    def _command(self) -> dict[str, Any]:
+        """What a release says of how it was asked for: public options, no paths."""
+        return told(
+            command="publish",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            method=self.method,
+            set=self.options,
+            workload=named_workload(self.workload),
+            rows=self.rows,
+            neighbors=self.neighbors,
+            person=self.person,
+            max_rows=self.max_rows,
+            dataset=self.dataset,
+            infer_share=self.infer_share,
         )
 
-
-def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
-    with new_folder(folder, force=plan.force, internal=not release.private) as inside:
-        release.write_into(inside, csv=plan.csv)
-        reporting.write(report_view(release, workload=plan.workload), inside / "report.html")
-
-
-def check_outputs(plan: Publication, table: Any) -> None:
-    """Refuse outputs that exist, can't be written or hold the input, before anything is spent."""
-    if plan.folder is None:
-        if plan.evaluate:
-            raise InputError(
-                "an evaluation needs a folder to write to: give out. Nothing was spent"
-            )
-        return
-    if isinstance(table, str | Path):
-        source = Path(str(table).partition("::")[0]).resolve()
-        if plan.folder.resolve() in (source, *source.parents):
-            raise InputError(f"the output {plan.folder} holds the input. Nothing was spent.")
-    check_free(plan.folder, force=plan.force)
-    if plan.evaluate and plan.out is not None:
-        check_internal(internal_folder(plan.out))
-        check_usable(internal_folder(plan.out))
-
-
-def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
-    """A schema as it is given: itself, its content or its file."""
-    if isinstance(given, Schema):
-        return given
-    return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
-
-
-def _check_rows(rows: int | None, neighbors: Neighbors) -> None:
-    if rows is None:
-        return
-    check.whole(at_least=1, rows=rows)
-    if neighbors == "replace":
-        raise InputError(
-            "with replace the number of rows is public and counted: leave --rows out. "
-            "Nothing was spent."
+    def _run(self, plan: Publication, make: Make) -> TableRelease:
+        return run(
+            plan,
+            self.table,
+            make,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            tell=self.tell,
+            doing="measuring and fitting",
         )
-
-
-def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
-    """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
-    if isinstance(given, Workload):
-        if given.schema.columns != schema.columns:
-            raise InputError("the workload was made for another schema. Nothing was spent.")
-        return given
-    if given is None:
-        return all_marginals(schema, degree=min(2, len(schema)))
-    degree = {"1-way": 1, "2-way": 2, "3-way": 3}.get(str(given))
-    if degree is not None:
-        return all_marginals(schema, degree=degree)
-    if not Path(given).is_file():
-        raise InputError(
-            f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}. "
-            "Nothing was spent."
-        )
-    return load_workload(schema, given)
-
-
-def _totals(schema: Schema, given: Sequence[PublicTotal] | str | Path) -> tuple[PublicTotal, ...]:
-    return load_totals(schema, given) if isinstance(given, str | Path) else tuple(given)
-
-
-def check_ranges(workload: Workload) -> None:
-    """Refuse, before anything is spent, a range that no report could answer."""
-    for box in workload.ranges:
-        cells = workload.schema.cells(box.marginal)
-        if cells > CELL_LIMIT:
-            raise InputError(
-                f"the workload has a range over {len(box.bounds)} columns with "
-                f"{Decimal(cells):.2e} cells; "
-                f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
-            )
-
-
-def _protection(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:
-    if (person is None) != (max_rows is None):
-        raise InputError(
-            "one person with many rows needs both the column that names the person (--person) "
-            "and the most rows that count (--max-rows). Nothing was spent."
-        )
-    if person is None or max_rows is None:
-        return OneRow(neighbors=neighbors)
-    return OnePerson(column=person, max_rows=max_rows, neighbors=neighbors)
-
-
-def dataset_name(schema: Schema, given: str | None) -> str:
-    """The name that the budget belongs to; one must be given."""
-    name = given if given is not None else schema.dataset
-    if name is None or not name.strip():
-        raise InputError(
-            'the budget belongs to a data set, and none is named. Put "dataset" into the schema '
-            "or give --dataset NAME. Nothing was spent."
-        )
-    return name
-
-
-def silent(what: str, done: int, of: int) -> None:
-    """Nobody watches."""

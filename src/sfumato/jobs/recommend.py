@@ -14,17 +14,19 @@ from typing import Any, Final, Literal
 from sfumato import check
 from sfumato.curator import Curator
 from sfumato.engine.opening import source_of
-from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings
-from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings, refuse_own_catalogue
+from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
 from sfumato.jobs.internal import internal_folder, publishable, remove_comparison
-from sfumato.jobs.publishing import Tell, silent
+from sfumato.jobs.resuming import telling_what_was_paid
+from sfumato.jobs.running import Tell, silent
+from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing import RecommenderMethod, publish, recommender_named
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.release import check_free, new_folder
+from sfumato.release import check_apart, check_free, new_folder
 from sfumato.release.recommender import Recommended, RecommenderRelease
 from sfumato.reporting.recommender import recommender_view, write_recommender
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale
@@ -117,33 +119,36 @@ def fit_recommender(
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
-    budget, say = budget_of(epsilon, delta), tell or silent
-    asked = asked_for(
-        catalogue=catalogue,
-        scale=scale,
-        protect=protection_of(unit, max_rows, neighbors, person),
-        algorithm=recommender_named(method, options=options or {}),
-        dataset=dataset,
-        columns=(person, item, rating),
-        encoding=encoding,
-    )
-    folder = _folder(out, seed)
-    _check_outputs(folder, (ratings, catalogue), force=force)
-    say("checking the ratings", 0, 0)
-    opened = asked.open(ratings)
-    curator = Curator(
-        opened,
-        protect=asked.protect,
-        budget=budget,
-        ledger=Ledger.open(ledger, dataset=asked.dataset, cap=cap),
-        rng=secure_rng() if seed is None else simulation_rng(seed),
-        progress=say,
-    )
-    say("measuring and fitting", 0, 0)
-    release = publish(asked.algorithm, curator)
-    if folder is not None:
-        say("writing", 0, 0)
-        _write(release, folder, force=force)
+    with nothing_spent():
+        budget, say = budget_of(epsilon, delta), tell or silent
+        refuse_own_catalogue(ratings, catalogue)
+        asked = asked_for(
+            catalogue=catalogue,
+            scale=scale,
+            protect=protection_of(unit, max_rows, neighbors, person),
+            algorithm=recommender_named(method, options=options or {}),
+            dataset=dataset,
+            columns=(person, item, rating),
+            encoding=encoding,
+        )
+        folder = _folder(out, seed)
+        _check_outputs(folder, (ratings, catalogue), ledger, force=force)
+        say("checking the ratings", 0, 0)
+        opened = asked.open(ratings)
+        curator = Curator(
+            opened,
+            protect=asked.protect,
+            budget=budget,
+            ledger=Ledger.open(ledger, dataset=asked.dataset, cap=cap),
+            rng=secure_rng() if seed is None else simulation_rng(seed),
+            progress=say,
+        )
+    with telling_what_was_paid(curator.journal if curator.private else None):
+        say("measuring and fitting", 0, 0)
+        release = publish(asked.algorithm, curator)
+        if folder is not None:
+            say("writing", 0, 0)
+            _write(release, folder, force=force)
     return release
 
 
@@ -301,15 +306,15 @@ def _folder(out: str | Path | None, seed: int | None) -> Path | None:
     return wanted if seed is None else internal_folder(wanted)
 
 
-def _check_outputs(folder: Path | None, inputs: Iterable[Any], *, force: bool) -> None:
-    """Refuse, before anything is spent, an output that exists or holds an input."""
+def _check_outputs(
+    folder: Path | None, inputs: Iterable[Any], ledger: str | Path | None, *, force: bool
+) -> None:
+    """Refuse, before anything is spent, an output that exists or holds an input or the ledger."""
     if folder is None:
         return
     for given in inputs:
-        if isinstance(given, str | Path):
-            source = Path(str(given).partition("::")[0]).resolve()
-            if folder.resolve() in (source, *source.parents):
-                raise InputError(f"the output {folder} holds the input. Nothing was spent.")
+        check_apart(folder, given, named="the input")
+    check_apart(folder, ledger or default_path(), named="the ledger")
     check_free(folder, force=force)
 
 

@@ -59,7 +59,7 @@ class DiscreteGaussian:
             cost: The guarantee to be kept.
             sensitivity_squared: The square of the L2 sensitivity of the numbers, whole.
         """
-        check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
+        sensitivity_squared = check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
         # Towards more noise: never below the smallest sigma, and the spread is rounded up.
         square = max(sensitivity_squared / cost.rho, 2 * MIN_SIGMA**2)
         noise = cls._with_square(square)
@@ -74,8 +74,8 @@ class DiscreteGaussian:
 
     def guarantee(self, sensitivity_squared: int = 1) -> ZCDP:
         """What it promises for integers of this squared L2 sensitivity, exactly."""
-        check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
-        return ZCDP(sensitivity_squared / self.spread**2)
+        moved = check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
+        return ZCDP(moved / self.spread**2)
 
     def sample(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
         """``n`` independent draws, exact: integers only, from uniform words."""

@@ -43,7 +43,7 @@ class DiscreteLaplace:
             cost: The guarantee to be kept.
             sensitivity: The L1 sensitivity of the numbers, whole.
         """
-        check.whole(at_least=1, sensitivity=sensitivity)
+        sensitivity = check.whole(at_least=1, sensitivity=sensitivity)
         # Rounded up, towards more noise.
         noise = cls(scale=round_up(sensitivity / cost.epsilon, name="scale"))
         if noise.guarantee(sensitivity).epsilon > cost.epsilon:

@@ -152,8 +152,8 @@ def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:
     if not isinstance(epsilon, Fraction):
         raise InputError(f"epsilon must be a Fraction, got {epsilon!r}")
     PureDP(epsilon)
-    check.whole(at_least=1, sensitivity=sensitivity)
-    return round_down(epsilon / (2 * sensitivity), name="rate")
+    most = check.whole(at_least=1, sensitivity=sensitivity)  # a plain int: twice it can't wrap
+    return round_down(epsilon / (2 * most), name="rate")
 
 
 def _draw(

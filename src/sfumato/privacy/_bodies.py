@@ -46,8 +46,11 @@ def spending(
 
     Of a plan it has the cost in rho, as of any other step, and the plan itself beside it.
     """
-    if not isinstance(charge, PureDP | ZCDP | GaussianPlan):
-        raise InputError(f"a cost must be PureDP or ZCDP, or a GaussianPlan, got {charge!r}")
+    if not isinstance(charge, PureDP | ZCDP | ApproxDP | GaussianPlan):
+        raise InputError(
+            "a cost must be PureDP or ZCDP, a GaussianPlan, or ApproxDP if it is the first, got "
+            f"{charge!r}"
+        )
     cost = charge.cost if isinstance(charge, GaussianPlan) else charge
     body: Body = {
         **note("spend", dataset, text),

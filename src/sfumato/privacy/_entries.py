@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from sfumato.errors import LedgerCorruptError
 from sfumato.privacy import composition, guarantees, plans, protection
-from sfumato.privacy.composition import Cap, Totals
-from sfumato.privacy.guarantees import Cost
+from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 
@@ -73,9 +72,9 @@ class Entry:
     time: str
     """UTC, for people only."""
     request: str | None
-    cost: Cost | None
+    cost: Price | None
     """What was asked for."""
-    charged: Cost | None
+    charged: Price | None
     """What it counts as in this ledger's relation."""
     plan: GaussianPlan | None
     """The draws that the cost stands for, where they were fixed in advance."""
@@ -171,10 +170,10 @@ def corrupt(failed_check: str, detail: str) -> LedgerCorruptError:
     )
 
 
-def _cost(value: Mapping[str, Any] | None) -> Cost | None:
+def _cost(value: Mapping[str, Any] | None) -> Price | None:
     if value is None:
         return None
     cost = guarantees.from_json(value)
-    if not isinstance(cost, guarantees.PureDP | guarantees.ZCDP):
+    if isinstance(cost, guarantees.LocalDP):
         raise ValueError(f"not a cost: {cost}")
     return cost

@@ -62,7 +62,7 @@ def write_anchor(directory: Path, ledger_id: str, head: Head, ledger: Path | Non
     fresh = target.with_suffix(f".{os.getpid()}.tmp")
     content: dict[str, str | int] = {"ledger": ledger_id, "seq": head.seq, "hash": head.hash}
     if ledger is not None:
-        content["path"] = str(ledger.resolve())
+        content["path"] = os.path.realpath(ledger)  # Path.resolve fails on links in a circle
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh.write_text(json.dumps(content))
@@ -95,7 +95,7 @@ def refuse_lost(directory: Path, ledger: Path) -> None:
 
 
 def _anchor_naming(directory: Path, ledger: Path) -> Path | None:
-    wanted = str(ledger.resolve())
+    wanted = os.path.realpath(ledger)
     for anchor in sorted(directory.glob("*.json")):
         try:
             kept = json.loads(anchor.read_text())

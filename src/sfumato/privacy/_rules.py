@@ -10,8 +10,8 @@ from dataclasses import replace
 from sfumato.errors import BudgetError, InputError
 from sfumato.privacy import composition, guarantees, plans, protection
 from sfumato.privacy._entries import Body, State, cap_from_json
-from sfumato.privacy.composition import Cap, Charge
-from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
+from sfumato.privacy.composition import Cap, Charge, Price
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import OnePerson, Protection
 
 
@@ -36,7 +36,7 @@ def replay(before: State, body: Body) -> State:
             raise InputError(f"no such event: {unknown!r}")
 
 
-def count_as(cost: Cost, *, asked: Protection, kept: Protection) -> Cost:
+def count_as(cost: Price, *, asked: Protection, kept: Protection) -> Price:
     """What a cost under one protection counts as in a ledger kept under another.
 
     Add-remove under replace counts twice (``composition.scaled``); of a plan only the rho
@@ -79,7 +79,7 @@ def how_to_cap(dataset: str) -> str:
 
 def _after_spend(before: State, body: Body) -> State:
     cost = guarantees.from_json(body["cost"])
-    if not isinstance(cost, PureDP | ZCDP) or before.protect is None:
+    if not isinstance(cost, PureDP | ZCDP | ApproxDP) or before.protect is None:
         raise InputError("a spend needs a cost and an opened dataset")
     asked = protection.from_json(body["protect"])
     charged = count_as(cost, asked=asked, kept=before.protect)
@@ -91,7 +91,7 @@ def _after_spend(before: State, body: Body) -> State:
     return after
 
 
-def _alone(body: Body, cost: Cost, charged: Cost) -> Charge:
+def _alone(body: Body, cost: Price, charged: Price) -> Charge:
     """The charge itself, or the plan it stands for, if that was made for this very relation."""
     if "plan" not in body:
         return charged
@@ -101,25 +101,36 @@ def _alone(body: Body, cost: Cost, charged: Cost) -> Charge:
     return plan if charged == cost else charged
 
 
-def _refusal(before: State, cap: Cap, cost: Cost, charged: Cost, body: Body) -> str:
+def _refusal(before: State, cap: Cap, cost: Price, charged: Price, body: Body) -> str:
     asks = f"{body['label']!r} asks for {cost}"
     if charged != cost:
         asks += f", which counts as {charged} where rows are replaced,"
-    left = composition.left(before.spent, cap, type(charged))
-    advice = "Lower the request, or raise the cap"
-    if left is None and isinstance(cap, PureDP) and isinstance(charged, ZCDP):
-        problem = "but only pure costs fit the"
-        advice = "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6"
-    elif left is None:
-        problem = "but nothing is left of the"
-    elif str(left) == str(charged):
-        problem = f"but only a little less, {exactly(left)}, is left of the"
-    else:
-        problem = f"but only {left} is left of the"
+    problem, advice = (
+        _too_large(cap) if isinstance(charged, ApproxDP) else _not_left(before, cap, charged)
+    )
     return (
         f"{asks} {problem} cap {cap} of dataset {body['dataset']!r}. Nothing was looked at. "
         f"{advice}: {how_to_cap(body['dataset'])}"
     )
+
+
+def _too_large(cap: Cap) -> tuple[str, str]:
+    if isinstance(cap, ApproxDP):
+        return "but that is more than the", "Lower the request, or raise the cap"
+    return "but a delta does not fit the", "Set a cap with one, like 2,1e-6"
+
+
+def _not_left(before: State, cap: Cap, charged: Cost) -> tuple[str, str]:
+    left = composition.left(before.spent, cap, type(charged))
+    advice = "Lower the request, or raise the cap"
+    if left is None and isinstance(cap, PureDP) and isinstance(charged, ZCDP):
+        advice = "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6"
+        return "but only pure costs fit the", advice
+    if left is None:
+        return "but nothing is left of the", advice
+    if str(left) == str(charged):
+        return f"but only a little less, {exactly(left)}, is left of the", advice
+    return f"but only {left} is left of the", advice
 
 
 def _named(protect: Protection) -> str:

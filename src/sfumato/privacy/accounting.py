@@ -35,7 +35,7 @@ class LaplaceNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _positive(scale=self.scale))
-        check.whole(at_least=1, sensitivity=self.sensitivity)
+        check.keep_whole(self, at_least=1, sensitivity=self.sensitivity)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class GaussianNoise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", _positive(sigma=self.sigma))
-        check.whole(at_least=1, sensitivity=self.sensitivity)
+        check.keep_whole(self, at_least=1, sensitivity=self.sensitivity)
 
 
 Noise = LaplaceNoise | GaussianNoise
@@ -73,10 +73,11 @@ def epsilon_of_noise(noises: Iterable[Noise], delta: Fraction) -> Fraction:
         raise InputError("at least one noisy release is needed, got none")
     if not SMALLEST_DELTA <= delta < 1:
         raise InputError(f"delta must be at least {SMALLEST_DELTA} and below 1, got {delta}")
+    pld = _library()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            epsilon = _composed_epsilon(counted, float(delta) * (1 - _FOR_ROUNDING))
+            epsilon = _composed_epsilon(counted, float(delta) * (1 - _FOR_ROUNDING), pld)
         except (ArithmeticError, ValueError, Warning) as trouble:
             raise InternalError(f"the composed epsilon can't be computed: {trouble}") from trouble
     if not math.isfinite(epsilon) or epsilon < 0:
@@ -84,11 +85,7 @@ def epsilon_of_noise(noises: Iterable[Noise], delta: Fraction) -> Fraction:
     return Fraction(math.ceil(epsilon * 10**9 + 1), 10**9)  # up: one unit covers the float
 
 
-def _composed_epsilon(counted: Counter[Noise], delta: float) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the import itself says is no numerical trouble
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
+def _composed_epsilon(counted: Counter[Noise], delta: float, pld: Any) -> float:
     interval = _interval(counted)
     whole: Any = None
     for noise, times in counted.items():
@@ -109,6 +106,20 @@ def _composed_epsilon(counted: Counter[Noise], delta: float) -> float:
         several = one.self_compose(times) if times > 1 else one
         whole = several if whole is None else whole.compose(several)
     return float(whole.get_epsilon_for_delta(delta))
+
+
+def _library() -> Any:
+    """The distributions of privacy loss of dp_accounting, which nothing else here needs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the import itself says is no numerical trouble
+        try:
+            from dp_accounting.pld import privacy_loss_distribution
+        except ImportError:
+            raise InputError(
+                "the exact composed epsilon needs the package dp-accounting, which is not "
+                "installed. Nothing was computed. pip install 'sfumato[accounting]'"
+            ) from None
+    return privacy_loss_distribution
 
 
 def _interval(counted: Counter[Noise]) -> float:

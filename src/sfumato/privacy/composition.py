@@ -2,19 +2,20 @@
 
 A cost is pure (epsilon) or zero-concentrated (rho); both add up exactly, also when each is chosen
 after seeing the earlier results. A plan of draws fixed in advance may be charged too, and is worth
-more while it is alone. ``Totals`` keeps the sums, ``within`` is the one place that admits a step,
-and its docstring is the proof.
+more while it is alone; the very first charge may be approximate. ``Totals`` keeps the sums,
+``within`` is the one place that admits a step, and its docstring is the proof.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final, overload
 
 from sfumato import check
-from sfumato.errors import InputError
-from sfumato.privacy import plans
+from sfumato.errors import BudgetError, InputError, InternalError
+from sfumato.privacy import guarantees, plans
 from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget, zcdp_from_pure
 from sfumato.privacy.guarantees import (
     MAX_EPSILON,
@@ -27,11 +28,18 @@ from sfumato.privacy.guarantees import (
 )
 from sfumato.privacy.plans import GaussianPlan
 
-Charge = Cost | GaussianPlan
+Price = Cost | ApproxDP
+"""What an entry may cost: an approximate guarantee only if it is a dataset's first."""
+
+Charge = Price | GaussianPlan
 """What a ledger may be charged with at once."""
 
 Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
+
+_DIGITS: Final = 100
+_MARGIN: Final = Decimal("1e-20")
+"""Far more than roundings to 100 digits add up to, also where e^epsilon is 1 to 60 of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,34 +53,63 @@ class Totals:
     has_zcdp: bool = False
     """Whether any cost was zCDP; then no pure guarantee holds for the whole."""
     plan: GaussianPlan | None = None
-    """The plan that was the only charge so far, if that is all there was."""
+    """The plan that was the only charge so far, if that is all there was but ``first``."""
+    first: ApproxDP | None = None
+    """The approximate cost that everything began with; in none of the sums."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing was spent at all."""
+        return not self.rho and self.first is None
 
     def plus(self, cost: Charge) -> "Totals":
         """The sums with one more cost; a plan adds its rho.
 
         >>> str(Totals().plus(PureDP("0.1")).plus(PureDP("0.2")))
         'epsilon=0.3'
+
+        Raises:
+            BudgetError: For an approximate cost that is not the first.
         """
+        if isinstance(cost, ApproxDP):
+            return self._begun_with(cost)
         if isinstance(cost, PureDP):
-            return Totals(
+            return replace(
+                self,
                 pure_epsilon=self.pure_epsilon + cost.epsilon,
                 rho=self.rho + zcdp_from_pure(cost.epsilon),
-                has_zcdp=self.has_zcdp,
+                plan=None,
             )
         if not isinstance(cost, ZCDP | GaussianPlan):
-            raise InputError(f"a cost must be PureDP or ZCDP, or a GaussianPlan, got {cost!r}")
-        return Totals(
-            pure_epsilon=self.pure_epsilon,
+            raise InputError(
+                "a cost must be PureDP or ZCDP, a GaussianPlan, or ApproxDP if it is the first, "
+                f"got {cost!r}"
+            )
+        return replace(
+            self,
             rho=self.rho + cost.rho,
             has_zcdp=True,
             plan=cost if isinstance(cost, GaussianPlan) and not self.rho else None,
         )
 
+    def _begun_with(self, cost: ApproxDP) -> "Totals":
+        if not self.nothing:
+            raise BudgetError(
+                f"an approximate cost ({cost}) can only be the first of a dataset, which has spent "
+                f"{self} already. Nothing was looked at. Use the schema that was published first "
+                "(schema.json of that release), or write one: `sfumato schema draft`"
+            )
+        return Totals(first=cost)
+
     def epsilon(self, delta: Fraction | None = None) -> Fraction | None:
         """The composed epsilon at ``delta``, rounded up; without delta the pure sum.
 
-        None where zCDP costs leave no pure epsilon to state.
+        None where there is none to state: zCDP costs without a delta, or an approximate first
+        cost with a delta that leaves none for the others. Its epsilon and delta are added to those
+        of the others: Dwork, Roth 2014, theorem 3.16.
         """
+        if self.first is not None:
+            return self._epsilon_after(self.first, delta)
         if delta is None:
             return None if self.has_zcdp else self.pure_epsilon
         if not self.rho:
@@ -82,10 +119,20 @@ class Totals:
         converted = epsilon_from_zcdp(self.rho, delta)
         return converted if self.has_zcdp else min(converted, self.pure_epsilon)
 
+    def _epsilon_after(self, first: ApproxDP, delta: Fraction | None) -> Fraction | None:
+        if delta is None or delta < first.delta:
+            return None
+        others = replace(self, first=None)
+        rest = others.epsilon(delta - first.delta if delta > first.delta else None)
+        return None if rest is None else first.epsilon + rest
+
     def __str__(self) -> str:
-        if not self.rho:
+        if self.nothing:
             return "nothing"
-        return f"rho={short(self.rho)}" if self.has_zcdp else f"epsilon={short(self.pure_epsilon)}"
+        sums = f"rho={short(self.rho)}" if self.has_zcdp else f"epsilon={short(self.pure_epsilon)}"
+        if self.first is None:
+            return sums
+        return f"{self.first} and then {sums}" if self.rho else str(self.first)
 
 
 def within(totals: Totals, cap: Cap) -> bool:
@@ -130,7 +177,20 @@ def within(totals: Totals, cap: Cap) -> bool:
     A cap that is changed: what counts is that the process would have been admitted by the last
     one. Raised so far that a plan's rho is within its limit, more steps are admitted by
     the second alternative, which then held all along; lowered, everything is refused.
+
+    A first charge that is approximate, (epsilon0, delta0), comes before all of this: only an
+    ApproxDP cap admits it, and all later charges are admitted under what that leaves, the cap
+    (epsilon - epsilon0, delta - delta0) (pure epsilon where no delta is left). Whether there is
+    such a charge, and its size, is decided before anything was looked at. Given any outcome of
+    the first step, what follows is a process as above and satisfies what was left, for it starts
+    anew with sums of zero; and an (epsilon0, delta0)-DP step followed by one that is
+    (epsilon1, delta1)-DP whatever the first one's outcome is (epsilon0 + epsilon1,
+    delta0 + delta1)-DP: Dwork, Roth 2014, "The algorithmic foundations of differential privacy",
+    theorem 3.16 and appendix B.1. A later approximate charge is never admitted: no filter
+    of ours covers sizes that are chosen in view of results. (``Totals.plus`` refuses it.)
     """
+    if totals.first is not None:
+        return _within_after(totals.first, replace(totals, first=None), cap)
     pure_fits = isinstance(cap, PureDP | ApproxDP) and (
         not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
     )
@@ -147,12 +207,16 @@ def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
     """What the totals promise together, or None if nothing was spent.
 
     Without delta: PureDP for pure costs only, otherwise ZCDP. With delta: PureDP where that has
-    the smaller epsilon, otherwise ApproxDP. Valid for costs fixed in advance; where costs were
+    the smaller epsilon, otherwise ApproxDP. After an approximate first cost always ApproxDP, at
+    ``delta``; if that is absent or too small, at the delta of the first cost, or at twice that
+    where zCDP costs followed. Valid for costs fixed in advance; where costs were
     chosen in view of earlier results the promise is the cap that admitted them (see ``within``).
 
     >>> str(composed(Totals().plus(ZCDP("0.5")), Fraction(1, 10**6)))
     'epsilon=5.22154, delta=1e-06'
     """
+    if totals.first is not None:
+        return _composed_after(totals.first, totals, delta)
     epsilon = totals.epsilon(delta)
     if epsilon == 0:
         return None
@@ -163,21 +227,49 @@ def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
     return ApproxDP(epsilon, delta)
 
 
-def scaled(cost: Cost, factor: int) -> Cost:
+@overload
+def scaled(cost: Cost, factor: int) -> Cost: ...
+@overload
+def scaled(cost: ApproxDP, factor: int) -> ApproxDP: ...
+@overload
+def scaled(cost: Price, factor: int) -> Price: ...
+def scaled(cost: Price, factor: int) -> Price:
     """What a cost amounts to for ``factor`` changes at once: factor * epsilon, factor^2 * rho.
 
     Group privacy: Dwork, Roth 2014, theorem 2.2; Bun, Steinke 2016, arXiv 1605.02065,
-    proposition 1.9. Replacing a row is removing one and adding one, so an add-remove cost
-    counts under replace with factor 2. A plan says how far each of its numbers moves for one
-    change only: for two it counts as its rho (``_rules.count_as``).
+    proposition 1.9. Of (epsilon, delta) the deltas of the steps between add up to
+    delta (e^(factor epsilon) - 1) / (e^epsilon - 1), here rounded up: Vadhan 2017, "The complexity
+    of differential privacy", lemma 2.2. Replacing a row is removing one and adding one, so an
+    add-remove cost counts under replace with factor 2. A plan says how far each of its numbers
+    moves for one change only: for two it counts as its rho (``_rules.count_as``).
 
     >>> str(scaled(PureDP(1), 2)), str(scaled(ZCDP(1), 2))
     ('epsilon=2', 'rho=4')
+    >>> str(scaled(ApproxDP("0.1", "1e-9"), 2))
+    'epsilon=0.2, delta=2.10518e-09'
     """
-    check.whole(at_least=1, factor=factor)
+    factor = check.whole(at_least=1, factor=factor)
     if isinstance(cost, PureDP):
         return PureDP(cost.epsilon * factor)
+    if isinstance(cost, ApproxDP):
+        return ApproxDP(cost.epsilon * factor, cost.delta * delta_factor(cost.epsilon, factor))
     return ZCDP(cost.rho * factor * factor)
+
+
+def delta_factor(epsilon: Fraction, factor: int) -> Fraction:
+    """How many times delta ``factor`` changes at once amount to, rounded up (see ``scaled``).
+
+    (e^(factor epsilon) - 1) / (e^epsilon - 1) = the sum of e^(i epsilon) over i < factor.
+
+    >>> float(delta_factor(Fraction(1, 10), 2))
+    2.10517091807565
+    """
+    if factor == 1:
+        return Fraction(1)
+    with localcontext(Context(prec=_DIGITS)):
+        power = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+        near = ((power * factor).exp() - 1) / (power.exp() - 1)
+    return Fraction(Context(prec=15, rounding=ROUND_CEILING).multiply(near, 1 + _MARGIN))
 
 
 def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | None:
@@ -186,6 +278,9 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
     >>> str(left(Totals().plus(PureDP("0.9")), PureDP(1), PureDP))
     'epsilon=0.1'
     """
+    if totals.first is not None:
+        rest = _after(totals.first, cap)
+        return None if rest is None else left(replace(totals, first=None), rest, kind)
     rho = Fraction(0) if isinstance(cap, PureDP) else _rho_limit(cap) - totals.rho
     if kind is ZCDP:
         return ZCDP(min(rho, Fraction(MAX_EPSILON))) if rho > 0 else None
@@ -196,23 +291,57 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
 
 
 def to_json(totals: Totals) -> dict[str, Any]:
-    """The sums with fractions as text, as they stand in the ledger; a plan only if there is one."""
-    sums = {
+    """The sums with fractions as text, as they stand in the ledger.
+
+    A plan and an approximate first cost only if there is one.
+    """
+    sums: dict[str, Any] = {
         "pure_epsilon": str(totals.pure_epsilon),
         "rho": str(totals.rho),
         "has_zcdp": totals.has_zcdp,
     }
-    return sums if totals.plan is None else {**sums, "plan": plans.to_json(totals.plan)}
+    sums |= {} if totals.plan is None else {"plan": plans.to_json(totals.plan)}
+    return sums | ({} if totals.first is None else {"first": guarantees.to_json(totals.first)})
 
 
 def from_json(value: Mapping[str, Any]) -> Totals:
     """The value that ``to_json`` wrote."""
+    first = guarantees.from_json(value["first"]) if "first" in value else None
+    if first is not None and not isinstance(first, ApproxDP):
+        raise ValueError(f"not an approximate cost: {first}")
     return Totals(
         pure_epsilon=Fraction(value["pure_epsilon"]),
         rho=Fraction(value["rho"]),
         has_zcdp=value["has_zcdp"],
         plan=plans.from_json(value["plan"]) if "plan" in value else None,
+        first=first,
     )
+
+
+def _after(first: ApproxDP, cap: Cap) -> PureDP | ApproxDP | None:
+    """The cap that is left after an approximate first cost; None if that used it up or more."""
+    if not isinstance(cap, ApproxDP) or first.epsilon >= cap.epsilon or first.delta > cap.delta:
+        return None
+    epsilon, delta = cap.epsilon - first.epsilon, cap.delta - first.delta
+    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
+
+def _within_after(first: ApproxDP, others: Totals, cap: Cap) -> bool:
+    if not isinstance(cap, ApproxDP):
+        return False
+    if others.nothing:
+        return first.epsilon <= cap.epsilon and first.delta <= cap.delta
+    rest = _after(first, cap)
+    return rest is not None and within(others, rest)
+
+
+def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> ApproxDP:
+    least = 2 * first.delta if totals.has_zcdp else first.delta
+    stated = delta if delta is not None and totals.epsilon(delta) is not None else least
+    epsilon = totals.epsilon(stated)
+    if epsilon is None:
+        raise InternalError(f"no epsilon can be stated for {totals}. Nothing was released")
+    return ApproxDP(epsilon, stated)
 
 
 def _rho_limit(cap: ZCDP | ApproxDP) -> Fraction:

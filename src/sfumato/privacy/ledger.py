@@ -161,30 +161,29 @@ class Ledger:
         """Note a run with seeded noise, which may not be published, at cost 0."""
         return self._note(_bodies.note("simulation", self._dataset, label))
 
-    def journal(self, request: str, payload: bytes) -> bytes:
+    def journal(self, request: str, payload: bytes, *, step: int = 0) -> bytes:
         """Keep the outcome of a paid request; returns the first one kept, whoever asks.
 
         A paid request without an outcome may be drawn again: nothing left the process. Release
-        only what this returns.
+        only what this returns. A request that paid for many steps has an outcome for each.
         """
         if not isinstance(payload, bytes):
             raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
-        request = _bodies.name(request=request)
-        kept = self.outcome(request)
+        request, key = _bodies.name(request=request), _outcome_key(request, step)
+        kept = self.outcome(request, step=step)
         if kept is not None:
             return kept
         with self._writing() as view:
             if view.with_request(self._dataset, request) is None:
                 raise InputError(f"request {request!r} was never paid; spend comes first")
-            view.keep_outcome(self._dataset, request, payload)
-            stands = view.outcome(self._dataset, request)
+            view.keep_outcome(self._dataset, key, payload)
+            stands = view.outcome(self._dataset, key)
         return payload if stands is None else stands
 
-    def outcome(self, request: str) -> bytes | None:
-        """What was kept for a request, or None."""
-        request = _bodies.name(request=request)
+    def outcome(self, request: str, *, step: int = 0) -> bytes | None:
+        """What was kept for a request, or for one of its steps, or None."""
         with self._reading() as view:
-            return view.outcome(self._dataset, request)
+            return view.outcome(self._dataset, _outcome_key(request, step))
 
     @property
     def dataset(self) -> str:
@@ -381,6 +380,12 @@ def _same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> E
             f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
         )
     return entry
+
+
+def _outcome_key(request: str, step: int) -> str:
+    """Where an outcome is kept; no request has a line break in it, so no two keys are alike."""
+    request = _bodies.name(request=request)
+    return f"{request}\n{step}" if step else request
 
 
 def _last(view: Transaction) -> Row:

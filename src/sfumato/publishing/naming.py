@@ -8,10 +8,12 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from sfumato import check
 from sfumato.errors import InputError
+from sfumato.mechanisms import noise_for
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, PureDP
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import histogram_l1, histogram_l2_squared
 from sfumato.publishing.choosing import Auto, prefers_pure
 from sfumato.recommendation import (
     AutoRecommender,
@@ -50,6 +52,10 @@ METHODS = tuple(KINDS)
 
 GAUSSIAN: Final = (Mst, CliqueTree, Aim)
 """Methods that draw Gaussian noise only."""
+
+LEAST_EPSILON: Final = Fraction(1, 10**4)
+_DIVIDED: Final = 1_000
+"""A step of a method has at least this part of the budget, for each column."""
 
 DELTA: Final = Fraction(1, 10**9)
 """Where a method draws Gaussian noise and no delta was given."""
@@ -102,11 +108,29 @@ def recommender_named(name: str, *, options: Mapping[str, str]) -> RecommenderMe
 def check_promise(
     algorithm: "Algorithm | Auto", schema: Schema, *, protect: Protection, budget: Cap
 ) -> None:
-    """Refuse, before a table is opened, what an algorithm can't promise."""
+    """Refuse, before a table is opened, what an algorithm can't promise, or not usefully."""
     if isinstance(algorithm, Dp2Pub):
         algorithm.check_promise(schema, protect, budget)
     elif isinstance(algorithm, PrivBayes):
         algorithm.check_promise(protect)
+    if not isinstance(algorithm, Dp2Pub):
+        _check_noise(_DIVIDED * len(schema) + 20 * _steps(algorithm, schema), protect, budget)
+
+
+def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
+    """Refuse a budget of which a step gets too little for an exact draw, before one is paid."""
+    if isinstance(budget, PureDP):
+        part: Cost = PureDP(budget.epsilon / steps)
+    else:
+        part = ZCDP(zcdp_budget(budget).rho / (100 * steps))  # scores are drawn in finer units
+    try:
+        noise_for(part, histogram_l1(protect), histogram_l2_squared(protect))
+    except InputError:
+        raise InputError(
+            f"{budget} for {protect}, divided among the steps of the method, brings more noise "
+            "than can be drawn: nothing would be left of the table. Nothing was spent. Choose a "
+            "larger epsilon or delta, or let fewer rows of a person count."
+        ) from None
 
 
 def budget_for(
@@ -125,6 +149,11 @@ def budget_for(
     pure = PureDP(epsilon)
     if isinstance(algorithm, Dp2Pub):
         return pure
+    if pure.epsilon < LEAST_EPSILON:
+        raise InputError(
+            f"{pure} leaves nothing but noise: choose an epsilon of at least "
+            f"{float(LEAST_EPSILON):g}. Nothing was spent."
+        )
     approximate = ApproxDP(epsilon, DELTA if delta is None else delta)
     if isinstance(algorithm, GAUSSIAN):
         return approximate
@@ -139,7 +168,7 @@ def budget_for(
     return approximate if gaussian * math.sqrt(steps) < laplace * steps else pure
 
 
-def _steps(algorithm: Algorithm, schema: Schema) -> int:
+def _steps(algorithm: "Algorithm | Auto", schema: Schema) -> int:
     """About how many steps divide the budget."""
     if isinstance(algorithm, Independent):
         return len(schema)

@@ -7,7 +7,7 @@ from typing import Any, overload
 from sfumato.curator import Curator
 from sfumato.errors import InputError
 from sfumato.privacy import plans
-from sfumato.privacy.guarantees import to_json
+from sfumato.privacy.guarantees import ApproxDP, to_json
 from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import RecommenderMethod
 from sfumato.recommendation import release_recommender
@@ -62,7 +62,10 @@ def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
 
 
 def ledger_part(curator: Curator) -> dict[str, Any]:
-    """The head of the ledger and the entries of this run: what a reader can check."""
+    """The head of the ledger, the entries of this run, and what all runs have cost: to be checked.
+
+    The total is told at the delta of this run's budget, if it has one.
+    """
     paid = [
         {
             "seq": entry.seq,
@@ -74,15 +77,20 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
         for entry in curator.ledger.entries()
         if entry.cost is not None and (entry.request or "").startswith(curator.run)
     ]
-    head = curator.ledger.head
+    ledger, budget = curator.ledger, curator.budget
+    head, cap = ledger.head, ledger.cap
+    spent = ledger.composed(budget.delta if isinstance(budget, ApproxDP) else None)
     return {
-        "id": curator.ledger.ledger_id,
+        "id": ledger.ledger_id,
         "head": {"seq": head.seq, "hash": head.hash},
         "entries": paid,
+        **({"spent": to_json(spent)} if spent is not None else {}),
+        **({"cap": to_json(cap)} if cap is not None else {}),
     }
 
 
 def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
+    curator.tell("drawing rows", 0, 0)
     return TableRelease(
         dataset=curator.ledger.dataset,
         guarantee=curator.budget,

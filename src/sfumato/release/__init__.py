@@ -5,13 +5,14 @@ whole.
 """
 
 from sfumato.release.described import describe_guarantee, describe_measurements, versions
-from sfumato.release.folders import check_free, check_usable, new_folder
+from sfumato.release.folders import check_apart, check_free, check_usable, new_folder
 from sfumato.release.marginals import noisy_marginals
 from sfumato.release.table import FORMAT, TableRelease, draw_table
 
 __all__ = [
     "FORMAT",
     "TableRelease",
+    "check_apart",
     "check_free",
     "check_usable",
     "describe_guarantee",

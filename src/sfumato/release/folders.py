@@ -6,12 +6,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sfumato.errors import InputError, StorageError
+from sfumato.schema.base import is_text
 
 _MARKS = ("release.json", "internal.html")
 _ROWS = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
-_OURS = {*_MARKS, *_ROWS, "model.npz", "report.html", "internal.json"}
+_OURS = {*_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json"}
 
 
 @contextmanager
@@ -97,6 +99,11 @@ def _usual_mode() -> int:
 
 def check_free(folder: Path, *, force: bool) -> None:
     """Refuse an output that exists or can't be written, before anything is spent."""
+    if not is_text(str(folder)):
+        raise InputError(
+            f"{str(folder)!r} is not UTF-8 text, and no table can be written under such a name. "
+            "Nothing was spent. Choose another --out."
+        )
     there = folder.exists() or folder.is_symlink()
     if there and not force:
         raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
@@ -106,6 +113,23 @@ def check_free(folder: Path, *, force: bool) -> None:
             "Choose another --out."
         )
     check_usable(folder.absolute().parent)
+
+
+def check_apart(folder: Path, place: Any, *, named: str) -> None:
+    """Refuse, before anything is spent, an output that would hold what it must not; follows links.
+
+    Args:
+        folder: The output.
+        place: A path, also as ``file.db::table``; what is none is held by no folder.
+        named: What the path is, for the message.
+    """
+    if not isinstance(place, str | os.PathLike):
+        return
+    inside = Path(os.path.realpath(str(place).partition("::")[0]))
+    if Path(os.path.realpath(folder)) in (inside, *inside.parents):
+        raise InputError(
+            f"the output {folder} holds {named}. Nothing was spent. Choose another --out."
+        )
 
 
 def check_usable(folder: Path) -> None:

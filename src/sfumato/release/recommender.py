@@ -24,9 +24,11 @@ from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.folders import check_free, new_folder
+from sfumato.release.showing import list_card, promise, promise_facts
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
 FORMAT: Final = 1
+_SHOWN: Final = 5
 Ratings = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 """One person's ratings: by item id, or as pairs of an item id and a rating."""
 
@@ -160,6 +162,26 @@ class RecommenderRelease:
                 "titles": None if titles is None else list(titles),
             },
         }
+
+    def __repr__(self) -> str:
+        """One line."""
+        said = promise(self.guarantee, self.protect, private=self.private)
+        items = f"{len(self.catalogue):,} items"
+        return f"<RecommenderRelease {self.dataset!r}: {items}; {self.method.get('name')}; {said}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise, and the list for a person without ratings."""
+        facts = promise_facts(
+            self.guarantee,
+            self.protect,
+            private=self.private,
+            method=self.method,
+            ledger=self.ledger,
+        )
+        best = self.recommend({}, n=_SHOWN)
+        rows = [(str(each.rank), str(each.item), each.title) for each in best]
+        title = f"{self.dataset}: {len(self.catalogue):,} items, ratings {self.scale}"
+        return list_card(title, facts, ("rank", "item", "title"), rows)
 
     def save(self, folder: str | Path) -> None:
         """Write ``release.json`` and the model into a new folder."""

@@ -31,8 +31,10 @@ from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
+from sfumato.release import frames
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.folders import check_free, new_folder
+from sfumato.release.showing import promise, promise_facts, rows_card
 from sfumato.release.texts import as_written, without_formulas
 from sfumato.schema import Schema
 from sfumato.schema.codes import code_type, decode
@@ -75,6 +77,8 @@ class TableRelease:
     noisy: pa.Table | None = None
     """The counts as they were measured (``noisy_marginals``); None where they were not kept."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
+    command: Mapping[str, Any] = field(default_factory=dict)
+    """The public options of the command that made it; empty where none did."""
 
     def __post_init__(self) -> None:
         if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
@@ -111,6 +115,36 @@ class TableRelease:
             )
         return self.noisy
 
+    def to_pandas(self, rows: pa.Table | None = None) -> Any:
+        """The published rows, or others from ``table``, as a ``pandas.DataFrame``.
+
+        Types are the schema's: categories with all declared values, ordinals in order, ``Int64``
+        and ``boolean`` where a value may be missing, ``datetime64`` for days and moments.
+        """
+        return frames.to_pandas(self.schema, self.data if rows is None else rows)
+
+    def to_polars(self, rows: pa.Table | None = None) -> Any:
+        """The published rows, or others from ``table``, as a ``polars.DataFrame``."""
+        return frames.to_polars(self.schema, self.data if rows is None else rows)
+
+    def __repr__(self) -> str:
+        """One line: the rows themselves are in ``data``."""
+        size = f"{self.data.num_rows:,} rows x {self.data.num_columns} columns"
+        said = promise(self.guarantee, self.protect, private=self.private)
+        return f"<TableRelease {self.dataset!r}: {size}; {self.method.get('name')}; {said}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise, a few rows, the first columns."""
+        facts = promise_facts(
+            self.guarantee,
+            self.protect,
+            private=self.private,
+            method=self.method,
+            ledger=self.ledger,
+        )
+        size = f"{self.data.num_rows:,} rows, {self.data.num_columns} columns"
+        return rows_card(f"{self.dataset}: {size}", facts, self.schema, self.data)
+
     def to_dict(self) -> dict[str, Any]:
         """The content of ``release.json``."""
         return {
@@ -126,6 +160,7 @@ class TableRelease:
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
             "versions": dict(self.versions),
+            **({"command": dict(self.command)} if self.command else {}),
         }
 
     def save(self, folder: str | Path, *, csv: bool = False) -> None:
@@ -193,6 +228,7 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
         data=data,
         ledger=value["ledger"],
         versions=value["versions"],
+        command=value.get("command", {}),
     )
 
 

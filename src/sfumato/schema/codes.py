@@ -27,6 +27,7 @@ from sfumato.schema.columns import (
     Number,
 )
 from sfumato.schema.expected import expected
+from sfumato.schema.lenient import readable
 from sfumato.schema.times import is_text
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -42,9 +43,20 @@ def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if column.size <= 2**16 else np.uint32
 
 
-def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
-    """The codes of one column's values; ``first_row`` is the number of the first for messages."""
+def encode(
+    column: Column, values: pa.Array, *, first_row: int = 1, unreadable: str = "error"
+) -> Codes:
+    """The codes of one column's values.
+
+    Args:
+        column: What they are declared to be.
+        values: As they were read.
+        first_row: The number of the first one, for messages.
+        unreadable: ``error``, or ``missing`` to count as such what can't be read.
+    """
     values = _without_missing_texts(column, _readable(values))
+    if unreadable == "missing":
+        values = readable(column, values, lambda some: _regular_codes(column, some)[1])
     by_entry = _codes_by_entry(column, values)
     regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
     if known is not None and not known.all():
@@ -279,6 +291,8 @@ def _is_plain(entries: pa.Array) -> bool:
 def _whole_numbers(texts: pa.Array) -> pa.Array:
     """Text as whole numbers; 41.0, which tools write when others are missing, is 41."""
     texts = pc.utf8_trim_whitespace(texts)
+    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+        raise pa.ArrowInvalid("Arrow would read 0x1F as 31, and nobody else does")
     try:
         return texts.cast(pa.int64())
     except pa.ArrowInvalid:  # text by text, so that no value's reading depends on another

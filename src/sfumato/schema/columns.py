@@ -128,9 +128,9 @@ class Integer(BaseColumn):
 
     def _check(self) -> None:
         limit = 2**61  # so that high - low stays well inside 64 bits
-        check.whole(at_least=-limit, at_most=limit, low=self.low)
-        check.whole(at_least=-limit, at_most=limit, high=self.high)
-        check.whole(at_least=1, at_most=limit, step=self.step)
+        check.keep_whole(self, at_least=-limit, at_most=limit, low=self.low)
+        check.keep_whole(self, at_least=-limit, at_most=limit, high=self.high)
+        check.keep_whole(self, at_least=1, at_most=limit, step=self.step)
         if self.low > self.high:
             raise SchemaError(f"low {self.low} is above high {self.high}")
 
@@ -165,7 +165,7 @@ class Number(BaseColumn):
         if any(float(left) >= float(right) for left, right in pairwise(edges)):
             raise SchemaError("edges must rise, each above the one before")
         if self.decimals is not None:
-            check.whole(at_least=0, at_most=_MOST_DECIMALS, decimals=self.decimals)
+            check.keep_whole(self, at_least=0, at_most=_MOST_DECIMALS, decimals=self.decimals)
             self._check_grid()
 
     def _check_grid(self) -> None:

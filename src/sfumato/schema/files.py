@@ -1,6 +1,7 @@
 """Columns as text: our JSON form, private-pgm's domain JSON, PrivBayes' ``.domain`` lines."""
 
 import json
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SchemaError, StorageError
+from sfumato.schema.base import is_text
 from sfumato.schema.columns import (
     Boolean,
     Category,
@@ -23,6 +25,8 @@ from sfumato.schema.forms import PLAIN, FileForm
 from sfumato.schema.moments import moment_of
 
 VERSION = 1
+MAX_BYTES = 256 * 2**20
+"""A million values of 200 bytes fit; what is larger was not written by a person."""
 
 _KINDS: dict[str, Any] = {
     kind.kind: kind for kind in (Category, Ordinal, Boolean, Integer, Number, Date, DateTime)
@@ -49,12 +53,29 @@ def read(path: Path) -> Any:
 
 def read_text(path: Path) -> str:
     """The text of a public file."""
+    if require_file(path) > MAX_BYTES:
+        raise SchemaError(f"{path} is larger than {MAX_BYTES:,} bytes, too large to describe data")
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise SchemaError(f"{path} is not UTF-8 text (byte {error.start})") from None
+
+
+def require_file(path: Path) -> int:
+    """The bytes of a file that can be read, again and again: no folder, no pipe, no device."""
+    if not is_text(str(path)):
+        raise StorageError(f"{str(path)!r}: a name that is not UTF-8 text can't be read; rename it")
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            what = "a folder" if path.is_dir() else "a pipe, a socket or a device"
+            raise StorageError(f"{path} is {what}, not a file; name a file on a disk")
+        with path.open("rb"):
+            return found.st_size
+    except (OSError, ValueError) as error:  # a name with NUL is a ValueError
+        raise StorageError(f"can't read {path}: {getattr(error, 'strerror', error)}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +95,7 @@ def parts(value: Any) -> Parts:
         raise SchemaError(f"a schema is a JSON object, got {type(value).__name__}")
     if "columns" not in value:
         return Parts(columns=_from_domain(value))
-    if value.get("sfumato") != VERSION:
+    if value.get("sfumato") != VERSION or value["sfumato"] is True:  # JSON's true equals 1
         found = value.get("sfumato")
         raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {found!r}')
     unknown = sorted(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sfumato.errors import SchemaError
 from sfumato.schema.columns import Category, Column, repeated
@@ -16,6 +16,8 @@ class FileForm:
     """All fields of a CSV file without a header, in order; empty where it has one."""
     trim: bool = False
     """Whether spaces around a text do not count; a field of spaces alone is then missing."""
+    unreadable: Literal["error", "missing"] = "error"
+    """What a value is that can't be read as its column's kind: an error, or missing."""
 
     def __post_init__(self) -> None:
         names = self.names
@@ -27,21 +29,28 @@ class FileForm:
             raise SchemaError(f"these names stand twice in the form of the file: {twice}")
         if not isinstance(self.trim, bool):
             raise SchemaError(f"trim must be true or false, got {self.trim!r}")
+        if self.unreadable not in ("error", "missing"):
+            raise SchemaError(f'unreadable must be "error" or "missing", got {self.unreadable!r}')
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; what equals its default is left out."""
         names: dict[str, Any] = {"names": list(self.names)} if self.names else {}
-        return names | ({"trim": True} if self.trim else {})
+        names |= {"trim": True} if self.trim else {}
+        return names | ({"unreadable": "missing"} if self.unreadable == "missing" else {})
 
     @staticmethod
     def from_dict(value: Any) -> "FileForm":
         """The form that its JSON form describes."""
-        if not isinstance(value, Mapping) or set(value) - {"names", "trim"}:
-            raise SchemaError('file is an object with "names", "trim" or both')
+        if not isinstance(value, Mapping) or set(value) - {"names", "trim", "unreadable"}:
+            raise SchemaError('file is an object with "names", "trim" and "unreadable", or some')
         names = value.get("names", [])
         if not isinstance(names, list):
             raise SchemaError("names of a file must be a list of texts")
-        return FileForm(names=tuple(names), trim=value.get("trim", False))
+        return FileForm(
+            names=tuple(names),
+            trim=value.get("trim", False),
+            unreadable=value.get("unreadable", "error"),
+        )
 
     def check(self, columns: tuple[Column, ...]) -> None:
         """Refuse columns that no row of such a file could fill."""
@@ -49,6 +58,8 @@ class FileForm:
             for column in columns:
                 if column.name not in self.names:
                     raise SchemaError(f"column {column.name!r} is none of the names of the file")
+        if self.unreadable == "missing":
+            _check_missing(columns)
         if not self.trim:
             return
         for column in columns:
@@ -58,6 +69,16 @@ class FileForm:
                     f"column {column.name!r} declares a text with spaces around it, but the file "
                     'is read without them ("trim": true). Remove the spaces from the text.'
                 )
+
+
+def _check_missing(columns: tuple[Column, ...]) -> None:
+    """Refuse a column in which an unreadable value could not be counted as missing."""
+    for column in columns:
+        if not column.missing and not (isinstance(column, Category) and column.other):
+            raise SchemaError(
+                f'column {column.name!r} needs "missing": true, because the file says '
+                '"unreadable": "missing"'
+            )
 
 
 PLAIN = FileForm()

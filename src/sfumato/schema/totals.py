@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError
+from sfumato.errors import InputError, sentence
 from sfumato.schema import files
 from sfumato.schema.columns import MISSING
 from sfumato.schema.measurement import Measurement
@@ -62,7 +62,7 @@ def load_totals(schema: Schema, path: str | Path) -> tuple[PublicTotal, ...]:
         totals = tuple(_total(schema, entry) for entry in entries)
         check_totals(schema, totals)
     except InputError as error:
-        raise InputError(f"{path}: {error}. Nothing was spent.") from None
+        raise InputError(f"{path}: {sentence(error)} Nothing was spent.") from None
     return totals
 
 
@@ -132,7 +132,8 @@ def _total(schema: Schema, entry: Any) -> PublicTotal:
     counts[np.isnan(counts) & ~possible(schema, given)] = 0
     if (absent := np.argwhere(np.isnan(counts))).size:
         cell_texts = [schema[name].labels[c] for name, c in zip(given, absent[0], strict=True)]
-        raise InputError(f"{len(absent)} cells of {given} have no count, the first {cell_texts}")
+        some = "1 cell has" if len(absent) == 1 else f"{len(absent):,} cells have"
+        raise InputError(f"{some} no count in {' × '.join(given)}, the first {cell_texts}")
     order = [given.index(name) for name in marginal]
     return PublicTotal(marginal=marginal, counts=counts.transpose(order))
 

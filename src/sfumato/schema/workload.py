@@ -58,6 +58,8 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.targets:
             raise InputError("a workload needs at least one marginal or range")
+        if () in self.targets:
+            raise InputError("a marginal of a workload names at least one column")
         if len(set(self.targets)) < len(self.targets):
             raise InputError("a workload names each marginal and each range once")
         if self.weights is not None:

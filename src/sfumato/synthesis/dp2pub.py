@@ -140,7 +140,8 @@ class Dp2Pub:
                 "dp2pub publishes one row for each row of the table, so everyone sees how many "
                 "there are. That protects one row that is replaced, not one that is added or "
                 f"removed, and {protect} was to be protected. Nothing was spent. Use "
-                "neighbors='replace', which makes the number of rows public, or another method."
+                "replace neighbors (--neighbors replace), which make the number of rows public, "
+                "or another method."
             )
         if not isinstance(budget, PureDP):
             raise InputError(
@@ -269,7 +270,7 @@ def _select_network(curator: Curator, plan: _Plan, *, rows: int, degree: int) ->
         if candidates:
             child, parents[child] = _select(curator, candidates, plan, rows)
         else:
-            child = left[int(curator.rng.below(len(left), 1)[0])]
+            child = left[curator.pick(len(left))]
         order.append(child)
         left.remove(child)
     place = {name: number for number, name in enumerate(plan.asked)}

@@ -85,8 +85,8 @@ class PrivBayes:
             raise InputError(
                 "privbayes selects by mutual information, whose sensitivity is known only for a "
                 "public number of rows. That protects one row that is replaced, and "
-                f"{protect} was to be protected. Nothing was spent. Use neighbors='replace', "
-                "which makes the number of rows public, or another method."
+                f"{protect} was to be protected. Nothing was spent. Use replace neighbors "
+                "(--neighbors replace), which make the number of rows public, or another method."
             )
 
     def run(self, curator: Curator) -> Fit:
@@ -187,7 +187,7 @@ def _select_network(curator: Curator, limits: _Limits, rows: int) -> tuple[Netwo
         curator.tell("columns of the network", len(network), len(limits.asked))
         candidates = _candidates(curator.schema, tuple(network), left, limits)
         if not candidates:
-            network[left[int(curator.rng.below(len(left), 1)[0])]] = ()
+            network[left[curator.pick(len(left))]] = ()
             continue
         chosen = 0
         if len(candidates) > 1:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sfumato.privacy import ApproxDP, Ledger, OneRow
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, OneRow
 from sfumato.privacy.plans import Share, largest_plan, to_json
 
 
@@ -14,12 +14,12 @@ def charged(world: Any) -> Any:
     return plan
 
 
-def test_a_plan_is_shown_by_its_rho_and_the_data_set_by_what_it_promises(world: Any) -> None:
-    plan = charged(world)
+def test_a_plan_and_its_data_set_are_shown_by_what_they_promise(world: Any) -> None:
+    charged(world)
     lines = world.run("ledger", "show", "--ledger", world.ledger).out.splitlines()
     assert lines[1].startswith("towns: spent epsilon=0.9999")
     assert lines[1].endswith("delta=1e-09, cap epsilon=1, delta=1e-09")
-    assert str(plan.cost) in lines[-1]
+    assert lines[-1].split()[1].startswith("epsilon=0.9999")
     assert lines[-1].endswith("all steps of this run: 64 coins")
 
 
@@ -35,3 +35,12 @@ def test_a_ledger_with_a_plan_is_verified_and_refuses_the_next_run(world: Any) -
     refused = world.publish(epsilon="0.01", method="histogram")
     assert refused.code == 3
     assert "nothing is left" in refused.err
+
+
+def test_without_a_cap_a_rho_is_shown_with_its_epsilon_at_a_small_delta(world: Any) -> None:
+    with Ledger.open(world.ledger, dataset="towns") as book:
+        book.spend(ZCDP("0.02"), label="counts", protect=OneRow())
+    lines = world.run("ledger", "show", "--ledger", world.ledger).out.splitlines()
+    assert lines[1].startswith("towns: spent rho=0.02 (epsilon=1.1")
+    assert lines[1].endswith("delta=1e-09), cap none")
+    assert lines[-1].split()[1] == "rho=0.02"

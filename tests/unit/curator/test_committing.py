@@ -382,7 +382,7 @@ def test_never_more_coins_are_tossed_than_were_paid_for(rounds):
         assert sum(tossed) == sum(worth) // 1
         assert all(n >= part // 1 for n, part in zip(tossed, worth, strict=True))
         given += sum(tossed)
-        assert gate._purse.rest == (32 - given) * gate.coin.rho
+        assert gate._spending._purse.rest == (32 - given) * gate.coin.rho
     assert given <= 32
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator, L1Error, MutualInformation
+from sfumato.curator import Curator, L1Error, MutualInformation, steps
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
 from sfumato.errors import BudgetError, InputError
@@ -148,7 +148,7 @@ def test_a_cost_of_another_kind_is_refused():
 
 
 def test_the_kind_of_cost_picks_noise_and_selection():
-    assert isinstance(gate.noise_of(ZCDP("0.1"), False, OneRow()), DiscreteGaussian)
+    assert isinstance(steps.noise_of(ZCDP("0.1"), False, OneRow()), DiscreteGaussian)
     assert isinstance(gate.selection_of(PureDP("0.1"), 1), PermuteAndFlip)
     assert isinstance(gate.selection_of(ZCDP("0.1"), 1), ExponentialMechanism)
 

@@ -90,3 +90,9 @@ def test_importing_privacy_loads_neither_dp_accounting_nor_scipy() -> None:
         "import sys, sfumato.privacy; sys.exit(bool({'dp_accounting', 'scipy'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_its_library_the_composed_epsilon_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    with pytest.raises(InputError, match=r"needs the package dp-accounting.*sfumato\[accounting\]"):
+        epsilon_of_noise([GaussianNoise(sigma=Fraction(1))], Fraction(1, 10**6))

@@ -382,3 +382,8 @@ def test_a_file_of_weights_alone_is_no_workload(tmp_path):
     path.write_text('{"weights": {}}')
     with pytest.raises(InputError, match='a workload file has "marginals", "ranges" or both'):
         load_workload(SCHEMA, path)
+
+
+def test_a_marginal_of_no_columns_is_no_target() -> None:
+    with pytest.raises(InputError, match="names at least one column"):
+        chosen_marginals(SCHEMA, [["age"], []])

@@ -113,9 +113,9 @@ class BitResponse:
     """The number of ones of every vector, 1 for a one-hot vector; None for any number."""
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=MAX_LENGTH, length=self.length)
+        check.keep_whole(self, at_least=1, at_most=MAX_LENGTH, length=self.length)
         if self.ones is not None:
-            check.whole(at_least=1, at_most=self.length - 1, ones=self.ones)
+            check.keep_whole(self, at_least=1, at_most=self.length - 1, ones=self.ones)
         p, q = _rounded(_probability(p=self.p), _probability(q=self.q))
         object.__setattr__(self, "p", p)
         object.__setattr__(self, "q", q)
@@ -179,7 +179,7 @@ class BitResponse:
 
         The variance is (t p(1-p) + (n-t) q(1-q)) / (p-q)^2 with t people who have the bit.
         """
-        check.whole(at_least=1, n=n)
+        n = check.whole(at_least=1, n=n)
         tally = np.asarray(counts)
         if tally.shape != (self.length,) or tally.min() < 0 or tally.max() > n:
             raise InputError(

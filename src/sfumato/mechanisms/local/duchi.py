@@ -137,7 +137,7 @@ class DuchiVector(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.whole(at_least=1, at_most=4096, dimensions=self.dimensions)
+        check.keep_whole(self, at_least=1, at_most=4096, dimensions=self.dimensions)
 
     @property
     def inputs(self) -> int:

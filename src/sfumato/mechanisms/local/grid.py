@@ -36,7 +36,7 @@ class Grid:
     points: int = 1024
 
     def __post_init__(self) -> None:
-        check.whole(at_least=2, at_most=MAX_POINTS, points=self.points)
+        check.keep_whole(self, at_least=2, at_most=MAX_POINTS, points=self.points)
         for name in ("low", "high"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
         if not 0 < self.high - self.low < math.inf:

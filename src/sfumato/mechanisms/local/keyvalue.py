@@ -54,7 +54,7 @@ class KeyValueMechanism(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
-        check.whole(at_least=1, at_most=MAX_KEYS, keys=self.keys)
+        check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)
 
     @cached_property
     def guarantee(self) -> LocalDP:

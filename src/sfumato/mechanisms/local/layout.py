@@ -30,7 +30,7 @@ class IntegerLayout:
     below: int
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=2**63, below=self.below)
+        check.keep_whole(self, at_least=1, at_most=2**63, below=self.below)
 
     @property
     def dtype(self) -> np.dtype[np.unsignedinteger[Any]]:
@@ -96,7 +96,7 @@ class BitLayout:
     """How many bits are set, where that is fixed."""
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, length=self.length)
+        check.keep_whole(self, at_least=1, length=self.length)
 
     @property
     def width(self) -> int:

@@ -80,7 +80,7 @@ class MeanMechanism(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.whole(at_least=2, at_most=MAX_POINTS, points=self.points)
+        check.keep_whole(self, at_least=2, at_most=MAX_POINTS, points=self.points)
 
     @property
     @abstractmethod

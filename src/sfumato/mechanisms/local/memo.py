@@ -121,8 +121,9 @@ def total_guarantee(epsilon: check.Number, rounds: int, values: int | None = Non
     ('epsilon=1 on the device', 'epsilon=15 on the device')
     """
     exact = local_epsilon(epsilon)
-    check.whole(at_least=1, rounds=rounds)
-    answers = rounds if values is None else min(rounds, check.whole(at_least=1, values=values))
+    answers = check.whole(at_least=1, rounds=rounds)
+    if values is not None:
+        answers = min(answers, check.whole(at_least=1, values=values))
     return LocalDP(exact * answers)
 
 

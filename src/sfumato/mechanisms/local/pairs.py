@@ -37,7 +37,7 @@ class Pairs:
     value: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=MAX_KEYS, keys=self.keys)
+        check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)
         offsets = _checked_offsets(self.offsets, np.size(self.key))
         key = _checked_keys(self.key, self.keys)
         value = _checked_values(self.value, key.size)

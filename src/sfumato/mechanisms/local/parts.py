@@ -34,10 +34,10 @@ class Part:
     """What randomizes the cell; its answers are integers."""
 
     def __post_init__(self) -> None:
-        for name, given in (("columns", self.columns), ("sizes", self.sizes)):
-            object.__setattr__(self, name, tuple(given))
-        fixed = tuple(None if cut is None else tuple(cut) for cut in self.bins)
-        object.__setattr__(self, "bins", fixed)  # a list could change after it was checked
+        sizes = tuple(check.whole(at_least=1, size=size) for size in self.sizes)
+        fixed = tuple(None if cut is None else _whole_codes(cut) for cut in self.bins)
+        for name, given in (("columns", tuple(self.columns)), ("sizes", sizes), ("bins", fixed)):
+            object.__setattr__(self, name, given)  # a list could change after it was checked
         if not self.columns or not len(self.columns) == len(self.sizes) == len(self.bins):
             raise InputError("a part has columns, and for each its size and its bins or None.")
         for size, cut in zip(self.sizes, self.bins, strict=True):
@@ -75,13 +75,13 @@ class Part:
 
 def draw_part(weights: Sequence[int], *, rng: Rng) -> int:
     """The place of the part that one person answers: as likely as its weight of their sum."""
-    ends = list(accumulate(weights))
+    ends = _ends(weights)
     return bisect_right(ends, int(rng.below(ends[-1], 1)[0]))
 
 
 def draw_parts(weights: Sequence[int], people: int, *, rng: Rng) -> NDArray[np.int64]:
     """The places for many people, by the same rule."""
-    ends = list(accumulate(weights))
+    ends = _ends(weights)
     return np.searchsorted(ends, rng.below(ends[-1], people), side="right")
 
 
@@ -91,7 +91,12 @@ def check_weights(weights: Sequence[int], parts: int) -> None:
         raise InputError(f"{parts} parts need as many weights, got {len(weights)}.")
     for weight in weights:
         check.whole(at_least=1, at_most=MAX_WEIGHT, weight=weight)
-    check.whole(at_least=1, at_most=MAX_WEIGHT, sum_of_weights=sum(weights))
+    check.whole(at_least=1, at_most=MAX_WEIGHT, sum_of_weights=_ends(weights)[-1])
+
+
+def _ends(weights: Sequence[int]) -> list[int]:
+    """Where the share of each part ends; in plain ints, as narrow ones of numpy wrap."""
+    return list(accumulate(map(int, weights)))
 
 
 def answer_parts(
@@ -122,3 +127,7 @@ def by_part(drawn: NDArray[np.int64], parts: int) -> list[tuple[int, NDArray[np.
     edges = np.searchsorted(drawn[order], np.arange(parts + 1)).tolist()
     held = [(part, edges[part], edges[part + 1]) for part in range(parts)]
     return [(part, order[start:end]) for part, start, end in held if end > start]
+
+
+def _whole_codes(cut: Sequence[int]) -> tuple[int, ...]:
+    return tuple(check.whole(at_least=0, bin=code) for code in cut)

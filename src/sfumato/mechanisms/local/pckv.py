@@ -58,7 +58,7 @@ class PaddedSample(KeyValueMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.whole(at_least=1, at_most=MAX_PADDING, padding=self.padding)
+        check.keep_whole(self, at_least=1, at_most=MAX_PADDING, padding=self.padding)
 
     @property
     def positions(self) -> int:

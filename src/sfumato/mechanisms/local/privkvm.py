@@ -97,8 +97,8 @@ class PrivKvm:
     rounds: int = 3
 
     def __post_init__(self) -> None:
-        check.whole(at_least=1, at_most=MAX_KEYS, keys=self.keys)
-        check.whole(at_least=1, at_most=MAX_ROUNDS, rounds=self.rounds)
+        check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)
+        check.keep_whole(self, at_least=1, at_most=MAX_ROUNDS, rounds=self.rounds)
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
         local_epsilon(self.value_epsilon)
 

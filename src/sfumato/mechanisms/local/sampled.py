@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.mechanisms.local.duchi import Duchi
+from sfumato.mechanisms.local.grid import MAX_POINTS
 from sfumato.mechanisms.local.hybrid import Hybrid
 from sfumato.mechanisms.local.laplace import LocalLaplace
 from sfumato.mechanisms.local.layout import Answer, Answers, IntegerLayout
@@ -67,7 +68,8 @@ class SampledMeans(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.whole(at_least=1, at_most=MAX_DIMENSIONS, dimensions=self.dimensions)
+        check.keep_whole(self, at_least=1, at_most=MAX_DIMENSIONS, dimensions=self.dimensions)
+        check.keep_whole(self, at_least=2, at_most=MAX_POINTS, points=self.points)
         check.one_of(_INNER, inner=self.inner)
         below = self.sets * self.mechanism.cells**self.sampled
         if below > 2**_BITS:

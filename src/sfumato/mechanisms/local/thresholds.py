@@ -31,7 +31,7 @@ def local_epsilon(epsilon: check.Number) -> Fraction:
     if not MIN_EPSILON <= exact <= MAX_EPSILON:
         raise InputError(
             f"epsilon of an answer must be between {float(MIN_EPSILON):g} and {MAX_EPSILON}, "
-            f"got {epsilon!r}. Nothing was answered. Most surveys use 0.5 to 4."
+            f"got {float(exact):g}. Nothing was answered. Most surveys use 0.5 to 4."
         )
     return exact
 

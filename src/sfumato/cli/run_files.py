@@ -1,0 +1,234 @@
+"""Run files: a command and its options as TOML, to be given again, read and compared.
+
+Keys are the names of options; paths are relative to the file. Passwords are never written.
+"""
+
+import inspect
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, Final, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+from sfumato.errors import InputError, StorageError
+
+FORMAT: Final = 1
+NOT_KEPT: Final = ("save-run", "resume", "force", "json", "quiet")
+"""Options of one invocation, not of what is done: a run file never forces or resumes."""
+
+_ADDRESSES: Final = ("table", "against", "ratings", "workload")
+"""Texts that are a path unless they are an address or a name."""
+_NAMES: Final = ("1-way", "2-way", "3-way")
+_HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
+_SAID: Final = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declared:
+    """What a command says of one of its options."""
+
+    name: str
+    """Of the function's argument."""
+    kind: type
+    many: bool
+    placed: bool
+    """An argument, which has its place, and no name on the command line."""
+
+
+def declared(command: Callable[..., None]) -> dict[str, Declared]:
+    """The options of a command by key: from the annotations that typer reads, too."""
+    found = {}
+    hints = get_type_hints(command, include_extras=True)
+    for name in inspect.signature(command).parameters:
+        hint, *told = get_args(hints[name]) or [hints[name]]
+        if not told:
+            continue  # the context
+        info = told[0]
+        words = (info.default, *(info.param_decls or ()))  # typer takes the first for a default
+        names = [word for word in words if isinstance(word, str) and word.startswith("--")]
+        placed = type(info).__name__ == "ArgumentInfo"
+        key = names[0].partition("/")[0].removeprefix("--") if names else name.replace("_", "-")
+        kind, many = _kind_of(hint)
+        found[key] = Declared(name=name, kind=kind, many=many, placed=placed)
+    return found
+
+
+def _kind_of(hint: Any) -> tuple[type, bool]:
+    """The type of an option that may be absent, and whether it is a list of such."""
+    inner = [part for part in get_args(hint) if part is not NoneType]
+    if get_origin(hint) is list:
+        return inner[0], True
+    return (hint, False) if not inner else _kind_of(inner[0])
+
+
+def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> None:
+    """Write a command, for its owner's eyes, before anything is spent.
+
+    Args:
+        path: The file.
+        command: Its words.
+        given: The options that were given, by key.
+        force: Replace an older file.
+    """
+    kept = {key: value for key, value in given.items() if key not in NOT_KEPT}
+    _check_place(path, kept.get("out"), force=force)
+    for key, value in kept.items():
+        _refuse_password(key, value)
+    moved = {key: _moved(key, value, to=path.absolute().parent) for key, value in kept.items()}
+    lines = [f"{key} = {_toml(value)}" for key, value in moved.items()]
+    head = f'{_HEADING}sfumato = {FORMAT}\ncommand = "{command}"\n'
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(head + "\n".join(lines) + "\n")
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror}. Nothing was spent.") from None
+
+
+def keep(context: Any, path: Path | None, *, command: Callable[..., None], force: bool) -> None:
+    """Write the command that is being run, with the options that were given, if asked to.
+
+    Args:
+        context: Typer's, of the command.
+        path: The file, or None.
+        command: The function.
+        force: Replace an older file.
+    """
+    if path is None:
+        return
+    given = {
+        key: context.params[option.name]
+        for key, option in declared(command).items()
+        if _was_given(context, option.name) and context.params[option.name] is not None
+    }
+    save(path, " ".join(context.command_path.split()[1:]), given, force=force)
+
+
+def _was_given(context: Any, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+def load(path: Path) -> tuple[str, dict[str, Any]]:
+    """The words of the command of a run file, and its options as they stand there."""
+    try:
+        value = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror}. Nothing was spent.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML in UTF-8: {error}. Nothing was spent.") from None
+    if value.pop("sfumato", None) != FORMAT:
+        raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}. Nothing was spent.")
+    return str(value.pop("command", "")), value
+
+
+def arguments(path: Path, given: Mapping[str, Any], known: Mapping[str, Declared]) -> list[str]:
+    """Options of a run file as a command line; unknown keys and wrong types are refused."""
+    allowed = [key for key in known if key not in NOT_KEPT]
+    if unknown := [key for key in given if key not in allowed]:
+        raise InputError(
+            f"{path}: unknown key {unknown[0]!r:.60}; the options of this command are "
+            f"{', '.join(allowed)}. Nothing was spent."
+        )
+    named: list[str] = []
+    placed: list[str] = []
+    for key, value in given.items():
+        texts = _texts(path, key, value, known[key])
+        if known[key].placed:
+            placed += texts
+        elif known[key].kind is bool:
+            named += [f"--{key}"] * value
+        else:
+            named += [f"--{key}={text}" for text in texts]
+    return [*named, "--", *placed]
+
+
+def _texts(path: Path, key: str, value: Any, option: Declared) -> list[str]:
+    """The value as one text, or as several where an option can be repeated."""
+    values = value if option.many and isinstance(value, list) else [value]
+    if not all(_fits(one, option.kind) for one in values):
+        said = _SAID.get(option.kind, "a list of texts" if option.many else "a text")
+        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}. Nothing was spent.")
+    return [_from_here(key, str(one), option.kind, path.parent) for one in values]
+
+
+def _fits(value: Any, kind: type) -> bool:
+    """Whether a value of TOML is of a kind; a text may be given as a number, as in epsilon = 1."""
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    allowed = {int: int, float: int | float, str: str | int | float, Path: str}[kind]
+    return isinstance(value, allowed)
+
+
+def _check_place(path: Path, out: Any, *, force: bool) -> None:
+    if out is not None and Path(str(out)).resolve() in path.resolve().parents:
+        raise InputError(
+            f"{path} would be in the folder that may be published: a run file names your files. "
+            "Nothing was spent. Name another place."
+        )
+    if path.exists() and not force:
+        raise InputError(f"{path} exists. Nothing was spent. Name another file, or add --force.")
+    if path.exists() and not _is_ours(path):
+        raise InputError(f"{path} is no run file: --force does not replace it. Nothing was spent.")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return path.is_file() and path.read_bytes().startswith(_HEADING.encode())
+    except OSError:
+        return False
+
+
+def _refuse_password(key: str, value: Any) -> None:
+    for text in value if isinstance(value, list | tuple) else [value]:
+        if not isinstance(text, str) or "://" not in text:
+            continue
+        if urlsplit(text).password is not None or "password=" in text.casefold():
+            raise InputError(
+                f"{key} holds a password, which a run file would keep. Nothing was spent. Leave "
+                "it out of the address (PGPASSWORD or a password file has it), or save no run."
+            )
+
+
+def _moved(key: str, value: Any, *, to: Path) -> Any:
+    """A value as it is written: relative paths from the run file; one of a list alone."""
+    if isinstance(value, list | tuple):
+        moved = [_moved(key, one, to=to) for one in value]
+        return moved[0] if len(moved) == 1 else moved
+    if not isinstance(value, str | Path):
+        return value
+    relative = _is_path(key, str(value), type(value)) and not Path(value).is_absolute()
+    return os.path.relpath(Path(value).absolute(), to) if relative else str(value)
+
+
+def _from_here(key: str, text: str, kind: type, folder: Path) -> str:
+    return str(folder / text) if _is_path(key, text, kind) else text
+
+
+def _is_path(key: str, text: str, kind: type) -> bool:
+    address = key in _ADDRESSES and "://" not in text and text not in _NAMES
+    return issubclass(kind, Path) or address
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML.
+
+    >>> _toml(True), _toml(["a", 3])
+    ('true', '["a", 3]')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return '"' + "".join(_escaped(sign) for sign in str(value)) + '"'
+
+
+def _escaped(sign: str) -> str:
+    if sign in '"\\':
+        return "\\" + sign
+    return sign if sign.isprintable() else f"\\U{ord(sign):08X}"

@@ -1,0 +1,160 @@
+"""The gate of a table of which nothing is declared: charge, look, add noise, return.
+
+Its few verbs find out, privately, what a schema has to say: which shapes the values have, where
+numbers and days lie, which texts many rows share. The whole cost is paid before the first look.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from sfumato.curator.alone import OnlyOne, in_turn
+from sfumato.curator.steps import noise_of, noisy
+from sfumato.engine import count_marginals
+from sfumato.engine.raw import RawTable, TextCounts
+from sfumato.engine.table import Source
+from sfumato.errors import BudgetError, InputError
+from sfumato.mechanisms import Noise
+from sfumato.mechanisms.thresholding import NOT_SHOWN, Thresholding
+from sfumato.privacy import sensitivity
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ZCDP, ApproxDP
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.randomness import Rng
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.table import Marginal, Schema
+
+LABEL = "infer a schema"
+
+
+class Scout(OnlyOne):
+    """Holds a table without a schema, and answers only through noise.
+
+    Formal guarantees: all that the verbs return, together, is (epsilon, delta)-DP with the
+    budget's parameters for the neighbors that ``protect`` names. The costs of the verbs are
+    approximate and add up to at most the budget (Dwork, Roth 2014, theorem 3.16: each verb keeps
+    its cost whatever the earlier ones returned, and the sum is fixed before the first look). Names
+    of columns are taken as public. The guarantee needs ``rng`` to be secure.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        protect: Protection,
+        budget: ApproxDP,
+        ledger: Ledger,
+        rng: Rng,
+        request: str | None = None,
+    ) -> None:
+        """Check everything that can be checked before a charge, the file's format included.
+
+        Args:
+            source: Where the rows come from.
+            protect: Whom to protect.
+            budget: What is paid, in one entry, before the first look.
+            ledger: Who is charged; it must not have been charged for this data set before.
+            rng: Where the noise comes from; with a simulation generator nothing is charged.
+            request: The name under which it is charged, once.
+        """
+        super().__init__()
+        self.protect = protect
+        self.budget = budget
+        self.private = rng.secure
+        self._rng = rng
+        self._request = request
+        self._ledger = ledger if rng.secure else Ledger.in_memory(dataset=ledger.dataset)
+        self._used: tuple[Fraction, Fraction] | None = None  # nothing was paid
+        if not self._paid_before():
+            self._ledger.precheck(budget, label=LABEL, protect=protect)
+        table = RawTable(source)
+        person = protect.column if isinstance(protect, OnePerson) else None
+        if isinstance(protect, OnePerson):
+            if person is None:
+                raise InputError("protecting a person needs the column that names the person")
+            table = table.bounded(person, protect.max_rows)
+        self._table = table
+        self.names: Marginal = tuple(name for name in table.names if name != person)
+        """The columns that can be asked about: not the one that names people."""
+        table.validate()
+
+    def sigma_of(self, cost: ApproxDP, *, tables: int) -> float:
+        """The noise, in counts, of so many tables of counts for ``cost``. No look."""
+        return self._noise(cost, tables).sigma_counts
+
+    @in_turn
+    def shapes(self, *, cost: ApproxDP) -> dict[str, Measurement]:
+        """For each column, about how many rows are of each shape (``schema.shapes.SHAPES``)."""
+        noise = self._noise(cost, len(self.names))
+        self._charge(cost)
+        exact = self._table.shapes(self.names)
+        return {name: noisy((name,), exact[name], noise, self._rng) for name in self.names}
+
+    @in_turn
+    def measure(self, schema: Schema, *, cost: ApproxDP) -> dict[str, Measurement]:
+        """The counts of each column of a public schema, with noise."""
+        if schema.file.unreadable != "missing":
+            raise InputError(
+                'here a schema must say "unreadable": "missing": else one row could stop a run '
+                "that was paid. Nothing was looked at."
+            )
+        asked = [(name,) for name in self._check_names(schema.names)]
+        noise = self._noise(cost, len(asked))
+        self._charge(cost)
+        exact = count_marginals(self._table.coded(schema), asked)
+        return {name: noisy((name,), exact[(name,)], noise, self._rng) for name in schema.names}
+
+    @in_turn
+    def texts(self, names: Sequence[str], *, cost: ApproxDP) -> dict[str, Mapping[str, int]]:
+        """For each column, texts that enough rows share, and about how many.
+
+        In the order of the texts, so that it tells nothing.
+        """
+        names = self._check_names(names)
+        spec = thresholding_of(cost, self.protect, columns=len(names))
+        self._charge(cost)
+        exact = self._table.texts(names)
+        return {name: self._shown(exact[name], spec) for name in names}
+
+    def _shown(self, exact: TextCounts, spec: Thresholding) -> Mapping[str, int]:
+        texts = sorted(exact)
+        counts = spec.show([exact[text] for text in texts], rng=self._rng)
+        return {text: int(n) for text, n in zip(texts, counts, strict=True) if n != NOT_SHOWN}
+
+    def _check_names(self, names: Sequence[str]) -> Marginal:
+        if not names or set(names) - set(self.names):
+            raise InputError("one or more of the table's columns are needed. Nothing was looked at")
+        return tuple(names)
+
+    def _noise(self, cost: ApproxDP, tables: int) -> Noise:
+        return noise_of(ZCDP(zcdp_budget(cost).rho / tables), False, self.protect)
+
+    def _paid_before(self) -> bool:
+        """Whether this very request was paid by a run that was stopped."""
+        if self._request is None:
+            return False
+        return any(entry.request == self._request for entry in self._ledger.entries())
+
+    def _charge(self, cost: ApproxDP) -> None:
+        """Take a cost off the budget, all of which is paid now if it was not.
+
+        Raises:
+            BudgetError: Before any look.
+        """
+        epsilon, delta = self._used or (Fraction(0), Fraction(0))
+        used = epsilon + cost.epsilon, delta + cost.delta
+        if used[0] > self.budget.epsilon or used[1] > self.budget.delta:
+            raise BudgetError(
+                f"this asks for {cost}, more than is left of {self.budget}. Nothing was looked at."
+            )
+        if self._used is None:
+            self._ledger.spend(
+                self.budget, label=LABEL, protect=self.protect, request=self._request
+            )
+        self._used = used
+
+
+def thresholding_of(cost: ApproxDP, protect: Protection, *, columns: int) -> Thresholding:
+    """The thresholds that a cost buys for the texts of so many columns, in equal parts."""
+    each = ApproxDP(cost.epsilon / columns, cost.delta / columns)
+    return Thresholding.for_cost(each, sensitivity.histogram_l1(protect))

@@ -1,0 +1,261 @@
+"""Runs on the command line: stopped and resumed, saved as a file and given again."""
+
+import json
+import stat
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.cli import interrupted, run_files
+from sfumato.curator.journal import Journal
+from sfumato.errors import InputError
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, step: int = 1) -> None:
+    """Raise in the middle of a run, when so many steps were told."""
+    honest = Journal.outcome
+
+    def outcome(self: Journal, question: str, draw: Any) -> Any:
+        if self._steps == step:
+            raise error
+        return honest(self, question, draw)
+
+    monkeypatch.setattr(Journal, "outcome", outcome)
+
+
+def test_ctrl_c_says_what_was_charged_and_the_command_that_goes_on(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        stop_at(patched, KeyboardInterrupt(), step=0)
+        stopped = world.publish("--method", "histogram", "-q")
+    assert stopped.code == 130
+    first, second, command = stopped.err.splitlines()
+    assert first.startswith(
+        "sfumato: interrupted. Charged, and kept in the ledger of 'towns': entry 2, 'measure "
+    )
+    assert second.startswith("Nothing half-written is left. To go on without a new charge,")
+    assert command == interrupted.resuming_command(sys.argv[1:]).join(["  ", ""])
+    assert not world.out.exists()
+    resumed = world.publish("--method", "histogram", "--resume")
+    assert resumed.code == 0, resumed.err
+    assert len(world.spends()) == 1
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError("bug")])
+def test_an_error_after_a_charge_says_how_to_go_on(
+    error: Exception, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        stop_at(patched, error, step=0)
+        stopped = world.publish("-q")
+    assert stopped.code in (4, 70)
+    assert stopped.err.splitlines()[0].startswith("sfumato: ")
+    assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
+    assert stopped.err.splitlines()[-1].endswith(" --resume")
+
+
+def test_the_same_command_again_is_refused_until_it_says_what_it_wants(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        stop_at(patched, KeyboardInterrupt(), step=0)
+        world.publish()
+    refused = world.publish("-q")
+    assert refused.code == 2
+    assert "did not finish: entry 2," in refused.err
+    assert "--resume" in refused.err
+    assert "--no-resume" in refused.err
+    assert world.publish(epsilon="2", out=world.folder / "other").code == 0  # another command
+    paid = len(world.spends())
+    assert world.publish("--no-resume").code == 0
+    assert len(world.spends()) > paid
+
+
+def test_resume_with_nothing_to_resume_spends_nothing(world: Any) -> None:
+    outcome = world.publish("--resume", "-q")
+    assert outcome.code == 2
+    assert "nothing to resume. Nothing was spent." in outcome.err
+    assert world.spends() == []
+
+
+def test_a_simulation_can_not_be_resumed(world: Any) -> None:
+    outcome = world.publish("--resume", seed="1")
+    assert outcome.code == 2
+    assert "keeps no journal" in outcome.err
+
+
+def test_rows_that_were_asked_can_not_be_asked_again_and_ctrl_c_says_so(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = [
+        "dp2pub", str(world.table), "--schema", str(world.schema), "--epsilon", "2", "--trust",
+        "semi-honest", "--out", str(world.out), "--ledger", str(world.ledger), "-q",
+    ]  # fmt: skip
+
+    def stopped(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sfumato.curator.curator.responding.responses", stopped)
+        outcome = world.run(*arguments)
+    assert outcome.code == 130
+    assert "This run can't be resumed" in outcome.err
+    assert "--resume" not in outcome.err
+    assert "nothing to resume" in world.run(*arguments, "--resume").err
+    assert world.run(*arguments).code == 0  # a new charge, as was said
+
+
+# Run files
+
+
+def saved(world: Any, *more: str, **options: Any) -> Path:
+    path: Path = world.folder / "run.toml"
+    outcome = world.publish("--save-run", str(path), "-q", *more, **options)
+    assert outcome.code == 0, outcome.err
+    return path
+
+
+def test_a_run_file_gives_the_same_command_again_from_another_place(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(world.folder)
+    path = saved(
+        world, "--csv", "--set", "rounds=1", table="table.csv", schema="schema.json", out="out",
+        ledger="study.ledger", method="mwem",
+    )  # fmt: skip
+    assert tomllib.loads(path.read_text()) == {
+        "sfumato": 1, "command": "publish", "table": "table.csv", "schema": "schema.json",
+        "epsilon": "1", "out": "out", "method": "mwem", "set": "rounds=1",
+        "ledger": "study.ledger", "csv": True,
+    }  # fmt: skip
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    elsewhere = world.folder / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    paid = len(world.spends())
+    again = world.run("run", "../run.toml", "--out", "second", "-q")
+    assert again.code == 0, again.err
+    assert len(world.spends()) == 2 * paid
+    first, second = (
+        json.loads((folder / "release.json").read_text())
+        for folder in (world.out, elsewhere / "second")
+    )
+    assert first["command"] == second["command"]
+    assert first["command"]["set"] == {"rounds": "1"}
+    assert (elsewhere / "second" / "data.csv").exists()
+
+
+def test_a_stopped_run_file_is_resumed_by_its_file(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = world.folder / "run.toml"
+    with monkeypatch.context() as patched:
+        stop_at(patched, KeyboardInterrupt(), step=0)
+        world.publish("--save-run", str(path), method="histogram")
+    assert world.run("run", str(path)).code == 2
+    assert world.run("run", str(path), "--resume").code == 0
+    assert len(world.spends()) == 1
+
+
+def test_release_json_tells_the_public_options_and_no_path(world: Any) -> None:
+    saved(world, rows="240")
+    told = json.loads((world.out / "release.json").read_text())["command"]
+    assert told == {
+        "command": "publish", "epsilon": "1", "method": "auto", "rows": 240,
+        "neighbors": "add-remove",
+    }  # fmt: skip
+    assert str(world.folder) not in (world.out / "release.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("sfumato = 2", "is no run file"),
+        ('sfumato = 1\ncommand = "ledger show"', "command must be one of publish"),
+        ('sfumato = 1\ncommand = "publish"\nepsilno = 1', "unknown key 'epsilno'"),
+        ('sfumato = 1\ncommand = "publish"\nforce = true', "unknown key 'force'"),
+        ('sfumato = 1\ncommand = "publish"\nrows = "many"', "rows must be a whole number"),
+        ('sfumato = 1\ncommand = "publish"\nrows = true', "rows must be a whole number"),
+        ('sfumato = 1\ncommand = "publish"\ncsv = "yes"', "csv must be true or false"),
+        ('sfumato = 1\ncommand = "publish"\nschema = 3', "schema must be a text"),
+        ('sfumato = 1\ncommand = "publish"\nset = {a = 1}', "set must be a list of texts"),
+        ("sfumato = [", "is not TOML"),
+        ('sfumato = 1\ncommand = "publish"\nepsilon = 1', "Missing"),
+    ],
+)
+def test_a_run_file_that_says_something_else_is_refused_by_its_key(
+    text: str, reason: str, world: Any
+) -> None:
+    outcome = world.run("run", str(world.write("run.toml", text)))
+    assert outcome.code == 2
+    assert reason in outcome.err
+    assert outcome.err.startswith("sfumato: ")
+    assert len(outcome.err.splitlines()) == 1
+    assert world.spends() == []
+
+
+def test_a_run_file_is_never_in_the_publishable_folder_nor_over_something_else(world: Any) -> None:
+    inside = world.publish("--save-run", str(world.out / "run.toml"))
+    assert (inside.code, world.spends()) == (2, [])
+    assert "may be published" in inside.err
+    other = world.publish("--save-run", str(world.table), "--force")
+    assert (other.code, world.spends()) == (2, [])
+    assert "is no run file" in other.err
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://me:hunter2@db/x::t", "postgresql://db/x?password=hunter2::t"]
+)
+def test_a_password_is_never_saved(address: str, world: Any) -> None:
+    path = world.folder / "run.toml"
+    outcome = world.publish("--save-run", str(path), table=address)
+    assert outcome.code == 2
+    assert "holds a password" in outcome.err
+    assert "hunter2" not in outcome.err
+    assert not path.exists()
+
+
+def test_texts_come_back_from_toml_as_they_went_in(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    odd = 'a "quoted" \\ back\nline\x7f  \N{GREEK SMALL LETTER EPSILON}'
+    run_files.save(path, "publish", {"dataset": odd, "set": ["a=1", "b=2"]}, force=False)
+    assert run_files.load(path) == ("publish", {"dataset": odd, "set": ["a=1", "b=2"]})
+
+
+# Several tables
+
+
+def test_several_tables_are_refused_with_what_to_do(world: Any) -> None:
+    arguments = world.arguments()
+    outcome = world.run(arguments[0], str(world.table), *arguments[1:])
+    assert outcome.code == 2
+    for part in ("one table", "join them", "--person", "SAME --dataset", "--cap", "Nothing was"):
+        assert part in outcome.err
+    assert world.spends() == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict, "folder"])
+def test_several_tables_are_refused_in_python_too(kind: Any, tmp_path: Path) -> None:
+    from sfumato.jobs import publish_table
+
+    given: Any = tmp_path if kind == "folder" else kind({"a.csv": 1, "b.csv": 2})
+    with pytest.raises(InputError, match="one table is published at a time"):
+        publish_table(given, schema={"age": 3}, epsilon=1, dataset="x")
+
+
+def test_one_row_is_one_person_unless_a_person_is_named(world: Any) -> None:
+    assert "one row = one person" in world.publish().out
+    named = world.publish(
+        "--person", "town", "--max-rows", "3", "--force", ledger=world.folder / "other.ledger"
+    )
+    assert named.code == 0, named.err
+    assert "one row = one person" not in named.out
+
+
+def test_resuming_keeps_every_other_word_of_the_command() -> None:
+    given = ["publish", "a b.csv", "--resume", "--epsilon", "1"]
+    assert interrupted.resuming_command(given) == ("sfumato publish 'a b.csv' --epsilon 1 --resume")
