@@ -4,15 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit bench docs system-deps clean
+.PHONY: help demo test check unit fuzz bench docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
 	@echo "make test         all checks and all tests"
 	@echo "make check        style, types and import contracts only"
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
+	@echo "make fuzz         100,000 damaged files (the tests run 10,000 of them)"
 	@echo "make bench        benchmarks, side by side (results are printed)"
-	@echo "make docs         rewrite docs/reference.md from the code"
+	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
 	@echo "make clean        remove what the other targets made"
 
@@ -39,6 +40,9 @@ check: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
+fuzz: $(VENV)/.installed-test
+	SFUMATO_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/privacy/test_fuzz.py
+
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/noise.py
 	$(BIN)/python bench/local.py
@@ -62,12 +66,15 @@ bench: $(VENV)/.installed-test
 	$(BIN)/python bench/auto.py
 	$(BIN)/python bench/plan.py
 	$(BIN)/python bench/startup.py
+	$(PYTHON) bench/install.py
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_pictures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 system-deps:
 	sh tools/system-deps.sh
 
 clean:
-	rm -rf $(VENV) demo demo-internal build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo demo-internal site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

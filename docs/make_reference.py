@@ -6,6 +6,7 @@ A test runs this and fails when the file on disk is older than the code.
 import ast
 import inspect
 import textwrap
+from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def commands() -> str:
     """Every command with its options, as `--help` knows them."""
     root = typer.main.get_command(app)
     parts = []
-    for path, command in _leaves(root, ("sfumato",)):
+    for path, command in leaves(root):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join([*path, *(p.name.upper() for p in arguments)])
         parts.append(
@@ -53,7 +54,8 @@ def names() -> str:
             thing = things[name]
             text = inspect.getdoc(thing) or ""
             title = f"#### `sf.{name}{_signature(thing)}`"
-            parts.append(f"{title}\n\n{_indent_sections(text)}\n{_fields(thing)}")
+            told = _indent_sections(text)
+            parts.append(f"{title}\n\n{told}\n{_fields(thing)}{_methods(thing)}")
     return "\n".join(parts)
 
 
@@ -61,21 +63,27 @@ def _room(thing) -> str:
     return ".".join(thing.__module__.split(".")[:2])
 
 
-def _leaves(command, path):
+def leaves(command, path=("sfumato",)):
+    """Every command that can be run, with the words that call it."""
     if not hasattr(command, "commands"):
         yield path, command
         return
     for name, child in sorted(command.commands.items()):
-        yield from _leaves(child, (*path, name))
+        yield from leaves(child, (*path, name))
 
 
 def _options(command) -> str:
     lines = []
     for option in command.params:
-        if option.param_type_name != "option" or option.name == "help":
+        if option.name == "help":
+            continue
+        told = getattr(option, "help", None) or ""
+        if option.param_type_name == "argument":
+            lines.append(f"- `{option.name.upper()}`: {told}")
             continue
         needed = " (required)" if option.required else ""
-        lines.append(f"- `{', '.join(option.opts)}`{needed}: {option.help or ''}")
+        spelled = ", ".join([*option.opts, *option.secondary_opts])
+        lines.append(f"- `{spelled}`{needed}: {told}")
     return "\n".join(lines) + "\n"
 
 
@@ -98,11 +106,41 @@ def _fields(thing) -> str:
         if documented and not field.target.id.startswith("_"):
             said = " ".join(inspect.cleandoc(text.value.value).split())
             lines.append(f"- `{field.target.id}`: {said}")
-    return "\n".join(lines) + "\n" if lines else ""
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
+def _methods(thing) -> str:
+    """What the first paragraph below each public method and property of a class says."""
+    if not inspect.isclass(thing) or issubclass(thing, BaseException):
+        return ""
+    homes = [home for home in thing.__mro__ if home.__module__.startswith("sfumato.")]
+    found = {name: member for home in reversed(homes) for name, member in vars(home).items()}
+    lines = []
+    for name, member in found.items():
+        plain = getattr(member, "__func__", member)
+        told = inspect.getdoc(plain)
+        known = callable(plain) or isinstance(plain, property | cached_property)
+        if name.startswith("_") or not known or inspect.isclass(plain) or not told:
+            continue
+        called = f"{name}({_arguments(plain)})" if callable(plain) else name
+        lines.append(f"- `.{called}`: {' '.join(told.partition(chr(10) * 2)[0].split())}")
+    return "\n".join(["", *lines, ""]) if lines else ""
+
+
+def _arguments(function) -> str:
+    return ", ".join(name for name in inspect.signature(function).parameters if name != "self")
+
+
+def _fenced(text: str) -> str:
+    """Examples as blocks of code: Markdown would take their prompts for quotations."""
+    pieces = text.split("\n\n")
+    shown = [f"```pycon\n{piece}\n```" if piece.startswith(">>>") else piece for piece in pieces]
+    return "\n\n".join(shown)
 
 
 def _indent_sections(text: str) -> str:
     """Google-style sections as bold lines, so that Markdown keeps them apart."""
+    text = _fenced(text)
     for title in ("Args:", "Raises:", "Returns:"):
         text = text.replace(f"\n{title}\n", f"\n**{title}**\n\n")
     lines = [line[4:] if line.startswith("    ") else line for line in text.splitlines()]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato.curator import Curator
+from sfumato.curator.spending import Spending
 from sfumato.engine import ArrayTable, count_marginals, open_table
 from sfumato.errors import BudgetError, InputError
 from sfumato.evaluation.distances import total_variation
@@ -73,7 +74,7 @@ def curator(budget=PureDP(4), *, protect=REPLACE, rng=None, rows=None):  # noqa:
 def costs_of_steps(monkeypatch, gatekeeper, algorithm):
     """What each selection and all tables together were charged, as shares of the budget."""
     amounts = []
-    original = Curator._charge
+    original = Spending.charge
 
     def charge(self, cost, verb, targets):
         amounts.append((verb, getattr(cost, "epsilon", None) or cost.rho))
@@ -81,7 +82,7 @@ def costs_of_steps(monkeypatch, gatekeeper, algorithm):
 
     whole = gatekeeper.left
     whole = getattr(whole, "epsilon", None) or whole.rho
-    monkeypatch.setattr(Curator, "_charge", charge)
+    monkeypatch.setattr(Spending, "charge", charge)
     fit = algorithm.run(gatekeeper)
     return fit, [(verb, cost / whole) for verb, cost in amounts]
 
