@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 WIDEST = 200
-SHOWN_DELTA = "1e-9"
-"""Where no cap says at which delta to show an epsilon."""
-
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="The ledger file. [default: this user's]")
 ]
@@ -149,11 +146,11 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
     from sfumato.privacy import ApproxDP, guarantees, plans
 
     spent, cap = ledger.composed(), ledger.cap
-    delta = cap.delta if isinstance(cap, ApproxDP) else Fraction(SHOWN_DELTA)
+    delta = cap.delta if isinstance(cap, ApproxDP) else show.TOLD_DELTA
     return {
         "dataset": ledger.dataset,
         "spent": guarantees.to_json(spent) if spent is not None else None,
-        "spent_text": _spent_text(ledger, delta),
+        "spent_text": show.spent_text(ledger),
         "cap": guarantees.to_json(cap) if cap is not None else None,
         "cap_text": str(cap) if cap is not None else "none",
         "entries": [
@@ -170,16 +167,6 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
             for entry in ledger.entries()
         ],
     }
-
-
-def _spent_text(ledger: "Ledger", delta: Fraction) -> str:
-    """What was spent in the units of the cap; a rho also as the epsilon it comes to."""
-    from sfumato.privacy import ZCDP
-
-    spent = ledger.composed()
-    if not isinstance(spent, ZCDP):
-        return str(spent) if spent is not None else "nothing"
-    return f"{spent} ({ledger.composed(delta)})"
 
 
 def _cost_text(entry: "Entry", delta: Fraction) -> str:

@@ -104,7 +104,16 @@ def keep(context: Any, path: Path | None, *, command: Callable[..., None], force
         for key, option in declared(command).items()
         if _was_given(context, option.name) and context.params[option.name] is not None
     }
-    save(path, " ".join(context.command_path.split()[1:]), given, force=force)
+    save(path, _words(context), given, force=force)
+
+
+def _words(context: Any) -> str:
+    """The words of a command after the program's own name, which may be several itself."""
+    words: list[str] = []
+    while context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(words)
 
 
 def _was_given(context: Any, name: str) -> bool:

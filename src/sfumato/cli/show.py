@@ -1,6 +1,7 @@
 """What commands print on standard output."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from sfumato.release import TableRelease
 
 FEW_ROWS = 10
+TOLD_DELTA = Fraction(1, 10**9)
+"""Where no cap says at which delta to tell an epsilon."""
 
 
 def as_json(value: Any) -> None:
@@ -72,11 +75,19 @@ def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
         path: Its file, where the user named it.
     """
     cap = ledger.cap
-    total = ledger.composed() if cap is not None else None
     limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
     where = f" ({path})" if path is not None else ""
-    paid = total if total is not None else ledger.spent
-    typer.echo(f"spent       {paid} on {ledger.dataset!r} in all{limit}{where}")
+    typer.echo(f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}")
+
+
+def spent_text(ledger: "Ledger") -> str:
+    """What was spent in the units of the cap; a rho also as the epsilon it comes to."""
+    from sfumato.privacy import ZCDP
+
+    spent = ledger.composed()
+    if not isinstance(spent, ZCDP):
+        return str(spent or "nothing")
+    return f"{ledger.composed(TOLD_DELTA)} ({spent})"
 
 
 def check_chart(path: Path | None) -> None:

@@ -12,7 +12,7 @@ from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.files import require_file
 
-_CSV: Final = (".csv", ".tsv", ".txt")
+_CSV: Final = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data")
 _PARQUET: Final = (".parquet", ".pq")
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _SQLITE: Final = (".sqlite", ".sqlite3", ".db")

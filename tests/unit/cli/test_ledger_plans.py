@@ -41,6 +41,6 @@ def test_without_a_cap_a_rho_is_shown_with_its_epsilon_at_a_small_delta(world: A
     with Ledger.open(world.ledger, dataset="towns") as book:
         book.spend(ZCDP("0.02"), label="counts", protect=OneRow())
     lines = world.run("ledger", "show", "--ledger", world.ledger).out.splitlines()
-    assert lines[1].startswith("towns: spent rho=0.02 (epsilon=1.1")
-    assert lines[1].endswith("delta=1e-09), cap none")
+    assert lines[1].startswith("towns: spent epsilon=1.1")
+    assert lines[1].endswith("delta=1e-09 (rho=0.02), cap none")
     assert lines[-1].split()[1] == "rho=0.02"
