@@ -8,15 +8,18 @@ window.IFrameWorker = class extends EventTarget {
     this.onmessage = null;
     const frame = document.createElement("iframe");
     frame.hidden = true;
-    document.body.append(frame);
-    const inside = frame.contentWindow;
-    inside.postMessage = (data) => this.receive(data);
     this.ready = new Promise((loaded) => {
-      const script = frame.contentDocument.createElement("script");
-      script.onload = () => loaded(inside);
-      script.src = source;
-      frame.contentDocument.body.append(script);
+      const start = () => {
+        const inside = frame.contentWindow;
+        inside.postMessage = (data) => this.receive(data);
+        const script = frame.contentDocument.createElement("script");
+        script.onload = () => loaded(inside);
+        script.src = source;
+        frame.contentDocument.body.append(script);
+      };
+      frame.addEventListener("load", start, { once: true }); // its page may be replaced until then
     });
+    document.body.append(frame);
     this.terminate = () => frame.remove();
   }
 

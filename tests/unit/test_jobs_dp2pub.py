@@ -213,7 +213,7 @@ def test_progress_tells_the_rounds() -> None:
 
 
 def test_publish_by_dp2pub_under_add_remove_is_refused_before_the_table_is_opened() -> None:
-    with pytest.raises(InputError, match="neighbors='replace'"):
+    with pytest.raises(InputError, match="--neighbors replace"):
         publish_table(Unreadable(), schema=SCHEMA, epsilon=1, method="dp2pub")
     assert spends() == []
     made = publish_table(TABLE, schema=SCHEMA, epsilon=1, method="dp2pub", neighbors="replace")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
 
+from sfumato.engine.addresses import has_password
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
@@ -193,9 +193,7 @@ def _is_ours(path: Path) -> bool:
 
 def _refuse_password(key: str, value: Any) -> None:
     for text in value if isinstance(value, list | tuple) else [value]:
-        if not isinstance(text, str) or "://" not in text:
-            continue
-        if urlsplit(text).password is not None or "password=" in text.casefold():
+        if isinstance(text, str) and has_password(text):
             raise InputError(
                 f"{key} holds a password, which a run file would keep. Nothing was spent. Leave "
                 "it out of the address (PGPASSWORD or a password file has it), or save no run."

@@ -92,6 +92,8 @@ class JsonFile:
         return re.sub(r"[*?\[]", r"[\g<0>]", str(self.path))
 
     def _malformed(self) -> TableError:
+        if _is_empty(self.path):
+            return TableError(f"{self.path}: there are no rows; there is nothing to publish.")
         line = first_bad_line(self.path)
         where = f", line {line}" if line else ""
         return TableError(
@@ -184,6 +186,15 @@ def quoted(name: str) -> str:
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a JSON file holds no row: nothing at all, or an empty list."""
+    try:
+        with opened(path) as file:
+            return b"".join(file.read(64).split()) in (b"", b"[]") and not file.read(1)
+    except SfumatoError:
+        return False
 
 
 def first_bad_line(path: Path) -> int | None:

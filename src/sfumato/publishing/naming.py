@@ -122,7 +122,8 @@ def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
     if isinstance(budget, PureDP):
         part: Cost = PureDP(budget.epsilon / steps)
     else:
-        part = ZCDP(zcdp_budget(budget).rho / (100 * steps))  # scores are drawn in finer units
+        rho = budget.rho if isinstance(budget, ZCDP) else zcdp_budget(budget).rho
+        part = ZCDP(rho / (100 * steps))  # scores are drawn in finer units
     try:
         noise_for(part, histogram_l1(protect), histogram_l2_squared(protect))
     except InputError:
