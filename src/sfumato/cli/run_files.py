@@ -12,7 +12,6 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
-from sfumato.engine.addresses import has_password
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
@@ -192,6 +191,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def _refuse_password(key: str, value: Any) -> None:
+    from sfumato.engine.addresses import has_password
+
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):
             raise InputError(

@@ -84,7 +84,23 @@ class JsonFile:
                 found = connection.sql(query, params={"path": self._pattern}).fetchall()
             except duckdb.Error:
                 raise self._malformed() from None
-        return tuple(name for (name,) in found)
+            names = tuple(name for (name,) in found)
+            if _perhaps_renamed(names):
+                self._refuse_alike(connection)
+        return names
+
+    def _refuse_alike(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Refuse keys that differ in case only: the reader takes one and drops the other."""
+        query = (
+            "SELECT count(DISTINCT key) > count(DISTINCT lower(key)) FROM (SELECT "
+            "unnest(json_keys(json)) AS key FROM read_json_objects($path))"
+        )
+        ((alike,),) = connection.sql(query, params={"path": self._pattern}).fetchall()
+        if alike:
+            raise TableError(
+                f"{self.path}: keys of its objects differ in upper and lower case only, and one "
+                f"would be lost. {_NOTHING_DONE} Rename one of them."
+            )
 
     @property
     def _pattern(self) -> str:
@@ -186,6 +202,12 @@ def quoted(name: str) -> str:
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def _perhaps_renamed(names: Sequence[str]) -> bool:
+    """Whether a name may be the reader's own for a key like another one: ``A_1`` beside ``a``."""
+    lower = {name.lower() for name in names}
+    return any(re.sub(r"_[0-9]+$", "", name) in lower - {name} for name in lower)
 
 
 def _is_empty(path: Path) -> bool:

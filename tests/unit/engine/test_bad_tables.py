@@ -208,3 +208,18 @@ def test_csv_options_do_not_fit_other_formats(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({"age": 1, "town": "A"}))
     with pytest.raises(InputError, match="are for CSV files"):
         open_table(tmp_path / "t.jsonl", SCHEMA, encoding="latin-1")
+
+
+@pytest.mark.parametrize("form", ["lines", "list"])
+def test_json_keys_that_differ_in_case_only_are_refused(form: str, tmp_path: Path) -> None:
+    rows = ['{"age": 1, "AGE": 2}', '{"age": 0, "AGE": 1}']
+    path = tmp_path / ("t.jsonl" if form == "lines" else "t.json")
+    path.write_text("\n".join(rows) if form == "lines" else f"[{','.join(rows)}]")
+    with pytest.raises(TableError, match="upper and lower case only"):
+        open_table(path, Schema(columns=(Integer(name="age", low=0, high=3),))).validate()
+
+
+def test_json_keys_that_look_renamed_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"age": 1, "age_1": 2}\n')
+    open_table(path, Schema(columns=(Integer(name="age", low=0, high=3),))).validate()
