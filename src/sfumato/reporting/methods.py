@@ -25,7 +25,15 @@ _COUNTED: Final = {
     "dp2pub": "The values of each row were replaced by others at random, with known chances that "
     "depend on nothing else. How often each value and pair really occurs was then estimated from "
     "these chances.",
+    "survey": "Every person's device drew one column and answered about it, with a value that it "
+    "replaced by others at random, with known chances. How often each value really occurs was then "
+    "estimated from these chances. Rows were drawn column by column.",
 }
+_BY_DEVICES: Final = (
+    "Every person's device drew one question, or answered about every column, and replaced what it "
+    "said by others at random, with known chances. What was said in a first round decided how a "
+    "second one asked. A model was fitted to the answers, and the rows were drawn from it."
+)
 
 
 def method_words(method: Mapping[str, Any]) -> str:
@@ -35,4 +43,6 @@ def method_words(method: Mapping[str, Any]) -> str:
     'Every combination of values was counted at once'
     """
     name = method.get("name")
+    if name == "dp2pub" and method.get("trust") == "nobody":
+        return _BY_DEVICES
     return _COUNTED.get(name, "") if isinstance(name, str) else ""

@@ -30,6 +30,7 @@ _REHEARSED: Final = {"semi-honest": "a semi-honest server", "nobody": "nobody"}
 _VARIANT: Final = {
     "faithful": "faithful: every column gets its part of epsilon",
     "grouped": "grouped: one question for each person, with the whole epsilon",
+    "single": "one round: one question about one column for each person, with the whole epsilon",
 }
 _ROWS_ARE: Final = {
     "redrawn": "{what}, drawn anew",

@@ -317,3 +317,10 @@ def test_a_table_from_devices_says_that_answers_were_randomized_there() -> None:
     second = simulate_clients(survey.second_round([first]), codes, rounds, **asked)
     view = report_view(survey.publish([second], rng=rng))
     assert "devices randomized" in " ".join(view.promise)
+
+
+def test_a_survey_is_told_as_answers_of_devices() -> None:
+    by_devices = method_words({"name": "dp2pub", "trust": "nobody"})
+    assert "device" in by_devices
+    assert by_devices != method_words({"name": "dp2pub", "trust": "server"})
+    assert "device" in method_words({"name": "survey"})
