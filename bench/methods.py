@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import sfumato as sf
-from sfumato.cli import survey
+from sfumato.cli import made_up
 from sfumato.engine import count_marginals, open_table
 from sfumato.evaluation import total_variation
 
@@ -25,8 +25,8 @@ ADULT = ("education-num", "marital-status", "relationship", "race", "sex", "inco
 
 
 def tables(folder):
-    file, _ = survey.make(folder)
-    yield "demo survey", open_table(file, survey.SCHEMA)
+    file, _ = made_up.make(folder)
+    yield "demo survey", open_table(file, made_up.SCHEMA)
     if "SFUMATO_DATA" not in os.environ:
         return
     data = Path(os.environ["SFUMATO_DATA"])

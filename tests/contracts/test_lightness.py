@@ -13,6 +13,7 @@ LIGHT = {
     "import sfumato.collection.client, sfumato.collection.messages": HEAVY,
     "import sfumato.collection.device, sfumato.collection.plans": HEAVY,
     "import sfumato.collection.record_plans": HEAVY,
+    "import sfumato.collection.remote, sfumato.collection.owner": HEAVY,
     "import sfumato.mechanisms.local": HEAVY,
     "import sfumato.cli": [*HEAVY, "numpy", "jinja2"],
     "import sfumato.privacy": HEAVY,

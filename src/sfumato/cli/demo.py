@@ -17,7 +17,7 @@ def demo(
 ) -> None:
     """Make a survey, publish it privately, and compare the two."""
     from sfumato import jobs
-    from sfumato.cli import survey
+    from sfumato.cli import made_up
     from sfumato.privacy import Ledger, PureDP
     from sfumato.release import check_free
 
@@ -26,10 +26,10 @@ def demo(
     inside = jobs.internal_folder(out)
     inside.parent.mkdir(parents=True, exist_ok=True)
     inside.mkdir(mode=0o700, exist_ok=True)
-    table, schema = survey.make(inside)
+    table, schema = made_up.make(inside)
     book = _ledger_in(inside)
     if not json:
-        typer.echo(f"a survey of {survey.PEOPLE:,} people who do not exist: {table}")
+        typer.echo(f"a survey of {made_up.PEOPLE:,} people who do not exist: {table}")
     with progress.shown(quiet=quiet or json) as tell:
         made = jobs.publish_table(
             table, schema=schema, epsilon=epsilon, out=out, ledger=book, evaluate=True,

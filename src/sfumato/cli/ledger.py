@@ -18,7 +18,11 @@ app = typer.Typer()
 
 WIDEST = 200
 LedgerFile = Annotated[
-    Path | None, typer.Option("--ledger", help="The ledger file. [default: this user's]")
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="The ledger: a file, or postgresql://user@host/database. [default: this user's]",
+    ),
 ]
 Dataset = Annotated[str | None, typer.Option(help="One data set. [default: all]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -24,6 +24,7 @@ from sfumato.cli import (
     recommend,
     run,
     schema,
+    surveys,
 )
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
@@ -47,6 +48,7 @@ app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
+app.add_typer(surveys.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
 

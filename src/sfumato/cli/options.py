@@ -23,7 +23,9 @@ TablesArgument = Annotated[
 SchemaFile = Annotated[Path, typer.Option(help="The public description of the columns.")]
 Epsilon = Annotated[str, typer.Option(help="The budget of this release, for example 1.")]
 Out = Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")]
-LedgerFile = Annotated[Path | None, typer.Option(help="The ledger file.")]
+LedgerFile = Annotated[
+    Path | None, typer.Option(help="The ledger: a file, or postgresql://user@host/database.")
+]
 Dataset = Annotated[
     str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")
 ]

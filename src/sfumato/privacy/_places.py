@@ -53,8 +53,10 @@ def read_anchor(directory: Path, ledger_id: str) -> Head | None:
         raise corrupt("anchor", f"{_file(directory, ledger_id)} can't be read") from None
 
 
-def write_anchor(directory: Path, ledger_id: str, head: Head, ledger: Path | None = None) -> None:
-    """Move the anchor of a ledger file forward to a head. Callers hold its write lock."""
+def write_anchor(
+    directory: Path, ledger_id: str, head: Head, ledger: Path | str | None = None
+) -> None:
+    """Move the anchor of a ledger forward to a head. Callers hold its write lock."""
     kept = read_anchor(directory, ledger_id)
     if kept and kept.seq >= head.seq:
         return
@@ -62,7 +64,7 @@ def write_anchor(directory: Path, ledger_id: str, head: Head, ledger: Path | Non
     fresh = target.with_suffix(f".{os.getpid()}.tmp")
     content: dict[str, str | int] = {"ledger": ledger_id, "seq": head.seq, "hash": head.hash}
     if ledger is not None:
-        content["path"] = os.path.realpath(ledger)  # Path.resolve fails on links in a circle
+        content["path"] = _kept_place(ledger)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh.write_text(json.dumps(content))
@@ -82,20 +84,32 @@ def make_directory(directory: Path) -> None:
         ) from error
 
 
-def refuse_lost(directory: Path, ledger: Path) -> None:
-    """Refuse to begin a ledger where an anchor says that there was one."""
+def refuse_lost(directory: Path, ledger: Path | str) -> None:
+    """Refuse to begin a ledger where an anchor says that there was one.
+
+    Args:
+        directory: Of the anchors.
+        ledger: A file, or the place of a database.
+    """
     anchor = _anchor_naming(directory, ledger)
-    if anchor is None or ledger.exists():  # somebody else may just have made it
+    there = isinstance(ledger, Path) and ledger.exists()  # somebody else may just have made it
+    if anchor is None or there:
         return
+    what = "file" if isinstance(ledger, Path) else "database"
     raise StorageError(
         f"there was a ledger at {ledger}, and what it spent still counts. Nothing was looked at. "
-        "Put the file back; or, to start anew with all earlier releases uncounted, remove its "
+        f"Put the {what} back; or, to start anew with all earlier releases uncounted, remove its "
         f"anchor {anchor}"
     )
 
 
-def _anchor_naming(directory: Path, ledger: Path) -> Path | None:
-    wanted = os.path.realpath(ledger)
+def _kept_place(ledger: Path | str) -> str:
+    """How an anchor names a ledger; Path.resolve fails on links in a circle."""
+    return os.path.realpath(ledger) if isinstance(ledger, Path) else ledger
+
+
+def _anchor_naming(directory: Path, ledger: Path | str) -> Path | None:
+    wanted = _kept_place(ledger)
     for anchor in sorted(directory.glob("*.json")):
         try:
             kept = json.loads(anchor.read_text())

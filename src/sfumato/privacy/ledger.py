@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sfumato.errors import InputError, StorageError
-from sfumato.privacy import _bodies, _memory, _places, _sqlite, composition, protection
+from sfumato.errors import InputError
+from sfumato.privacy import _bodies, _memory, _opening, _places, composition, protection
 from sfumato.privacy._chain import (
     Verified,
     check_hash,
@@ -51,7 +51,12 @@ class Ledger:
     """
 
     def __init__(
-        self, storage: Storage, *, dataset: str, anchors: Path | None, path: Path | None = None
+        self,
+        storage: Storage,
+        *,
+        dataset: str,
+        anchors: Path | None,
+        path: Path | str | None = None,
     ) -> None:
         self._storage = storage
         self._path = path
@@ -79,9 +84,10 @@ class Ledger:
         """The ledger of a dataset in a file, by default the one at ``default_path()``.
 
         Args:
-            path: The file; None for the default one, whose directory is made if missing.
+            path: The file; None for the default one, whose directory is made if missing; or
+                postgresql://user@host/database, without a password (PGPASSWORD, ~/.pgpass).
             dataset: The declared name that the budget belongs to.
-            create: Whether a missing file is made; an existing one is never replaced.
+            create: Whether a missing one is made; an existing one is never replaced.
             cap: Sets the dataset's cap if it has none; a different one is refused here, because
                 changing a cap is an act of its own (``set_cap``).
 
@@ -90,18 +96,10 @@ class Ledger:
             StorageError: If the file can't be used, or was lost: an anchor remembers it.
             LedgerCorruptError: If it can't be trusted; the message names the check.
         """
-        where = Path(path) if path is not None else _places.default_path()
         _bodies.name(dataset=dataset)
-        if path is None and create:
-            _places.make_directory(where.parent)
+        storage, where = _opening.opened(path, create=create)
         anchors = _places.anchors_directory()
-        if not where.exists():
-            if not create:
-                raise StorageError(f"there is no ledger at {where}. Nothing was looked at")
-            _places.refuse_lost(anchors, where)
-            token = secure_rng().token()
-            _sqlite.create(where, genesis(token, _bodies.now()), token)
-        ledger = cls(_sqlite.SqliteStorage(where), dataset=dataset, anchors=anchors, path=where)
+        ledger = cls(storage, dataset=dataset, anchors=anchors, path=where)
         if cap is not None:
             ledger._set_first_cap(cap)
         return ledger

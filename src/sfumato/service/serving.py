@@ -1,19 +1,18 @@
 """Running the service: one process on an embedded database, or several on PostgreSQL."""
 
-import logging
 import os
-from dataclasses import dataclass
+import socket
+from dataclasses import dataclass, replace
 from typing import Final
 
 import uvicorn
 
 from sfumato import check
-from sfumato.errors import InputError
+from sfumato.errors import InputError, StorageError
 from sfumato.service.app import Service, make_service
 from sfumato.service.limits import Limits
 
 BACKLOG: Final = 2_048
-log = logging.getLogger(__name__)
 
 _DATABASE: Final = "SFUMATO_SURVEY_DATABASE"
 _RATE: Final = "SFUMATO_SURVEY_RATE"
@@ -38,6 +37,21 @@ class Serving:
                 "several workers need PostgreSQL: a SQLite file has one writer. Nothing was "
                 "started. Give --database postgresql://... or leave --workers out."
             )
+
+
+def bound(settings: Serving) -> Serving:
+    """The same settings with a port that is free now; refused if the address can't be used."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((settings.host, settings.port))
+            return replace(settings, port=int(trial.getsockname()[1]))
+    except OSError as error:
+        raise StorageError(
+            f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}. Nothing "
+            "was started. Choose another --port or --host."
+        ) from None
 
 
 def serve(settings: Serving) -> None:

@@ -292,7 +292,7 @@ def test_the_demo_does_the_whole_job_and_does_it_again_only_by_force(world: Any)
 
 
 def _spent(told: str) -> float:
-    return float(told.partition("rho=")[2].split()[0])
+    return float(told.partition("rho=")[2].split()[0].rstrip(")"))
 
 
 def test_a_simulation_never_removes_what_the_demo_keeps(world: Any) -> None:

@@ -1,0 +1,193 @@
+"""``sfumato survey answer`` and ``simulate``: one person's device, and many made-up ones."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import options, progress, show
+from sfumato.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from sfumato.collection.links import SurveyLink
+    from sfumato.collection.owner import SurveyOwner
+    from sfumato.service.driving import Driven
+
+_LARGEST_RECORD = 2**20
+
+
+def answer(
+    link: Annotated[
+        str, typer.Argument(help="The invitation, a link; - to read it from standard input.")
+    ],
+    record: Annotated[Path, typer.Option(help="Your values by column, FILE.json.")],
+    state: Annotated[
+        Path | None,
+        typer.Option(help="What this device keeps. [default: in the state directory]"),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show what would leave, and send nothing.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Answer a survey from this device: randomized here, sent once, shown before it leaves."""
+    from sfumato.collection.links import SurveyLink
+    from sfumato.collection.remote import SurveyClient
+    from sfumato.randomness import secure_rng
+
+    found = SurveyLink.read(sys.stdin.readline() if link == "-" else link)
+    place = state if state is not None else _default_state(found.task)
+    client = SurveyClient(found, _record(record), state=place, rng=secure_rng())
+    announced = client.announcement()
+    shown = client.preview()
+    if not json:
+        typer.echo(f"survey      {show.label(announced.title, 60)}")
+        typer.echo(f"promise     {announced.agreement.guarantee}, for all that you answer in it")
+        typer.echo(f"leaves      {shown if shown is not None else 'nothing now'}")
+    if preview:
+        if json:
+            show.as_json({"leaves": shown, "sent": False})
+        return
+    done = client.step()
+    if json:
+        told = {"leaves": shown, "sent": done.what == "answered"}
+        show.as_json({**told, "what": done.what, "round": done.round, "receipt": done.receipt})
+        return
+    typer.echo(f"done        {done}")
+    typer.echo(f"state       {place}  (keep it: without it this device would answer anew)")
+
+
+def simulate(
+    survey: Annotated[
+        str, typer.Argument(help="A file of keys, or a link whose invitation is for so many.")
+    ],
+    people: Annotated[int, typer.Option(help="How many people take part.")],
+    table: Annotated[
+        str | None, typer.Option(help="A public table whose rows are the people. [made up]")
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="The description of the table's columns.")
+    ] = None,
+    hostile: Annotated[float, typer.Option(help="How many people in a hundred are.")] = 0.0,
+    attack: Annotated[
+        str, typer.Option(help="What they do: copies, crafted, replay or garbage.")
+    ] = "copies",
+    together: Annotated[int, typer.Option(help="Answers of one request; 1 for single ones.")] = 100,
+    connections: Annotated[int, typer.Option(help="At once.")] = 8,
+    seed: Annotated[int, typer.Option(help="Makes the people and their answers.")] = 0,
+    quiet: options.Quiet = False,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Drive a real server with many simulated clients, some of them hostile.
+
+    Their answers are seeded and say so: they protect nobody, and a release with them is internal.
+    """
+    from sfumato import check
+    from sfumato.service.attacks import ATTACKS
+    from sfumato.service.driving import Simulation, drive
+
+    wanted = Simulation(
+        people=people,
+        together=together,
+        connections=connections,
+        hostile=hostile / 100,
+        attack=check.one_of(ATTACKS, attack=attack),
+        seed=seed,
+    )
+    codes = None if table is None else _codes(table, schema, people)
+    with progress.shown(quiet=quiet or json) as tell:
+        link, owner = _invited(survey, people)
+        tell("simulated clients are answering", 0, 0)
+        driven = drive(link, wanted, codes=codes)
+    verdict = None if owner is None else owner.poisoning()["verdict"]
+    if json:
+        show.as_json({**driven.to_dict(), "verdict": verdict})
+        return
+    _print(driven, verdict)
+
+
+def _print(driven: "Driven", verdict: dict[str, Any] | None) -> None:
+    typer.echo("A simulation: seeded noise protects nobody.")
+    speed = driven.answers / driven.seconds if driven.seconds else 0.0
+    typer.echo(
+        f"simulated   {driven.answers:,} honest answers in round {driven.round}, "
+        f"{driven.seconds:.1f} s ({speed:,.0f} a second)"
+    )
+    for who, statuses in (("honest", driven.honest), ("hostile", driven.hostile)):
+        if statuses:
+            listed = ", ".join(f"{n:,} x {status}" for status, n in sorted(statuses.items()))
+            typer.echo(f"{who:11} requests by status: {listed}")
+    told = ", ".join(f"{n:,} {what}" for what, n in sorted(driven.outcomes.items()))
+    typer.echo(f"server      answers: {told or 'none'}")
+    if driven.lost:
+        typer.echo(f"lost        {show.counted(driven.lost, 'connection')}")
+    if verdict is not None:
+        typer.echo(f"fakes       {'ALARM' if verdict['alarm'] else 'no alarm'}")
+
+
+def _invited(survey: str, uses: int) -> "tuple[SurveyLink, SurveyOwner | None]":
+    """The link that simulated people use; the owner's keys make one for all of them."""
+    from sfumato.collection.links import SurveyLink
+    from sfumato.collection.owner import SurveyKeys, SurveyOwner
+
+    if "://" in survey:
+        return SurveyLink.read(survey), None
+    owner = SurveyOwner(SurveyKeys.load(survey))
+    if not owner.status()["state"].startswith("open"):
+        raise InputError("no round of this survey is open. Nothing was sent. Open one first.")
+    (link,) = owner.invite(1, uses=uses)
+    return link, owner
+
+
+def _codes(table: str, schema: Path | None, people: int) -> Any:
+    """The first rows of a table, as codes; its ledger notes the look."""
+    import numpy as np
+
+    from sfumato.curator.interviews import held_codes
+    from sfumato.engine import open_table
+    from sfumato.privacy import Ledger
+    from sfumato.schema import Schema
+
+    if schema is None:
+        raise InputError("--table needs --schema, the description of its columns.")
+    known = Schema.load(schema)
+    rows = open_table(table, known)
+    if known.dataset is not None:
+        Ledger.open(dataset=known.dataset).simulation("survey simulate: seeded, to a server")
+    held = held_codes(rows, known.names)
+    if len(held[known.names[0]]) < people:
+        raise InputError(
+            f"the table has fewer rows than the {people:,} people that were asked for. Nothing "
+            "was sent. Lower --people."
+        )
+    return np.stack([held[name][:people].astype(np.int64) for name in known.names])
+
+
+def _record(path: Path) -> Any:
+    """The values of one person; the file stays here."""
+    import json
+
+    try:
+        with path.open("rb") as file:
+            found = json.loads(file.read(_LARGEST_RECORD))
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror}. Nothing was sent.") from None
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{path} is no JSON object of values by column. Nothing was sent."
+        ) from None
+    return found
+
+
+def _default_state(task: str) -> Path:
+    from sfumato.privacy import default_path
+
+    folder = default_path().parent / "surveys"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(
+            f"can't make {folder}: {error.strerror}. Nothing was sent. Name a --state file."
+        ) from None
+    return folder / f"{task}.json"

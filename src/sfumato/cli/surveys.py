@@ -1,0 +1,282 @@
+"""``sfumato survey``: the collection service, and what the owner of a survey does."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sfumato.cli import answering, options, progress, show
+from sfumato.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from sfumato.collection.owner import SurveyOwner
+
+TOKEN = "SFUMATO_SURVEY_TOKEN"
+SERVER = "http://127.0.0.1:8750"
+_LONGEST_TOKEN = 1_000
+
+app = typer.Typer(help="Collect answers that devices randomize: serve, create, invite, export.")
+app.command("answer")(answering.answer)
+app.command("simulate")(answering.simulate)
+
+Keys = Annotated[Path, typer.Argument(help="The file of keys that `survey create` wrote.")]
+Json = Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")]
+
+
+@app.command()
+def serve(
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="A SQLite file, or postgresql://user@host/database. [default: surveys.sqlite in "
+            "the state directory]"
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any free one.")] = 8750,
+    workers: Annotated[int, typer.Option(help="Processes; several need PostgreSQL.")] = 1,
+    rate: Annotated[
+        float, typer.Option(help="Requests of one address in a second; 0 behind a proxy.")
+    ] = 20.0,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Write the token of a new database here, where standard output is kept."),
+    ] = None,
+) -> None:
+    """Serve surveys until interrupted. Requests are not logged: an address is a person."""
+    from sfumato.collection.owner import check_new
+
+    try:
+        from sfumato.service import serving
+        from sfumato.service.app import page_digest
+        from sfumato.service.storage import Storage
+        from sfumato.service.surveys import Surveys
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the service needs {error.name}, which is not installed. Nothing was started. "
+            "Install sfumato[service]."
+        ) from None
+    if token_file is not None and not token_file.exists():
+        check_new(token_file)
+    where = database if database is not None else str(_default_database())
+    wanted = serving.Serving(database=where, host=host, port=port, workers=workers, per_second=rate)
+    settings = serving.bound(wanted)
+    storage = Storage(where)
+    token = Surveys(storage).server_token()
+    name = storage.name
+    storage.close()
+    typer.echo(f"address     http://{_shown(settings.host)}:{settings.port}")
+    typer.echo(f"database    {name}")
+    if token is not None:
+        _show_token(token, token_file)
+    typer.echo(f"page        SHA-256 {page_digest('answer.html')}")
+    serving.serve(settings)
+
+
+@app.command()
+def create(
+    schema: options.SchemaFile,
+    epsilon: Annotated[str, typer.Option(help="What each person is promised, for example 2.")],
+    title: Annotated[str, typer.Option(help="What people see first.")],
+    text: Annotated[str, typer.Option(help="What it is for, in your words.")] = "",
+    variant: Annotated[
+        str, typer.Option(help="single (one round), grouped or faithful (two rounds).")
+    ] = "grouped",
+    minimum: Annotated[
+        int, typer.Option(help="Answers of a round below which nobody looks.")
+    ] = 1_000,
+    anybody: Annotated[
+        bool, typer.Option("--anybody", help="Let people answer without an invitation.")
+    ] = False,
+    closes: Annotated[
+        str | None, typer.Option(help="The last moment, in UTC, like 2026-12-31T18:00Z.")
+    ] = None,
+    server: Annotated[str, typer.Option(help="The address of the service.")] = SERVER,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"A file with the server's token. [default: the variable {TOKEN}]"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Where to keep the survey's keys.")
+    ] = Path("survey.keys.json"),
+    json: Json = False,
+) -> None:
+    """Make a survey on a server; its keys go into a file that only you can read."""
+    from sfumato.collection.owner import SurveyOwner, check_new
+    from sfumato.schema import Schema
+
+    check_new(out)
+    token = _server_token(token_file)
+    wanted: dict[str, Any] = {
+        "title": title, "text": text, "schema": Schema.load(schema).to_dict(), "epsilon": epsilon,
+        "variant": variant, "minimum": minimum, "invited": not anybody, "closes": closes,
+    }  # fmt: skip
+    made = SurveyOwner.create(server, wanted, token=token)
+    made.keys.save(out)
+    link = made.keys.link()
+    if json:
+        told = {"task": link.task, "key": link.key, "link": str(link), "keys": str(out)}
+        show.as_json(told)
+        return
+    typer.echo(f"survey      {link.task}")
+    typer.echo(f"link        {link}")
+    typer.echo(f"owner       {link.server}/owner")
+    typer.echo(f"keys        {out}  (secret: whoever has it runs the survey)")
+    invite_first = "" if anybody else f"sfumato survey invite {out} -n 100 -o links.csv, then "
+    typer.echo(f"next        {invite_first}sfumato survey open {out}")
+
+
+@app.command()
+def invite(
+    keys: Keys,
+    number: Annotated[int, typer.Option("-n", "--number", help="How many invitations.")] = 1,
+    uses: Annotated[
+        int, typer.Option(help="Answers that each may bring in a round; 1 for a person.")
+    ] = 1,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write the links here, FILE.csv.")
+    ] = None,
+) -> None:
+    """New invitations, each a link with a secret; they are shown once."""
+    from sfumato.collection.owner import check_new, write_secret
+
+    if out is not None:
+        check_new(out)
+    links = _owner(keys).invite(number, uses=uses)
+    lines = [str(link) for link in links]
+    if out is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    write_secret(out, "\n".join(["link", *lines]) + "\n")
+    typer.echo(f"invited     {show.counted(len(links), 'link')}: {out}  (secret)")
+
+
+@app.command("open")
+def open_(keys: Keys) -> None:
+    """Open the next round."""
+    typer.echo(f"state       {_state(_owner(keys).open())}")
+
+
+@app.command()
+def close(
+    keys: Keys,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give the survey up: nothing will be estimated.")
+    ] = False,
+) -> None:
+    """Close the open round; the next one is planned from its answers."""
+    typer.echo(f"state       {_state(_owner(keys).close(abandon=abandon))}")
+
+
+@app.command()
+def status(
+    keys: Keys,
+    watch: Annotated[
+        float | None, typer.Option(help="Look again after so many seconds, until interrupted.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The state, and how many answers came; never the answers."""
+    owner = _owner(keys)
+    if watch is not None and watch <= 0:
+        raise InputError(f"--watch takes seconds above 0, got {watch:g}.")
+    while True:
+        told = owner.status()
+        if json:
+            show.as_json(told)
+        else:
+            typer.echo(_status_line(told))
+        if watch is None or told["state"] in ("released", "abandoned"):
+            return
+        time.sleep(watch)
+
+
+@app.command()
+def export(
+    keys: Keys,
+    out: options.Out,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Release a survey whose last round is closed, and save the folder that may be published."""
+    from sfumato.release import check_free
+    from sfumato.service.unpacking import unpack
+
+    check_free(out, force=force)
+    owner = _owner(keys)
+    with progress.shown(quiet=quiet) as tell:
+        tell("fitting the model on the server", 0, 0)
+        owner.release()
+        tell("fetching the release", 0, 0)
+        archive = owner.archive()
+    folder = unpack(archive, task=owner.keys.task, key=owner.keys.key, out=out, force=force)
+    if folder != out:
+        typer.echo("Some answers were simulated: seeded noise protects nobody. Do not publish it.")
+    typer.echo(f"published   {folder}" if folder == out else f"internal    {folder}")
+    typer.echo(f"report      {folder / 'report.html'}")
+
+
+def _show_token(token: str, file: Path | None) -> None:
+    """Show a token that nobody can show again; or write it, unless an older one would be lost."""
+    from sfumato.collection.owner import write_secret
+
+    if file is not None and not file.exists():
+        write_secret(file, token + "\n")
+        typer.echo(f"token       written to {file}  (secret: it makes surveys)")
+        return
+    typer.echo(f"token       {token}")
+    typer.echo(f"            makes surveys; shown once, keep it (export {TOKEN}=...)")
+
+
+def _owner(keys: Path) -> "SurveyOwner":
+    from sfumato.collection.owner import SurveyKeys, SurveyOwner
+
+    return SurveyOwner(SurveyKeys.load(keys))
+
+
+def _default_database() -> Path:
+    from sfumato.privacy import default_path
+
+    folder = default_path().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(
+            f"can't make {folder}: {error.strerror}. Nothing was started. Name a --database."
+        ) from None
+    return folder / "surveys.sqlite"
+
+
+def _server_token(file: Path | None) -> str:
+    """The server's token: from a file or the environment, so that no list of processes has it."""
+    if file is None:
+        found = os.environ.get(TOKEN, "")
+        if not found:
+            raise InputError(
+                f"the server's token is needed: set {TOKEN}, or give --token-file. Nothing was "
+                "made. `sfumato survey serve` shows it when it first starts."
+            )
+        return found.strip()
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.read(_LONGEST_TOKEN).strip()
+    except OSError as error:
+        raise StorageError(f"can't read {file}: {error.strerror}. Nothing was made.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file} holds no token. Nothing was made.") from None
+
+
+def _state(state: str) -> str:
+    return show.label(state, 20)
+
+
+def _status_line(told: dict[str, Any]) -> str:
+    answers = ", ".join(f"{kept:,} in round {number}" for number, kept in told["answers"].items())
+    return f"{_state(told['state'])}: answers {answers} (promised {told['minimum']:,} a round)"
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,225 @@
+"""A person's device that answers a survey of a server, over HTTP: light, durable, distrustful.
+
+It verifies what the server says by the key that it pinned, keeps what it drew before it sends it,
+sends the same bytes however often that takes, and refuses whatever was not agreed.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from sfumato.collection.announcements import Announcement, Upload
+from sfumato.collection.calls import Patience, Reply, Server
+from sfumato.collection.device import Client
+from sfumato.collection.envelopes import Envelope
+from sfumato.collection.keepsake import Keepsake, Kept
+from sfumato.collection.links import SurveyLink
+from sfumato.errors import BudgetError, InputError, StorageError
+from sfumato.randomness import Rng, check_rng
+
+What = Literal["answered", "known", "not-asked", "waiting", "over"]
+
+_OPEN: Final = {"open-1": 1, "open-2": 2}
+_WORDS: Final[dict[What, str]] = {
+    "answered": "the answer was sent, and the server keeps it",
+    "known": "this device has answered already; nothing was sent",
+    "not-asked": "this round is not this device's own; nothing was sent, come again for the next",
+    "waiting": "no round is open now; nothing was sent, come again later",
+    "over": "the survey takes no answers any more; nothing was sent",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyStep:
+    """What ``SurveyClient.step`` did."""
+
+    what: What
+    round: int | None = None
+    """The round that is open, if one is."""
+    receipt: Mapping[str, Any] | None = None
+    """What the server said of the answer: report id, round, hour, whether it had come before."""
+
+    def __str__(self) -> str:
+        return _WORDS[self.what]
+
+
+class SurveyClient:
+    """One person's device in a survey of a server.
+
+    Formal guarantee: all that leaves is epsilon-local DP for the whole record, with the epsilon
+    that was announced first, as for ``Client``. It holds between starts of the program as long as
+    the state file is kept: what was drawn is in it before anything is sent.
+
+    Refused, with nothing sent: a signature of another key than the one in the link (or else the
+    first that was seen), a survey that is announced otherwise than before, a plan with a larger
+    epsilon or other columns, a second plan for a round, a round after a later one.
+
+    Args:
+        link: The invitation, or its parts.
+        record: The person's values by column.
+        state: The file that this device keeps its state in; it does not hold the record.
+        rng: Where the coin, the answers and the report ids come from.
+        coded: Whether the record holds codes instead of values.
+        patience: How often a server that does not answer is asked.
+    """
+
+    def __init__(
+        self,
+        link: str | SurveyLink,
+        record: Mapping[str, Any],
+        *,
+        state: str | Path,
+        rng: Rng,
+        coded: bool = False,
+        patience: Patience | None = None,
+    ) -> None:
+        check_rng(rng)
+        self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
+        self._record, self._coded, self._rng = record, coded, rng
+        self._keepsake = Keepsake(Path(state))
+        self._server = Server(address=self._link.server, patience=patience or Patience())
+
+    def announcement(self) -> Announcement:
+        """What the survey says of itself: verified, and pinned from now on."""
+        _, kept = self._look()
+        return self._read(kept)
+
+    def preview(self) -> str | None:
+        """The very text that ``step`` will send in the open round; None if it sends nothing.
+
+        The answer is drawn and kept for this, so looking again shows the same.
+        """
+        state, kept = self._look()
+        number = _OPEN.get(state)
+        if number is None or number in kept.receipts:
+            return None
+        return self._drawn(number)
+
+    def step(self) -> SurveyStep:
+        """Do what is due now: answer the open round, send an answer again, or nothing."""
+        state, kept = self._look()
+        number = _OPEN.get(state)
+        if number is None:
+            last = self._read(kept).agreement.rounds
+            later = state == "created" or (state == "closed-1" and last > 1)
+            return SurveyStep(what="waiting" if later else "over")
+        if number in kept.receipts:
+            return SurveyStep(what="known", round=number, receipt=kept.receipts[number])
+        text = self._drawn(number)
+        if text is None:
+            return SurveyStep(what="not-asked", round=number)
+        return SurveyStep(what="answered", round=number, receipt=self._send(number, text))
+
+    def sent(self) -> dict[int, str]:
+        """By round, the text that was drawn to leave this device, whether or not it arrived."""
+        kept = self._keepsake.read()
+        return {} if kept is None else dict(kept.uploads)
+
+    def _look(self) -> tuple[str, Kept]:
+        """The state that the server tells, and what this device holds the survey to."""
+        path = f"/v1/surveys/{self._link.task}"
+        reply = self._server.call(path)
+        if reply.status != 200:
+            raise InputError(f"there is no such survey: {reply.refusal}. Nothing was sent.")
+        told = reply.message
+        envelope = Envelope.from_dict(told.get("survey"))
+        with self._keepsake.alone():
+            kept = self._keepsake.read()
+            if kept is None:
+                kept = self._pinned(envelope, told.get("key"))
+                self._keepsake.write(kept)
+        self._check_same(kept, envelope)
+        return str(told.get("state")), kept
+
+    def _pinned(self, envelope: Envelope, shown: Any) -> Kept:
+        key = self._link.key or (shown if isinstance(shown, str) else "")
+        kept = Kept(task=self._link.task, key=key, survey=envelope)
+        self._made(self._read(kept), None)  # a record that does not fit is refused now
+        return kept
+
+    def _check_same(self, kept: Kept, envelope: Envelope) -> None:
+        if kept.task != self._link.task:
+            raise InputError(
+                f"{self._keepsake.path} is the state of another survey. Nothing was sent. Use a "
+                "state file for each survey."
+            )
+        if self._link.key not in (None, kept.key):
+            raise InputError(
+                "the link has another key than the one this survey is known by. Nothing was sent."
+            )
+        envelope.opened(kept.key)
+        if envelope.payload != kept.survey.payload:
+            raise BudgetError(
+                "the survey is announced otherwise than before: its words, columns or epsilon "
+                "were changed after this device agreed. Nothing was sent."
+            )
+
+    def _read(self, kept: Kept) -> Announcement:
+        found = Announcement.from_dict(kept.survey.opened(kept.key))
+        if found.task != self._link.task:
+            raise InputError("the server announced another survey. Nothing was sent.")
+        return found
+
+    def _made(self, announced: Announcement, state: Mapping[str, Any] | None) -> Client:
+        agreed = announced.agreement.manifest()
+        if state is None:
+            return Client(self._record, agreed=agreed, rng=self._rng, coded=self._coded)
+        return Client.restore(state, self._record, agreed=agreed, rng=self._rng, coded=self._coded)
+
+    def _drawn(self, number: int) -> str | None:
+        """The text to send in a round: drawn once, kept before anybody sees it."""
+        kept = self._keepsake.read()
+        if kept is not None and number in kept.uploads:
+            return kept.uploads[number]
+        reply = self._server.call(f"/v1/surveys/{self._link.task}/rounds/{number}")
+        if reply.status != 200:
+            raise InputError(f"the server gives no plan: {reply.refusal}. Nothing was sent.")
+        signed = Envelope.from_dict(reply.message)
+        with self._keepsake.alone():
+            kept = self._keepsake.read()  # again: another process may have drawn meanwhile
+            if kept is None:
+                raise StorageError(f"{self._keepsake.path} was removed. Nothing was sent.")
+            if number not in kept.uploads:
+                kept = self._answered(kept, number, signed)
+                self._keepsake.write(kept)
+        return kept.uploads.get(number)
+
+    def _answered(self, kept: Kept, number: int, signed: Envelope) -> Kept:
+        """The state after a plan was seen, and answered if the round is this device's own."""
+        plan = signed.opened(kept.key)
+        if not isinstance(plan, dict) or plan.get("round") != number:
+            raise InputError("the server gave the plan of another round. Nothing was sent.")
+        client = self._made(self._read(kept), kept.client)
+        answer, uploads = client.answer(plan), dict(kept.uploads)
+        if answer is not None:
+            report = self._rng.words(2).tobytes().hex()
+            upload = Upload(report=report, answer=answer, token=self._link.token)
+            uploads[number] = json.dumps(upload.to_dict(), separators=(",", ":"))
+        return replace(kept, client=client.to_dict(), uploads=uploads)
+
+    def _send(self, number: int, text: str) -> Mapping[str, Any]:
+        reply = self._server.call(f"/v1/surveys/{self._link.task}/answers", text.encode())
+        receipt = _receipt(reply, json.loads(text)["report"])
+        with self._keepsake.alone():
+            kept = self._keepsake.read()
+            if kept is not None:
+                receipts = {**kept.receipts, number: receipt}
+                self._keepsake.write(replace(kept, receipts=receipts))
+        return receipt
+
+
+def _receipt(reply: Reply, report: str) -> Mapping[str, Any]:
+    if reply.status not in (200, 201):
+        raise InputError(
+            f"the server did not take the answer: {reply.refusal} This device keeps it, and sends "
+            "the same again if it is asked to."
+        )
+    receipt: Mapping[str, Any] = reply.message
+    if receipt.get("kind") != "receipt" or receipt.get("report") != report:
+        raise StorageError(
+            "the server's receipt is for another answer. This device keeps its own, and sends the "
+            "same again if it is asked to."
+        )
+    return receipt

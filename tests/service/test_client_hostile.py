@@ -1,0 +1,191 @@
+"""The Python device against a server that lies: it refuses, and nothing leaves."""
+
+import json
+
+import pytest
+
+from service.liar import RECORD, TASK, lying
+from sfumato.collection.calls import Patience
+from sfumato.collection.envelopes import Signer
+from sfumato.collection.links import SurveyLink
+from sfumato.collection.remote import SurveyClient
+from sfumato.errors import BudgetError, BusyError, InputError, SfumatoError, StorageError
+from sfumato.randomness import secure_rng
+
+ANNOUNCED, PLAN, ANSWERS = (f"/v1/surveys/{TASK}{end}" for end in ("", "/rounds/1", "/answers"))
+HASTY = Patience(tries=3, first_wait_s=0.001)
+
+
+@pytest.fixture
+def liar():
+    with lying() as made:
+        yield made
+
+
+def device(liar, tmp_path, link=None):
+    return SurveyClient(
+        link or liar.link, RECORD, state=tmp_path / "state", rng=secure_rng(), patience=HASTY
+    )
+
+
+def test_an_honest_survey_is_answered(liar, tmp_path):
+    assert device(liar, tmp_path).step().what == "answered"
+    assert len(liar.posted) == 1
+
+
+def changed(liar, **change):
+    liar.announce(**change)
+
+
+def plan_of_another_key(liar):
+    liar.replies[PLAN] = 200, Signer(bytes(32)).sign({"round": 1}).to_dict()
+
+
+def edited_plan(liar):
+    status, signed = liar.replies[PLAN]
+    edited = signed["payload"].replace('"epsilon":"2"', '"epsilon":"9"')
+    assert edited != signed["payload"]
+    liar.replies[PLAN] = status, {**signed, "payload": edited}
+
+
+LIES = {
+    "a larger epsilon": lambda liar: changed(liar, epsilon="3"),
+    "a smaller epsilon": lambda liar: changed(liar, epsilon="1"),
+    "another title": lambda liar: changed(liar, title="Another survey"),
+    "a plan with a larger epsilon": lambda liar: planned(liar, epsilon="5"),
+    "a plan of another survey": lambda liar: planned(liar, survey="0" * 32),
+    "a plan of another round": lambda liar: planned(liar, round=2),
+    "a plan of another key": plan_of_another_key,
+    "an edited plan": edited_plan,
+    "no JSON": lambda liar: said(liar, 200, b"<html>"),
+    "a list": lambda liar: said(liar, 200, []),
+    "deep JSON": lambda liar: said(liar, 200, b"[" * 100_000),
+    "no plan": lambda liar: said(liar, 404, {"error": "\x1b[2Jgone"}),
+    "a redirect": lambda liar: said(liar, 302, b"http://127.0.0.1:9/"),
+}
+
+
+def said(liar, status, body):
+    liar.replies[PLAN] = status, body
+
+
+def planned(liar, **change):
+    plan = json.loads(liar.replies[PLAN][1]["payload"])
+    said(liar, 200, liar.signer.sign({**plan, **change}).to_dict())
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_server_that_breaks_what_was_agreed_gets_nothing(lie, liar, tmp_path):
+    client = device(liar, tmp_path)
+    client.announcement()
+    LIES[lie](liar)
+    with pytest.raises(SfumatoError) as refused:
+        client.step()
+    assert "\x1b" not in str(refused.value)
+    assert liar.posted == []
+    assert client.sent() == {}
+
+
+def test_a_survey_of_another_key_than_the_links_is_refused(liar, tmp_path):
+    other = SurveyLink(server=liar.address, task=TASK, key=Signer(bytes(32)).key)
+    with pytest.raises(InputError, match="signature"):
+        device(liar, tmp_path, other).step()
+    assert liar.posted == []
+    assert not (tmp_path / "state").exists()
+
+
+def test_the_first_key_that_was_seen_is_pinned(liar, tmp_path):
+    bare = SurveyLink(server=liar.address, task=TASK)
+    assert device(liar, tmp_path, bare).preview()
+    liar.signer = Signer(bytes(32))
+    liar.announce()
+    with pytest.raises(InputError, match="signature"):
+        device(liar, tmp_path, bare).step()
+    assert liar.posted == []
+
+
+def test_a_second_plan_for_a_round_gets_the_first_answer_or_none(liar, tmp_path):
+    client = device(liar, tmp_path)
+    shown = client.preview()
+    other = json.loads(liar.replies[PLAN][1]["payload"])
+    other["parts"] = list(reversed(other["parts"]))
+    liar.replies[PLAN] = 200, liar.signer.sign(other).to_dict()
+    client.step()
+    assert liar.posted == [shown.encode()]
+
+
+def test_a_round_that_comes_back_is_not_answered_again(liar, tmp_path):
+    client = device(liar, tmp_path)
+    client.step()
+    for state in ("closed-1", "open-1", "open-2", "open-3", "nonsense"):
+        liar.announce(state=state)
+        if state == "open-2":
+            with pytest.raises(InputError, match="no plan"):
+                client.step()
+        else:
+            assert client.step().what in ("known", "over")
+    assert len(liar.posted) == 1
+
+
+def test_a_plan_for_a_round_that_was_not_agreed_is_refused(liar, tmp_path):
+    client = device(liar, tmp_path)
+    client.step()
+    liar.announce(state="open-2")
+    plan = json.loads(liar.replies[PLAN][1]["payload"])
+    liar.replies[f"/v1/surveys/{TASK}/rounds/2"] = (
+        200,
+        liar.signer.sign({**plan, "round": 2}).to_dict(),
+    )
+    with pytest.raises((InputError, BudgetError)):
+        client.step()
+    assert len(liar.posted) == 1
+
+
+def test_a_busy_server_gets_the_same_bytes_again(liar, tmp_path):
+    liar.replies[ANSWERS] = [(503, {"error": "busy"}), (429, {"error": "busy"}), None]
+    assert device(liar, tmp_path).step().what == "answered"
+    assert len(liar.posted) == 3
+    assert len(set(liar.posted)) == 1
+
+
+def test_a_server_that_stays_busy_is_given_up_and_the_answer_is_kept(liar, tmp_path):
+    liar.replies[ANSWERS] = 503, {"error": "busy"}
+    client = device(liar, tmp_path)
+    with pytest.raises(BusyError, match="busy"):
+        client.step()
+    assert len(liar.posted) == 3
+    del liar.replies[ANSWERS]
+    client.step()
+    assert len(set(liar.posted)) == 1
+
+
+def test_a_server_that_is_away_is_told_in_one_line(tmp_path):
+    with lying() as liar:
+        link = liar.link
+    with pytest.raises(StorageError, match="can't be reached"):
+        device(liar, tmp_path, link).step()
+
+
+def test_a_receipt_for_another_answer_is_none(liar, tmp_path):
+    receipt = {"sfumato": 1, "kind": "receipt", "report": "0" * 32, "round": 1}
+    liar.replies[ANSWERS] = [(201, {**receipt, "hour": "", "repeated": False}), None]
+    client = device(liar, tmp_path)
+    with pytest.raises(StorageError, match="receipt is for another answer"):
+        client.step()
+    client.step()
+    assert len(set(liar.posted)) == 1
+
+
+def test_a_state_of_another_survey_is_refused(liar, tmp_path):
+    device(liar, tmp_path).announcement()
+    kept = json.loads((tmp_path / "state").read_text())
+    (tmp_path / "state").write_text(json.dumps({**kept, "task": "0" * 32}))
+    with pytest.raises(InputError, match="another survey"):
+        device(liar, tmp_path).step()
+    assert liar.posted == []
+
+
+def test_waits_grow_heed_the_server_and_end():
+    waits = [Patience(first_wait_s=1.0).wait_s(tried, 2.0) for tried in (1, 9)]
+    assert 2.0 <= waits[0] <= 4.0
+    assert waits[1] == 30.0

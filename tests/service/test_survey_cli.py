@@ -1,0 +1,267 @@
+"""The commands of a survey against a real service, and the server as a process of its own."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any, NamedTuple
+
+import pytest
+
+from sfumato.cli import main
+from sfumato.collection.owner import SurveyKeys
+from sfumato.privacy import Ledger
+
+SCHEMA = {
+    "sfumato": 1,
+    "dataset": "health",
+    "columns": [
+        {"name": "smoker", "kind": "boolean"},
+        {"name": "health", "kind": "ordinal", "values": ["poor", "fair", "good"]},
+    ],
+}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capfd, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "me.json").write_text(json.dumps({"smoker": "yes", "health": "good"}))
+
+    def call(*arguments: Any) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["sfumato", "survey", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capfd.readouterr()
+        return Outcome(int(ended.value.code or 0), said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def create(run, service, monkeypatch):
+    monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", service.token)
+
+    def made(*more: Any) -> Outcome:
+        usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
+        return run("create", *usual, "--server", service.address, *more)
+
+    return made
+
+
+def refused(outcome, code, *words):
+    assert outcome.code == code
+    assert outcome.err.startswith("sfumato: ")
+    assert outcome.err.count("\n") == 1
+    for word in words:
+        assert word in outcome.err
+
+
+def test_a_survey_from_creation_to_the_exported_release(run, create, service, tmp_path):
+    made = create("--minimum", 100, "--variant", "grouped")
+    assert made.code == 0, made.err
+    keys = SurveyKeys.load("survey.keys.json")
+    assert stat.S_IMODE((tmp_path / "survey.keys.json").stat().st_mode) == 0o600
+    assert keys.admin not in made.out
+    assert run("open", "survey.keys.json").out == "state       open-1\n"
+    for number in (1, 2):
+        told = run("simulate", "survey.keys.json", "--people", 600, "--together", 50, "--json")
+        assert told.code == 0, told.err
+        kept = json.loads(told.out)["outcomes"]["kept"]
+        assert 200 < kept < 400
+        assert f"{kept} in round {number}" in run("status", "survey.keys.json").out
+        assert run("close", "survey.keys.json").out == f"state       closed-{number}\n"
+        if number == 1:
+            assert run("open", "survey.keys.json").out == "state       open-2\n"
+    done = run("export", "survey.keys.json", "--out", "out", "-q")
+    assert done.code == 0, done.err
+    assert "Do not publish it" in done.out  # seeded answers are in it
+    assert not (tmp_path / "out").exists()
+    release = json.loads((tmp_path / "out-internal" / "release.json").read_text())
+    assert release["private"] is False
+    assert run("status", "survey.keys.json", "--watch", 60).out.startswith("released: ")
+    assert {"data.csv", "report.html", "survey.json"} <= {
+        each.name for each in (tmp_path / "out-internal").iterdir()
+    }
+
+
+def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service, tmp_path):
+    create("--variant", "single", "--minimum", 1)
+    run("open", "survey.keys.json")
+    invited = run("invite", "survey.keys.json", "-n", 2, "-o", "links.csv")
+    assert "2 links" in invited.out
+    assert stat.S_IMODE((tmp_path / "links.csv").stat().st_mode) == 0o600
+    head, link, _ = (tmp_path / "links.csv").read_text().splitlines()
+    assert head == "link"
+    shown = run("answer", link, "--record", "me.json", "--preview", "--json")
+    done = run("answer", link, "--record", "me.json", "--json")
+    assert json.loads(shown.out) == {"leaves": json.loads(done.out)["leaves"], "sent": False}
+    assert json.loads(done.out)["what"] == "answered"
+    again = run("answer", link, "--record", "me.json")
+    assert "nothing was sent" in again.out
+    assert json.loads(run("status", "survey.keys.json", "--json").out)["answers"] == {"1": 1}
+    run("close", "survey.keys.json")
+    assert run("export", "survey.keys.json", "--out", "out", "-q").code == 0
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["private"] is True
+
+
+def test_invitations_without_a_file_are_printed(run, create):
+    create()
+    lines = run("invite", "survey.keys.json", "-n", 3).out.splitlines()
+    assert len(set(lines)) == 3
+    assert all("/answer#survey=" in line and "&token=" in line for line in lines)
+
+
+def test_the_servers_token_comes_from_a_file_too(run, create, service, monkeypatch, tmp_path):
+    monkeypatch.delenv("SFUMATO_SURVEY_TOKEN")
+    refused(create(), 2, "SFUMATO_SURVEY_TOKEN", "Nothing was made")
+    (tmp_path / "token").write_text(service.token + "\n")
+    assert create("--token-file", "token").code == 0
+    refused(create("--token-file", "none", "-o", "b"), 4, "can't read none")
+
+
+def test_keys_are_never_overwritten(create, tmp_path):
+    assert create().code == 0
+    before = (tmp_path / "survey.keys.json").read_text()
+    refused(create(), 2, "exists", "Nothing was made")
+    assert (tmp_path / "survey.keys.json").read_text() == before
+
+
+def test_refusals_are_one_line_with_an_exit_code(run, create, monkeypatch, tmp_path):
+    refused(create("--variant", "triple"), 2, "the server refused", "variant")
+    refused(create("--minimum", 0), 2, "minimum")
+    refused(create("-o", "nowhere/keys.json"), 4, "Nothing was made")
+    assert create().code == 0
+    refused(run("close", "survey.keys.json"), 2, "has no open round")
+    refused(run("export", "survey.keys.json", "--out", "out", "-q"), 2, "last round is closed")
+    refused(run("open", "schema.json"), 2, "no file of keys")
+    refused(run("open", "missing.json"), 4, "can't read")
+    refused(run("answer", "https://x/#survey=1", "--record", "me.json"), 2, "no link")
+    refused(run("simulate", "survey.keys.json", "--people", 10, "-q"), 2, "no round", "open")
+    refused(run("simulate", "survey.keys.json", "--people", 0), 2, "people")
+    refused(run("simulate", "survey.keys.json", "--people", 1, "--attack", "x"), 2, "attack")
+    refused(run("status", "survey.keys.json", "--watch", 0), 2, "--watch")
+    (tmp_path / "links.csv").write_text("older")
+    refused(run("invite", "survey.keys.json", "-o", "links.csv"), 2, "exists")
+    monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", "f" * 48)
+    refused(create("-o", "other"), 2, "server's token")
+
+
+def test_rows_of_a_table_take_part_and_its_ledger_notes_it(run, create, tmp_path):
+    create("--variant", "single", "--minimum", 1)
+    run("open", "survey.keys.json")
+    rows = "".join(f"{'yes' if n % 4 else 'no'},good\n" for n in range(400))
+    (tmp_path / "table.csv").write_text("smoker,health\n" + rows)
+    wanted = ["--table", "table.csv", "--schema", "schema.json", "--people"]
+    told = run("simulate", "survey.keys.json", *wanted, 400, "--json")
+    assert json.loads(told.out)["outcomes"] == {"kept": 400}
+    refused(run("simulate", "survey.keys.json", *wanted, 500, "-q"), 2, "fewer rows")
+    (first, _) = Ledger.open(dataset="health").entries()
+    assert first.event == "simulation"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_the_server_starts_with_nothing_configured_and_shows_its_token_once(how, own_home):
+    tokens = []
+    for _ in range(2):
+        command = [sys.executable, "-m", "sfumato", "survey", "serve", "--port", "0"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, **pipes) as process:
+            try:
+                said = dict(_facts(process.stdout))
+                _wait_for(said["address"])
+            finally:
+                process.send_signal(how)
+                _, errors = process.communicate(timeout=30)
+        assert "Traceback" not in errors
+        assert process.returncode == 0
+        tokens.append([said["token"]] if "token" in said else [])
+        assert len(said["page"].split()[-1]) == 64
+    assert [len(each) for each in tokens] == [1, 0]
+    database = own_home / "surveys.sqlite"
+    assert said["database"] == str(database)
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    assert tokens[0][0].encode() not in database.read_bytes()
+
+
+def test_the_token_can_go_into_a_file_instead(tmp_path):
+    command = [sys.executable, "-m", "sfumato", "survey", "serve", "--port", "0"]
+    more = ["--database", str(tmp_path / "s.db"), "--token-file", str(tmp_path / "token")]
+    with subprocess.Popen([*command, *more], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            said = dict(_facts(process.stdout))
+            _wait_for(said["address"])
+        finally:
+            process.terminate()
+    token = (tmp_path / "token").read_text().strip()
+    assert len(token) == 48
+    assert token not in said["token"]
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def _facts(stream):
+    """What the server prints before it serves, as far as it comes."""
+    for line in stream:
+        name, _, value = line.strip().partition(" ")
+        yield name, value.strip()
+        if name == "page":
+            return
+
+
+def _wait_for(address):
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(address + "/healthz", timeout=5) as reply:
+                assert reply.status == 200
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError("the server does not answer")
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_is_made(run, service, own_home):
+    port = service.address.rpartition(":")[2]
+    refused(run("serve", "--port", port), 4, "can't listen", "Nothing was started")
+    assert not (own_home / "surveys.sqlite").exists()
+
+
+def test_several_workers_need_postgresql(run):
+    refused(run("serve", "--workers", 2, "--port", 0), 2, "PostgreSQL")
+
+
+def test_two_workers_serve_one_database(run, database, monkeypatch):
+    """Any worker takes any request; the plan of the second round is made by one of them."""
+    command = [sys.executable, "-m", "sfumato", "survey", "serve", "--port", "0", "--rate", "0"]
+    more = ["--workers", "2", "--database", database.address]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, *more], **pipes) as process:
+        try:
+            said = dict(_facts(process.stdout))
+            _wait_for(said["address"])
+            monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", said["token"])
+            usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
+            made = run("create", *usual, "--server", said["address"], "--minimum", 100)
+            assert made.code == 0, made.err
+            for _ in range(2):
+                run("open", "survey.keys.json")
+                told = run("simulate", "survey.keys.json", "--people", 1_000, "--json")
+                assert set(json.loads(told.out)["outcomes"]) == {"kept"}, told
+                run("close", "survey.keys.json")
+            done = run("export", "survey.keys.json", "--out", "out", "-q")
+            assert done.code == 0, done.err
+        finally:
+            process.terminate()
+            _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    assert "s3cret" not in errors + said["database"]
