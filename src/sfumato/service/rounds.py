@@ -16,6 +16,7 @@ from sfumato.collection import faithful_rounds, grouped_rounds, single_round
 from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
 from sfumato.collection.record_plans import RecordPlan, RecordRows, read_plan
 from sfumato.errors import InputError, InternalError
+from sfumato.mechanisms.local.layout import IntegerLayout, Layout
 from sfumato.models.pairs import NoisyTable
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
@@ -54,12 +55,8 @@ class Asked:
         plan, schema = self.plan, self.agreed.schema
         if isinstance(plan, RecordPlan):
             return schema.shape(self.agreed.asked)
-        made = {
-            (part.protocol, part.shape(schema)): part.mechanism(schema, plan.epsilon)
-            for part in plan.parts
-        }
-        layouts = [made[part.protocol, part.shape(schema)].layout for part in plan.parts]
-        return tuple(layout.below for layout in layouts)  # type: ignore[union-attr]
+        mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
+        return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
 
     def content(self, value: Any) -> Content:
         """An answer of the right form; the error never quotes it."""
@@ -180,6 +177,12 @@ def _same_plan(again: Plan, asked: Plan) -> None:
             "the answers of the first round lead to another plan than people were asked by: the "
             "service was updated between the rounds. Nothing was released."
         )
+
+
+def _limit(layout: Layout) -> int:
+    if not isinstance(layout, IntegerLayout):
+        raise InternalError("the answers of a plan are whole numbers")
+    return layout.below
 
 
 def _misfit() -> InputError:

@@ -125,11 +125,11 @@ class Surveys:
             dataset: The name that a release will have.
             expires: When the tokens of admin and reader end.
         """
-        rounds.first_plan(wanted.agreement)  # refused now, if at all
         secret = self._rng.words(KEY_BYTES // 8).tobytes()
         signer, task = Signer(secret), new_id(rng=self._rng)
         announcement = Announcement.from_dict({**wanted.to_dict(), "task": task})
-        signed, plan = signer.sign(announcement.to_dict()), rounds.first_plan(wanted.agreement)
+        plan = rounds.first_plan(wanted.agreement)  # refused now, if at all
+        signed = signer.sign(announcement.to_dict())
         admin, reader = (new_token(rng=self._rng) for _ in range(2))
         row = {
             "task": task,
