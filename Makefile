@@ -11,7 +11,7 @@ help:
 	@echo "make test         all checks and all tests"
 	@echo "make check        style, types and import contracts only"
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
-	@echo "make fuzz         100,000 damaged files (the tests run 10,000 of them)"
+	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
 	@echo "make bench        benchmarks, side by side (results are printed)"
 	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
@@ -42,6 +42,7 @@ unit: $(VENV)/.installed-test
 
 fuzz: $(VENV)/.installed-test
 	SFUMATO_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/privacy/test_fuzz.py
+	SFUMATO_FUZZ_SERVICE=1000 $(BIN)/python -m pytest -n 2 tests/service/test_openapi.py
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/noise.py

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("browser", "servers")
+pytest_plugins = ("browser", "servers", "spark")
 
 settings.register_profile(
     "sfumato",

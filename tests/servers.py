@@ -114,10 +114,7 @@ class Database:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server, started when the first test asks for it."""
-    programs = _programs()
-    if programs is None:
-        absent("PostgreSQL server")
-    with _started(programs) as server:
+    with started() as server:
         yield server
 
 
@@ -129,14 +126,22 @@ def database(postgres: Postgres) -> Iterator[Database]:
 
 
 @contextmanager
-def _started(programs: Path) -> Iterator[Postgres]:
+def started(*, durable: bool = False) -> Iterator[Postgres]:
+    """A server with a folder of its own; ``durable`` with the settings it has where people use it.
+
+    Tests that end with the server don't wait for disks; a measurement must.
+    """
+    programs = _programs()
+    if programs is None:
+        absent("PostgreSQL server")
+    settings = [] if durable else [f"-c{name}={value}" for name, value in SETTINGS.items()]
     folder = Path(tempfile.mkdtemp(prefix="sfumato-postgres-"))
     user = _unprivileged()
     try:
         if user is not None:
             shutil.chown(folder, user)
         _make(programs, folder, user)
-        with _listening(programs, folder, user) as port:
+        with _listening(programs, folder, user, settings) as port:
             yield Postgres(programs=programs, folder=folder, port=port)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -154,9 +159,10 @@ def _make(programs: Path, folder: Path, user: str | None) -> None:
 
 
 @contextmanager
-def _listening(programs: Path, folder: Path, user: str | None) -> Iterator[int]:
+def _listening(
+    programs: Path, folder: Path, user: str | None, settings: Sequence[str]
+) -> Iterator[int]:
     """The server's process; another port if somebody was faster to take it."""
-    settings = [f"-c{name}={value}" for name, value in SETTINGS.items()]
     for _ in range(5):
         port = _free_port()
         where = ["-D", folder / "data", "-k", folder, "-h", "127.0.0.1", "-p", str(port)]

@@ -2,6 +2,7 @@
 
 import json
 import stat
+import struct
 import subprocess
 import sys
 
@@ -53,9 +54,10 @@ def test_what_is_shown_is_what_leaves(service, tmp_path):
     assert client.sent() == {1: shown}
     assert client.preview() is None
     report = bytes.fromhex(json.loads(shown)["report"])
+    content = struct.pack("<IQ", *json.loads(shown)["answer"]["answer"])
     with service.service.storage.reading() as connection:
-        kept = connection.exec_driver_sql("SELECT report, part, value FROM answers").all()
-    assert kept == [(report, *json.loads(shown)["answer"]["answer"])]
+        kept = connection.exec_driver_sql("SELECT answers FROM blocks").scalars().all()
+    assert kept == [report + content]
 
 
 def test_a_device_that_lost_the_receipt_sends_the_same_bytes_and_counts_once(service, tmp_path):

@@ -28,7 +28,10 @@ def test_below_the_promised_number_counts_are_told_and_nothing_else(service):
     kept = crowd.answer(1)
     status, said = service.call(f"/v1/surveys/{made.task}/estimates", token=made.reader)
     assert status == 409
-    refused = f"round 1 has {kept} answers, and this survey promised not to look below 100."
+    refused = (
+        f"round 1 has {kept} answers, and this survey promised not to look below 100. Wait for "
+        "more answers, or give the survey up."
+    )
     assert said == {"error": refused}
     assert made.look("status")["answers"] == {"1": kept, "2": 0}
 
@@ -131,3 +134,12 @@ def test_bins_are_called_by_what_they_hold():
     assert bin_labels(ages, (0, 0, 0, 1, 2, 2)) == ["1 to 3", "4", "5 to 6"]
     towns = Category(name="town", values=("a", "b", "c", "d", "e"))
     assert bin_labels(towns, (0, 1, 0, 0, 0)) == ["a, c, d, 1 more", "b"]
+
+
+def test_a_survey_that_is_over_invites_nobody_and_one_that_never_opened_can_be_given_up(service):
+    made = service.create([{"name": "a", "kind": "boolean"}])
+    assert made.act("close", {"abandon": True})["state"] == "abandoned"
+    path = f"/v1/surveys/{made.task}/invitations"
+    status, said = service.call(path, {"number": 1, "uses": 1}, token=made.admin)
+    assert status == 409
+    assert "Nobody was invited" in said["error"]

@@ -179,6 +179,25 @@ def test_labels_that_are_programs_do_not_run_through_all_steps(visit, service):
     assert page.evaluate("window.ran") is None
 
 
+def test_labels_that_are_programs_do_not_run_in_long_lists(visit, service):
+    columns = [
+        {"name": kind, "kind": kind, "values": list(PAYLOADS)} for kind in ("category", "ordinal")
+    ]
+    made = service.create(columns, invited=False)
+    made.act("open")
+    page = visit(made.link(), allow=(service.address,))
+    page.click("#go")
+    for place in range(len(columns)):
+        offered = page.locator(f"#question-{place} option").all_text_contents()
+        assert offered[1:] == list(PAYLOADS)
+        page.select_option(f"#question-{place}", "3")
+    page.click("#draw")
+    page.wait_for_selector("#body")
+    send(page)
+    assert page.locator(FOREIGN).count() == 0
+    assert page.evaluate("window.ran") is None
+
+
 INJECTIONS = (
     "const s = document.createElement('script'); s.textContent = 'window.ran=1'",
     "document.body.setAttribute('onclick', 'window.ran=1'); document.body.click()",

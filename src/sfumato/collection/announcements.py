@@ -168,7 +168,7 @@ def hour_of(time: datetime) -> str:
     >>> hour_of(datetime(2026, 11, 16, 10, 59, tzinfo=UTC))
     '2026-11-16T10Z'
     """
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%HZ")
+    return time.astimezone(UTC).isoformat()[:13] + "Z"
 
 
 def moment(**named: Any) -> datetime:

@@ -76,7 +76,7 @@ def fingerprint(manifest: Mapping[str, Any]) -> str:
 def version(message: Mapping[str, Any]) -> None:
     """Refuse a message of another version."""
     found = message.get("sfumato")
-    if found != VERSION or isinstance(found, bool):
+    if type(found) is not int or found != VERSION:
         raise InputError(
             f"this message says version {found!r:.40}; this program speaks version {VERSION}. "
             "It was not used. Use the program that made it, or a newer sfumato."

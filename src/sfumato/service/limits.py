@@ -2,16 +2,24 @@
 
 A body is measured while it comes and dropped as soon as it is too large; the application never
 sees one that is. Addresses are counted under a key that is drawn when the process starts, in
-memory, and stand in no log.
+memory, and stand in no log. No header is believed about an address (``X-Forwarded-For``): anybody
+can write one.
 """
 
 import hashlib
-from collections import OrderedDict
+import logging
+import traceback
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
+from ipaddress import IPv6Address
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
+from starlette.requests import ClientDisconnect
+
+from sfumato.errors import StorageError
 from sfumato.randomness import secure_rng
 
 Scope = MutableMapping[str, Any]
@@ -20,22 +28,35 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+POLICY: Final = b"default-src 'none'; frame-ancestors 'none'"
+"""The content security policy of everything but pages, which bring their own."""
 HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
-    (b"cross-origin-resource-policy", b"cross-origin"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 )
-_API_POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
-_NO_STORE: Final = (b"cache-control", b"no-store")
+_USUAL: Final = ((b"content-security-policy", POLICY), (b"cache-control", b"no-store"))
+_OWN: Final = (*HEADERS, (b"cross-origin-resource-policy", b"same-origin"))
 _FOR_ALL: Final = (
+    *HEADERS,
+    (b"cross-origin-resource-policy", b"cross-origin"),
     (b"access-control-allow-origin", b"*"),
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-allow-headers", b"content-type"),
     (b"access-control-max-age", b"86400"),
 )
+_TEXTS: Final = {
+    413: b'{"error":"the body is too large. Nothing was stored."}',
+    415: b'{"error":"bodies are JSON in UTF-8, and not packed. Nothing was stored."}',
+    429: b'{"error":"too many requests. Nothing was stored."}',
+    500: b'{"error":"an error of our own."}',
+    503: b'{"error":"the service can\'t read or store anything now. Come again."}',
+}
+_JSON: Final = b"application/json"
+_CHARSETS: Final = (b"", b"charset=utf-8", b'charset="utf-8"')
 _MOST_ADDRESSES: Final = 100_000
+_LOG: Final = logging.getLogger("sfumato.service")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,40 +74,64 @@ class Limits:
 
 
 class Guard:
-    """The outermost layer of the service."""
+    """The outermost layer of the service.
 
-    def __init__(self, app: App, *, limits: Limits, large: Callable[[str], bool]) -> None:
+    Args:
+        app: What it guards.
+        limits: What it lets in.
+        large: Whether a path takes a large body.
+        answered: By status, how many requests were answered so; counted here.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        limits: Limits,
+        large: Callable[[str], bool],
+        answered: Counter[int] | None = None,
+    ) -> None:
         self._app = app
         self._limits = limits
         self._large = large
         self._rates = Rates(limits)
+        self.answered: Counter[int] = Counter() if answered is None else answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path, for_all = scope["path"], public(scope["path"])
-        send = _with_headers(send, api=path.startswith("/v1/"), for_all=for_all)
-        if scope["method"] == "OPTIONS" and for_all:
-            await refuse(send, 204, b"")
-            return
-        headers = dict(scope["headers"])
-        if headers.get(b"content-encoding", b"identity") != b"identity":
-            await refuse(send, 415, b'{"error":"packed bodies are not taken."}')
-            return
-        if not self._rates.admits(scope.get("client")):
-            await refuse(send, 429, b'{"error":"too many requests."}', retry=True)
-            return
+        path = scope["path"]
         most = self._limits.large_body if self._large(path) else self._limits.body
-        if not _declared_within(headers, most):
-            await refuse(send, 413, b'{"error":"the body is too large."}')
+        body = _Body(receive, most=most)
+        reply = _Reply(send, body, for_all=public(path), answered=self.answered)
+        if (status := self._first_look(scope, most)) is not None:
+            await reply.refuse(status)
             return
-        measured = _Measured(receive, most)
+        if scope["method"] == "HEAD":  # the server drops the body of the answer
+            scope = {**scope, "method": "GET"}
         try:
-            await self._app(scope, measured.receive, send)
-        except TooLargeError:
-            await refuse(send, 413, b'{"error":"the body is too large."}')
+            await self._app(scope, body.receive, reply.send)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            status = 503 if isinstance(error, StorageError) else 413 if body.too_large else 500
+            if status == 500:
+                _LOG.error("an error of our own: %s", _place(error))
+            if not reply.begun:
+                await reply.refuse(status)
+
+    def _first_look(self, scope: Scope, most: int) -> int | None:
+        """The status of a request that goes no further."""
+        if scope["method"] == "OPTIONS" and public(scope["path"]):
+            return 204
+        if not self._rates.admits(scope.get("client")):
+            return 429
+        headers = dict(scope["headers"])
+        if scope["method"] == "POST" and not _is_plain_json(headers):
+            return 415
+        return None if _declared_within(headers, most) else 413
 
 
 class TooLargeError(Exception):
@@ -105,7 +150,7 @@ class Rates:
         """Whether one more request of an address is taken now."""
         if not self._limits.per_second or client is None:
             return True
-        name = hashlib.blake2b(client[0].encode(), key=self._key, digest_size=16).digest()
+        name = hashlib.blake2b(_who(client[0]), key=self._key, digest_size=16).digest()
         now = monotonic()
         left, seen = self._buckets.pop(name, (float(self._limits.burst), now))
         left = min(float(self._limits.burst), left + (now - seen) * self._limits.per_second)
@@ -115,19 +160,60 @@ class Rates:
         return left >= 1.0
 
 
-class _Measured:
-    """A body that raises when it is too large."""
+class _Body:
+    """A body on its way, measured."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    def __init__(self, receive: Receive, *, most: int) -> None:
         self._receive = receive
         self._left = most
 
+    @property
+    def too_large(self) -> bool:
+        """Whether it was dropped."""
+        return self._left < 0
+
     async def receive(self) -> Message:
+        """The next piece."""
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise TooLargeError
         return message
+
+
+class _Reply:
+    """An answer on its way: it gets its headers, and is dropped if the body was."""
+
+    def __init__(self, send: Send, body: _Body, *, for_all: bool, answered: Counter[int]) -> None:
+        self._send = send
+        self._body = body
+        self._added = _FOR_ALL if for_all else _OWN
+        self._answered = answered
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        """What the application answers, unless it was about to speak of half a body."""
+        if not self._body.too_large:
+            await self._pass_on(message)
+
+    async def refuse(self, status: int) -> None:
+        """A short answer that quotes nothing."""
+        text = _TEXTS.get(status, b"")
+        headers = [(b"content-type", _JSON), (b"content-length", b"%d" % len(text))]
+        headers += [(b"retry-after", b"2")] if status in (429, 503) else []
+        await self._pass_on(
+            {"type": "http.response.start", "status": status, "headers": headers if text else []}
+        )
+        await self._pass_on({"type": "http.response.body", "body": text})
+
+    async def _pass_on(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self._answered[message["status"]] += 1
+            names = {name for name, _ in message["headers"]}
+            usual = [header for header in _USUAL if header[0] not in names]
+            message = {**message, "headers": [*message["headers"], *self._added, *usual]}
+        await self._send(message)
 
 
 def public(path: str) -> bool:
@@ -138,13 +224,11 @@ def public(path: str) -> bool:
     return len(parts) == 3 or parts[3] in ("answers", "batches", "rounds")
 
 
-async def refuse(send: Send, status: int, body: bytes, *, retry: bool = False) -> None:
-    """A short answer that quotes nothing."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if retry:
-        headers.append((b"retry-after", b"2"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _is_plain_json(headers: dict[bytes, bytes]) -> bool:
+    """Whether a body says of itself that it is what is read here; saying nothing is fine."""
+    kind, _, charset = headers.get(b"content-type", _JSON).lower().partition(b";")
+    packed = headers.get(b"content-encoding", b"identity").lower() != b"identity"
+    return kind.strip() == _JSON and charset.strip() in _CHARSETS and not packed
 
 
 def _declared_within(headers: dict[bytes, bytes], most: int) -> bool:
@@ -152,13 +236,16 @@ def _declared_within(headers: dict[bytes, bytes], most: int) -> bool:
     return declared.isdigit() and len(declared) < 16 and int(declared) <= most
 
 
-def _with_headers(send: Send, *, api: bool, for_all: bool) -> Send:
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            added = [*HEADERS, *(_FOR_ALL if for_all else ()), *((_API_POLICY,) if api else ())]
-            names = {name for name, _ in message["headers"]}
-            kept = [*added, *(() if b"cache-control" in names else (_NO_STORE,))]
-            message = {**message, "headers": [*message["headers"], *kept]}
-        await send(message)
+def _who(address: str) -> bytes:
+    """What is counted as one: an address, or a network of IPv6, which one machine has whole."""
+    if ":" not in address:
+        return address.encode()
+    found = IPv6Address(address.partition("%")[0])
+    mapped = found.ipv4_mapped
+    return found.packed[:8] if mapped is None else str(mapped).encode()
 
-    return sending
+
+def _place(error: Exception) -> str:
+    """The kind of an error and where it was: its words may hold what somebody sent."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"

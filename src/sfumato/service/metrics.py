@@ -1,11 +1,17 @@
-"""Whether the service works, and how hard: numbers without names, for those who run it."""
+"""Whether the service works, and how hard: numbers without names, for those who run it.
 
+Anybody who reaches ``/metrics`` may read it, so it says nothing of any survey. But whoever reads it
+every second sees when answers come: a proxy keeps it from the outside (``docs/deploy.md``).
+"""
+
+from collections import Counter
 from dataclasses import dataclass
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from sfumato.errors import StorageError
+from sfumato.service import documents
 from sfumato.service.people import said
 from sfumato.service.surveys import Surveys
 from sfumato.service.writer import Writer
@@ -17,12 +23,14 @@ class Metrics:
 
     surveys: Surveys
     writer: Writer
+    answered: Counter[int]
+    """Requests by status."""
 
     def router(self) -> APIRouter:
         """The routes."""
         routes = APIRouter(tags=["operation"])
-        routes.get("/healthz")(self.health)
-        routes.get("/metrics", response_class=PlainTextResponse)(self.metrics)
+        routes.get("/healthz", **documents.HEALTH)(self.health)
+        routes.get("/metrics", response_class=PlainTextResponse, **documents.METRICS)(self.metrics)
         return routes
 
     def health(self) -> Response:
@@ -46,5 +54,9 @@ class Metrics:
         text = "".join(
             f"# TYPE {name} {'gauge' if name.endswith('waiting') else 'counter'}\n{name} {value}\n"
             for name, value in lines.items()
+        )
+        text += "# TYPE sfumato_requests_total counter\n" + "".join(
+            f'sfumato_requests_total{{status="{status}"}} {number}\n'
+            for status, number in sorted(self.answered.items())
         )
         return PlainTextResponse(text)

@@ -5,7 +5,7 @@ estimates from the promised number of answers on, single answers never.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -14,16 +14,26 @@ from fastapi.responses import JSONResponse, Response
 from sqlalchemy import select
 
 from sfumato import check
-from sfumato.collection.announcements import ID, TOKEN, Announcement, is_text_like, moment
+from sfumato.collection.announcements import (
+    ID,
+    LONGEST_QUESTION,
+    LONGEST_TITLE,
+    TOKEN,
+    Announcement,
+    is_text_like,
+    moment,
+    short_text,
+)
 from sfumato.collection.messages import VERSION
 from sfumato.collection.plans import Agreement
-from sfumato.errors import BudgetError, InputError, StorageError
+from sfumato.errors import BudgetError, InputError
 from sfumato.schema import Schema
-from sfumato.service import explaining, poisoning, releasing, tables
+from sfumato.service import documents, explaining, poisoning, releasing, tables
 from sfumato.service.estimating import Watch
 from sfumato.service.people import said
 from sfumato.service.reading import strict_object
-from sfumato.service.surveys import Access, Survey, Surveys
+from sfumato.service.refusals import LONGEST, unquoted
+from sfumato.service.surveys import MOST_INVITED, Access, Survey, Surveys
 from sfumato.service.tokens import Role
 
 _NEW: Final = {
@@ -51,103 +61,147 @@ class Owners:
     def router(self) -> APIRouter:
         """The routes; each does its work in a thread, because some of it takes seconds."""
         routes = APIRouter(prefix="/v1", tags=["owners"])
-        routes.post("/surveys", status_code=201)(self.create)
-        routes.get("/access")(self.opened)
-        for method, path, role, answer in _ROUTES:
-            handler = self._handler(role, answer)
-            name = path.strip("/").replace("/", "-")
-            add = routes.get if method == "GET" else routes.post
-            add(f"/surveys/{{task}}{path}", name=name, description=answer.__doc__ or "")(handler)
+        routes.post("/surveys", **documents.CREATE)(self.create)
+        routes.get("/access", **documents.ACCESS)(self.opened)
+        for each in _ROUTES:
+            add = routes.get if each.method == "GET" else routes.post
+            add(
+                f"/surveys/{{task}}{each.path}",
+                name=each.path.strip("/"),
+                description=each.answer.__doc__ or "",
+                **documents.OWNED[each.path],
+            )(self._handler(each))
         return routes
 
     async def create(self, request: Request) -> Response:
         """Make a survey: needs the server's token; answers with the tokens of its owner, once."""
-        access = self._access(request)
-        if access is None:
-            return said(401, "this needs the server's token.")
-        if access.role != "server":
-            return said(403, "only the server's token makes surveys.")
-        try:
-            made = await run_in_threadpool(self._create, strict_object(await request.body()))
-        except (InputError, BudgetError) as error:
-            return said(422, f"{error}"[:600])  # to the owner, about the owner's own words
-        except StorageError:
-            return said(503, "the service can't store anything now.", retry=True)
-        return JSONResponse(made, status_code=201)
+        return await run_in_threadpool(self._create, _bearer(request), await request.body())
 
     async def opened(self, request: Request) -> Response:
         """What the token opens: the role and the survey, or all surveys for the server's token."""
-        access = self._access(request)
-        if access is None:
-            return said(401, "this needs the token of an owner.")
-        try:
-            found = await run_in_threadpool(_listed, self.surveys, access)
-        except StorageError:
-            return said(503, "the service can't read anything now.", retry=True)
-        body = {"sfumato": VERSION, "kind": "access", "role": access.role, "page": self.page}
-        return JSONResponse({**body, "surveys": found})
+        return await run_in_threadpool(self._opened, _bearer(request))
 
-    def _create(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        if not {"title", "schema", "epsilon"} <= set(wanted) <= _NEW:
-            raise InputError(f"a new survey has title, schema and epsilon, and may have {_NEW}")
-        schema, expires = Schema.from_dict(wanted["schema"]), wanted.get("expires")
-        if expires is not None:
-            moment(expires=expires)
-        questions = wanted.get("questions", {})
-        announcement = Announcement(
-            task="0" * 32,
-            title=wanted["title"],
-            agreement=Agreement(
-                schema=schema,
-                epsilon=check.exact(epsilon=wanted["epsilon"]),
-                variant=wanted.get("variant", "grouped"),
-            ),
-            text=wanted.get("text", ""),
-            questions=dict(questions) if isinstance(questions, dict) else {},
-            minimum=wanted.get("minimum", 1_000),
-            invited=wanted.get("invited", True),
-            closes=wanted.get("closes"),
-            page=self.page,
-        )
-        made = self.surveys.create(announcement, dataset=schema.dataset, expires=expires)
-        return {
-            "sfumato": VERSION,
-            "kind": "created",
-            "task": made.task,
-            "key": made.key,
-            "admin": made.admin,
-            "reader": made.reader,
-        }
-
-    def _access(self, request: Request) -> Access | None:
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not is_text_like(TOKEN, token):
-            return None
-        return self.surveys.access(token)
-
-    def _handler(self, role: Role, answer: Answer) -> Callable[[str, Request], Awaitable[Response]]:
+    def _handler(self, route: "_Route") -> Callable[[str, Request], Awaitable[Response]]:
         async def handler(task: str, request: Request) -> Response:
-            access = self._access(request)
-            if access is None:
-                return said(401, "this needs the token of an owner.")
-            survey = self.surveys.find(task) if is_text_like(ID, task) else None
-            if survey is None or access.survey not in (survey.id, None):
-                return said(403, "this token is for something else.")
-            if _RANKS[access.role] < _RANKS[role]:
-                return said(403, "this token may look, and no more.")
-            try:
-                body = await request.body()
-                wanted = strict_object(body) if body else {}
-                made = await run_in_threadpool(answer, self, survey, wanted)
-            except InputError as error:
-                return said(409, f"{error}"[:600])
-            except StorageError:
-                return said(503, "the service can't store anything now.", retry=True)
-            if isinstance(made, bytes):
-                return Response(made, media_type="application/zip")
-            return JSONResponse({"sfumato": VERSION, **made})
+            body = await request.body() if route.method == "POST" else b""
+            return await run_in_threadpool(self._owned, route, task, _bearer(request), body)
 
         return handler
+
+    def _create(self, token: str, body: bytes) -> Response:
+        access = self._access(token)
+        if access is None:
+            return _unknown("this needs the server's token.")
+        if access.role != "server":
+            return said(403, "only the server's token makes surveys.")
+        wanted: Any = None
+        try:
+            wanted = strict_object(body)
+            announcement, dataset, expires = _announcement(wanted, self.page)
+            made = self.surveys.create(announcement, dataset=dataset, expires=expires)
+        except (InputError, BudgetError) as error:
+            return said(422, unquoted(error, wanted))
+        told = {"sfumato": VERSION, "kind": "created", **asdict(made)}
+        return JSONResponse(told, status_code=201)
+
+    def _opened(self, token: str) -> Response:
+        access = self._access(token)
+        if access is None:
+            return _unknown("this needs the token of an owner.")
+        body = {"sfumato": VERSION, "kind": "access", "role": access.role, "page": self.page}
+        return JSONResponse({**body, "surveys": _listed(self.surveys, access)})
+
+    def _owned(self, route: "_Route", task: str, token: str, body: bytes) -> Response:
+        """What a route for one survey answers.
+
+        Who has no business with a survey is not told whether there is one.
+        """
+        access = self._access(token)
+        if access is None:
+            return _unknown("this needs the token of an owner.")
+        survey = self.surveys.find(task) if is_text_like(ID, task) else None
+        if survey is None and access.survey is None:
+            return said(404, "there is no such survey.")
+        if survey is None or access.survey not in (survey.id, None):
+            return said(403, "this token is for something else.")
+        if _RANKS[access.role] < _RANKS[route.role]:
+            return said(403, "this token may look, and no more.")
+        try:
+            wanted = route.read(strict_object(body) if body else {})
+        except InputError as error:
+            return said(422, f"{error}")
+        try:
+            made = route.answer(self, survey, wanted)
+        except (InputError, BudgetError) as error:
+            return said(409, f"{error}"[:LONGEST])
+        if isinstance(made, bytes):
+            return Response(made, media_type="application/zip")
+        return JSONResponse({"sfumato": VERSION, **made})
+
+    def _access(self, token: str) -> Access | None:
+        """What a token opens.
+
+        It is looked up by its SHA-256, which only who knows the token can choose: how long the
+        lookup takes tells of the digest, and from that nobody gets nearer to a token.
+        """
+        return self.surveys.access(token) if is_text_like(TOKEN, token) else None
+
+
+def _bearer(request: Request) -> str:
+    """The token that came with a request, or nothing."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if kind.lower() == "bearer" else ""
+
+
+def _unknown(text: str) -> Response:
+    answer = said(401, text)
+    answer.headers["www-authenticate"] = "Bearer"
+    return answer
+
+
+def _announcement(wanted: dict[str, Any], page: str) -> tuple[Announcement, str | None, str | None]:
+    """The survey that somebody wants, the name of its data, and when its tokens end."""
+    if not {"title", "schema", "epsilon"} <= set(wanted) <= _NEW:
+        names = ", ".join(sorted(_NEW))
+        raise InputError(f"a new survey has title, schema and epsilon, and nothing but {names}.")
+    schema, expires = Schema.from_dict(wanted["schema"]), wanted.get("expires")
+    _check_shown(schema)
+    if expires is not None:
+        moment(expires=expires)
+    questions = wanted.get("questions", {})
+    if not isinstance(questions, dict):
+        raise InputError("questions are texts by column.")
+    agreement = Agreement(
+        schema=schema,
+        epsilon=check.exact(epsilon=wanted["epsilon"]),
+        variant=wanted.get("variant", "grouped"),
+    )
+    announcement = Announcement(
+        task="0" * 32,
+        title=wanted["title"],
+        agreement=agreement,
+        text=wanted.get("text", ""),
+        questions=questions,
+        minimum=wanted.get("minimum", 1_000),
+        invited=wanted.get("invited", True),
+        closes=wanted.get("closes"),
+        page=page,
+    )
+    return announcement, schema.dataset, expires
+
+
+def _check_shown(schema: Schema) -> None:
+    """Refuse names and values that a person could not read: they stand in the page as they are."""
+    short_text(LONGEST_TITLE, dataset=schema.dataset or "")
+    for number, column in enumerate(schema, start=1):
+        try:
+            for text in (column.name, *column.labels):
+                short_text(LONGEST_QUESTION, text=text)
+        except InputError:
+            raise InputError(
+                f"column {number} has a name or a value that can't be shown: more than "
+                f"{LONGEST_QUESTION} characters, or control characters. No survey was made."
+            ) from None
 
 
 def status(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, Any]:
@@ -168,9 +222,7 @@ def status(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str,
 
 def invite(owners: Owners, survey: Survey, wanted: dict[str, Any]) -> dict[str, Any]:
     """New invitations; they are shown in this answer and nowhere again."""
-    if not set(wanted) <= {"number", "uses"}:
-        raise InputError("an invitation has number and uses.")
-    made = owners.surveys.invite(survey, wanted.get("number", 1), uses=wanted.get("uses", 1))
+    made = owners.surveys.invite(survey, wanted["number"], uses=wanted["uses"])
     return {"kind": "invitations", "key": survey.signer.key, "tokens": made}
 
 
@@ -181,10 +233,7 @@ def open_round(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[
 
 def close_round(owners: Owners, survey: Survey, wanted: dict[str, Any]) -> dict[str, Any]:
     """Close the open round, and plan the next one from its answers."""
-    abandon = wanted.get("abandon", False)
-    if not set(wanted) <= {"abandon"} or not isinstance(abandon, bool):
-        raise InputError("closing may say abandon, true or false.")
-    state = owners.surveys.close(survey, abandon=abandon)
+    state = owners.surveys.close(survey, abandon=wanted["abandon"])
     if state == "closed-1" and survey.rounds == 2:
         again = owners.surveys.find(survey.announcement.task)
         if again is not None:
@@ -253,14 +302,50 @@ def _listed(surveys: Surveys, access: Access) -> list[dict[str, Any]]:
     ]
 
 
-_ROUTES: Final[tuple[tuple[str, str, Role, Answer], ...]] = (
-    ("GET", "/status", "reader", status),
-    ("GET", "/plans", "reader", plans),
-    ("GET", "/estimates", "reader", estimates),
-    ("GET", "/poisoning", "reader", fakes),
-    ("GET", "/release.zip", "reader", archive),
-    ("POST", "/invitations", "admin", invite),
-    ("POST", "/open", "admin", open_round),
-    ("POST", "/close", "admin", close_round),
-    ("POST", "/release", "admin", release),
+def _nothing(wanted: dict[str, Any]) -> dict[str, Any]:
+    if wanted:
+        raise InputError("this takes no more than an empty object. Nothing was done.")
+    return {}
+
+
+def _invitations(wanted: dict[str, Any]) -> dict[str, Any]:
+    found = {"number": 1, "uses": 1, **wanted}
+    whole = all(type(value) is int and 1 <= value <= MOST_INVITED for value in found.values())
+    if set(found) != {"number", "uses"} or not whole:
+        raise InputError(
+            f"invitations have number and uses, from 1 to {MOST_INVITED:,}. Nothing was done."
+        )
+    return found
+
+
+def _closing(wanted: dict[str, Any]) -> dict[str, Any]:
+    found = {"abandon": False, **wanted}
+    if set(found) != {"abandon"} or not isinstance(found["abandon"], bool):
+        raise InputError("closing may say abandon, true or false. Nothing was done.")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Route:
+    """What may be asked about one survey, and by whom."""
+
+    method: str = "GET"
+    path: str
+    role: Role = "reader"
+    """The least one."""
+    read: Callable[[dict[str, Any]], dict[str, Any]] = _nothing
+    """The body, checked; its errors quote nothing."""
+    answer: Answer
+
+
+_ROUTES: Final = (
+    _Route(path="/status", answer=status),
+    _Route(path="/plans", answer=plans),
+    _Route(path="/estimates", answer=estimates),
+    _Route(path="/poisoning", answer=fakes),
+    _Route(path="/release.zip", answer=archive),
+    _Route(method="POST", path="/invitations", role="admin", read=_invitations, answer=invite),
+    _Route(method="POST", path="/open", role="admin", answer=open_round),
+    _Route(method="POST", path="/close", role="admin", read=_closing, answer=close_round),
+    _Route(method="POST", path="/release", role="admin", answer=release),
 )

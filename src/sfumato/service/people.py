@@ -4,16 +4,17 @@ Anybody may ask for the announcement and the plans: they are public and signed. 
 invitation where the survey says so. Refusals have fixed texts and quote nothing.
 """
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
 from sfumato.collection.announcements import ID, TOKEN, Receipt, Upload, hour_of, is_text_like
-from sfumato.collection.messages import VERSION
+from sfumato.collection.messages import VERSION, version
 from sfumato.errors import BusyError, InputError, StorageError
 from sfumato.service import documents
 from sfumato.service.keeping import Incoming, Outcome
@@ -23,6 +24,8 @@ from sfumato.service.surveys import Survey, Surveys, open_round
 from sfumato.service.writer import Writer
 
 MOST_IN_A_BATCH: Final = 10_000
+ID_DIGITS: Final = 32
+_DIGITS: Final = re.compile(r"[0-9a-f]*")
 
 _STATUS: Final = {
     Outcome.KEPT: 201,
@@ -47,7 +50,7 @@ class People:
 
     surveys: Surveys
     writer: Writer
-    _known: dict[str, Survey] = field(default_factory=dict)
+    _questions: dict[tuple[str, str], tuple[Survey, int, Asked]] = field(default_factory=dict)
 
     def router(self) -> APIRouter:
         """The routes."""
@@ -60,12 +63,11 @@ class People:
         routes.post(batches, **documents.BATCHES)(self.batch)
         return routes
 
-    async def announced(self, task: str) -> Response:
+    def announced(self, task: str) -> Response:
         """The survey as it is shown to everybody: signed, with the key and its state."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
             return said(404, "there is no such survey.")
-        self._known[task] = survey
         return JSONResponse(
             {
                 "sfumato": VERSION,
@@ -76,7 +78,7 @@ class People:
             }
         )
 
-    async def plan(self, task: str, number: int) -> Response:
+    def plan(self, task: str, number: int) -> Response:
         """The signed plan of a round that is open."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
@@ -88,16 +90,24 @@ class People:
 
     async def answer(self, task: str, request: Request) -> Response:
         """Take one answer; acknowledged when it is on the disk, counted once however often sent."""
+        return await self.take_answer(task, await request.body())
+
+    async def batch(self, task: str, request: Request) -> Response:
+        """Take many answers that one device gathered, under one invitation for as many."""
+        return await self.take_batch(task, await request.body())
+
+    async def take_answer(self, task: str, body: bytes) -> Response:
+        """What is said to the upload in a body."""
         try:
-            upload = Upload.from_dict(strict_object(await request.body()))
-            survey, number, asked = self._asked(task, upload.answer.question)
-            content = asked.content(upload.answer.value)
+            upload = Upload.from_dict(strict_object(body))
+            survey, number, asked = await self._asked(task, upload.answer.question)
+            contents = asked.contents([upload.answer.value])
         except InputError:
             return said(422, "this is no answer to a round of this survey. Nothing was stored.")
-        incoming = Incoming(
-            bytes.fromhex(upload.report), *content, upload.answer.simulated, upload.token
+        name, simulated = bytes.fromhex(upload.report), upload.answer.simulated
+        outcomes = await self._keep(
+            survey, number, Incoming(name, contents, 1, simulated, upload.token)
         )
-        outcomes = await self._keep(survey, number, [incoming])
         if not isinstance(outcomes, list):
             return outcomes
         (outcome,) = outcomes
@@ -111,11 +121,10 @@ class People:
         )
         return JSONResponse(receipt.to_dict(), status_code=_STATUS[outcome])
 
-    async def batch(self, task: str, request: Request) -> Response:
-        """Take many answers that one device gathered, under one invitation for as many."""
+    async def take_batch(self, task: str, body: bytes) -> Response:
+        """What is said to the batch in a body."""
         try:
-            message = strict_object(await request.body())
-            survey, number, incoming = self._read_batch(task, message)
+            survey, number, incoming = await self._read_batch(task, strict_object(body))
         except InputError:
             return said(422, "this is no batch of answers to a round. Nothing was stored.")
         outcomes = await self._keep(survey, number, incoming)
@@ -125,53 +134,68 @@ class People:
         refused = sum(told[each.value] for each in _SAID)
         if refused == len(outcomes):
             return said(_STATUS[outcomes[0]], _SAID[outcomes[0]])
-        body = {"sfumato": VERSION, "kind": "batch-receipt", "round": number, "outcomes": told}
-        return JSONResponse(body, status_code=200)
+        reply = {"sfumato": VERSION, "kind": "batch-receipt", "round": number, "outcomes": told}
+        return JSONResponse(reply, status_code=200)
 
-    def _read_batch(self, task: str, message: dict[str, Any]) -> tuple[Survey, int, list[Incoming]]:
+    async def _read_batch(self, task: str, message: dict[str, Any]) -> tuple[Survey, int, Incoming]:
         answers, token = message.get("answers"), message.get("token")
         simulated = message.get("simulated")
-        fits = set(message) == _BATCH and message["sfumato"] == VERSION
-        if not fits or message["kind"] != "batch" or not isinstance(simulated, bool):
+        if set(message) != _BATCH or message["kind"] != "batch" or not isinstance(simulated, bool):
             raise InputError("no batch")
+        version(message)
         if token is not None and not is_text_like(TOKEN, token):
             raise InputError("no invitation")
         if not isinstance(answers, list) or not 0 < len(answers) <= MOST_IN_A_BATCH:
             raise InputError("no answers")
-        survey, number, asked = self._asked(task, message["question"])
-        incoming = []
-        for row in answers:
-            if not isinstance(row, list) or len(row) != 2 or not is_text_like(ID, row[0]):
-                raise InputError("no answer")
-            report, content = bytes.fromhex(row[0]), asked.content(row[1])
-            incoming.append(Incoming(report, *content, simulated, token))
+        if set(map(type, answers)) != {list} or set(map(len, answers)) != {2}:
+            raise InputError("no answer")
+        survey, number, asked = await self._asked(task, message["question"])
+        names, contents = _names([row[0] for row in answers]), [row[1] for row in answers]
+        incoming = Incoming(names, asked.contents(contents), len(answers), simulated, token)
         return survey, number, incoming
 
-    def _asked(self, task: str, question: Any) -> tuple[Survey, int, Asked]:
+    async def _asked(self, task: str, question: Any) -> tuple[Survey, int, Asked]:
         """The survey and the round whose plan has this fingerprint."""
-        survey = self._known.get(task)
-        if survey is None:
-            survey = self.surveys.find(task) if is_text_like(ID, task) else None
+        if not isinstance(question, str):
+            raise InputError("no plan")
+        known = self._questions.get((task, question))
+        if known is not None:
+            return known
+        return await run_in_threadpool(self._find_plan, task, question)
+
+    def _find_plan(self, task: str, question: str) -> tuple[Survey, int, Asked]:
+        """Ask the database, which may take its time."""
+        survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
             raise InputError("no such survey")
-        self._known[task] = survey
-        for number in range(survey.rounds, 0, -1):
+        for number in range(1, survey.rounds + 1):
             found = self.surveys.plan(survey, number)
             if found is not None and found[1].plan.id == question:
+                self._questions[task, question] = survey, number, found[1]
                 return survey, number, found[1]
         raise InputError("no such plan")
 
     async def _keep(
-        self, survey: Survey, number: int, incoming: Sequence[Incoming]
+        self, survey: Survey, number: int, incoming: Incoming
     ) -> list[Outcome] | Response:
         if survey.closed_by_time:
-            return [Outcome.CLOSED] * len(incoming)
+            return [Outcome.CLOSED] * incoming.size
         try:
             return await self.writer.keep(survey.place(number), incoming)
         except BusyError:
             return said(503, "too many answers at once. Nothing was stored.", retry=True)
         except StorageError:
             return said(503, "the service can't store anything now.", retry=True)
+
+
+def _names(reports: list[Any]) -> bytes:
+    """Report ids in one piece."""
+    if set(map(type, reports)) != {str} or set(map(len, reports)) != {ID_DIGITS}:
+        raise InputError("no report id")
+    joined = "".join(reports)
+    if not _DIGITS.fullmatch(joined):
+        raise InputError("no report id")
+    return bytes.fromhex(joined)
 
 
 def said(status: int, text: str, *, retry: bool = False) -> Response:

@@ -4,13 +4,13 @@ All of it works on answers, which devices randomized; nothing here can tell more
 """
 
 import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.collection import faithful_rounds, grouped_rounds, single_round
 from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
@@ -23,18 +23,9 @@ from sfumato.release import TableRelease
 
 Plan = RoundPlan | RecordPlan
 Tally = grouped_rounds.RoundTally | faithful_rounds.RecordTally
-Content = tuple[int, int, bytes | None]
-"""An answer as it is stored: part and value, or the codes of every column."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Stored:
-    """The answers of one round as they come out of the database, in arrays."""
-
-    part: NDArray[np.int64]
-    value: NDArray[np.uint64]
-    codes: Sequence[bytes]
-    simulated: bool
+_ONE: Final = np.dtype([("part", "<u4"), ("value", "<u8")])
+"""An answer about one part, as it is stored; one about every column is its codes as ``<u4``."""
+_pack_one: Final = struct.Struct("<IQ").pack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,37 +49,45 @@ class Asked:
         mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
         return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
 
-    def content(self, value: Any) -> Content:
-        """An answer of the right form; the error never quotes it."""
-        limits = self.limits
-        if not isinstance(value, list):
-            raise _misfit()
+    def contents(self, values: Sequence[Any]) -> bytes:
+        """Answers of the right form as they are stored; the error never quotes one."""
         if isinstance(self.plan, RecordPlan):
-            if len(value) != len(limits):
-                raise _misfit()
-            for code, limit in zip(value, limits, strict=True):
-                if type(code) is not int or not 0 <= code < limit:
-                    raise _misfit()
-            return 0, 0, np.array(value, dtype="<u4").tobytes()
-        if len(value) != 2:
+            return b"".join([self._codes(value) for value in values])
+        return b"".join([self._one(value) for value in values])
+
+    def _one(self, value: Any) -> bytes:
+        """An answer about one part."""
+        if type(value) is not list or len(value) != 2:
             raise _misfit()
         part, answer = value
-        if type(part) is not int or type(answer) is not int or not 0 <= part < len(limits):
+        if type(part) is not int or type(answer) is not int or not 0 <= part < len(self.limits):
             raise _misfit()
-        if not 0 <= answer < limits[part]:
+        if not 0 <= answer < self.limits[part]:
             raise _misfit()
-        return part, answer, None
+        return _pack_one(part, answer)
 
-    def tally(self, stored: Stored) -> Tally:
-        """The counted answers."""
+    def _codes(self, value: Any) -> bytes:
+        """An answer about every column."""
+        if type(value) is not list or len(value) != len(self.limits):
+            raise _misfit()
+        for code, limit in zip(value, self.limits, strict=True):
+            if type(code) is not int or not 0 <= code < limit:
+                raise _misfit()
+        return struct.pack(f"<{len(value)}I", *value)
+
+    def tally(self, contents: bytes, *, simulated: bool) -> Tally:
+        """The counted answers, from all that was stored of a round."""
         plan = self.plan
         if isinstance(plan, RecordPlan):
-            width = len(self.limits)
-            block = np.frombuffer(b"".join(stored.codes), dtype="<u4").reshape(-1, width).T
-            rows = RecordRows(question=plan.id, codes=block, simulated=stored.simulated)
+            block = np.frombuffer(contents, dtype="<u4").reshape(-1, len(self.limits)).T
+            rows = RecordRows(question=plan.id, codes=block, simulated=simulated)
             return faithful_rounds.count(plan, self.agreed, rows)
+        found = np.frombuffer(contents, dtype=_ONE)
         answers = AnswerRows(
-            question=plan.id, part=stored.part, answer=stored.value, simulated=stored.simulated
+            question=plan.id,
+            part=found["part"].astype(np.int64),
+            answer=found["value"].astype(np.uint64),
+            simulated=simulated,
         )
         return grouped_rounds.count(plan, self.agreed, answers)
 

@@ -1,11 +1,17 @@
 """Running the service: one process on an embedded database, or several on PostgreSQL."""
 
+import asyncio
+import multiprocessing
 import os
+import signal
 import socket
+import threading
 from dataclasses import dataclass, replace
-from typing import Final
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sfumato import check
 from sfumato.errors import InputError, StorageError
@@ -13,9 +19,84 @@ from sfumato.service.app import Service, make_service
 from sfumato.service.limits import Limits
 
 BACKLOG: Final = 2_048
+PATIENCE_S: Final = 30.0
+"""Seconds in which the head of a request has to come, and then its body."""
+MOST_HEAD: Final = 32 * 2**10
+"""Bytes of a head (the first line and the headers), about."""
 
 _DATABASE: Final = "SFUMATO_SURVEY_DATABASE"
 _RATE: Final = "SFUMATO_SURVEY_RATE"
+
+
+class Connection(HttpToolsProtocol):
+    """A connection of a client that may be slow or endless on purpose.
+
+    The server below waits for a request without an end, and keeps a head of any length. Here a
+    client that takes too long is cut off, and so is one whose head is too long.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _head: int = 0
+    _in_head: bool = True
+    _in_body: bool = False
+
+    def connection_made(self, transport: Any) -> None:
+        """A client came."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A client left."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came; those of a head are counted from the second time on."""
+        self._head += len(data)
+        super().data_received(data)
+        if self._in_head and self._head > MOST_HEAD:
+            self.transport.abort()
+        elif self._in_head or self._in_body or self.cycle.response_complete:
+            self._wait()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._in_head, self._head = True, 0
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole."""
+        self._in_head, self._in_body = False, True
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Its body is whole."""
+        self._in_body = False
+        self._stop_waiting()
+        super().on_message_complete()
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(PATIENCE_S, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+HOW: Final[dict[str, Any]] = {
+    "access_log": False,  # an address is a person
+    "log_level": "error",  # it warns of what clients do, and they could fill the disk
+    "server_header": False,
+    "date_header": False,
+    "backlog": BACKLOG,
+    "proxy_headers": False,  # anybody can write X-Forwarded-For
+    "http": "sfumato.service.serving:Connection",  # by name: a worker imports it once it is up
+    "ws": "none",
+}
+"""The options of the server below, uvicorn, for tests as well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +145,22 @@ def serve(settings: Serving) -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        date_header=False,
-        backlog=BACKLOG,
-        proxy_headers=False,
+        **HOW,
     )
 
 
 def application() -> object:
     """The application of one worker, from the settings that ``serve`` left."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     made: Service = make_service(
         os.environ[_DATABASE], limits=Limits(per_second=float(os.environ[_RATE]))
     )
     return made.guarded
+
+
+def _end_with(parent: BaseProcess) -> None:
+    """A worker ends when whoever started it was killed: it would keep the port from a new one."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

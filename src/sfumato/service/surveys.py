@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-import numpy as np
 from sqlalchemy import Connection, func, insert, select, update
 
 from sfumato import check
@@ -20,8 +19,9 @@ from sfumato.collection.envelopes import KEY_BYTES, Envelope, Signer
 from sfumato.errors import InputError
 from sfumato.randomness import Rng, secure_rng
 from sfumato.service import rounds, tables
-from sfumato.service.keeping import Place
-from sfumato.service.rounds import Asked, Plan, Stored, Tally
+from sfumato.service.keeping import settle
+from sfumato.service.rounds import Asked, Plan, Tally
+from sfumato.service.statements import Place, statements
 from sfumato.service.storage import Storage
 from sfumato.service.tokens import Role, digest, new_id, new_token, same
 
@@ -189,6 +189,10 @@ class Surveys:
             uses: Answers that each may bring in a round: 1 for a person, more for a device that
                 many people share.
         """
+        if survey.state in (ABANDONED, RELEASED):
+            raise InputError(
+                f"a survey that is {survey.state} takes no answers. Nobody was invited."
+            )
         check.whole(at_least=1, at_most=MOST_INVITED, number=number)
         check.whole(at_least=1, at_most=MOST_INVITED, uses=uses)
         made = [new_token(rng=self._rng) for _ in range(number)]
@@ -215,12 +219,12 @@ class Surveys:
             abandon: Give the survey up: nothing will be estimated or released.
         """
         number = open_round(survey.state)
+        if abandon and survey.state not in (ABANDONED, RELEASED):
+            return self._step(survey, ABANDONED)
         if number is None:
             raise InputError(f"a survey that is {survey.state} has no open round to close.")
-        if abandon:
-            return self._step(survey, ABANDONED)
         self.check_minimum(survey, number)
-        return self._step(survey, f"closed-{number}")
+        return self._step(survey, f"closed-{number}", closing=number)
 
     def plan_second(self, survey: Survey) -> None:
         """Plan the second round from the answers of the first, once."""
@@ -268,7 +272,7 @@ class Surveys:
         if kept < minimum:
             raise InputError(
                 f"round {number} has {kept:,} answers, and this survey promised not to look below "
-                f"{minimum:,}."
+                f"{minimum:,}. Wait for more answers, or give the survey up."
             )
 
     def tally(self, survey: Survey, number: int) -> Tally:
@@ -277,7 +281,10 @@ class Surveys:
         found = self.plan(survey, number)
         if found is None:
             raise InputError(f"round {number} was not asked yet.")
-        return found[1].tally(self._stored(survey, number))
+        with self.storage.reading() as connection:
+            blocks = list(statements(connection).blocks(survey.place(number)))
+        contents = b"".join(block.contents.tobytes() for block in blocks)
+        return found[1].tally(contents, simulated=any(block.simulated for block in blocks))
 
     def asked(self, survey: Survey) -> list[Plan]:
         """The plans of all rounds that there are."""
@@ -295,31 +302,14 @@ class Surveys:
         """Keep the release; the first one stays."""
         self._step(survey, RELEASED, archive=archive)
 
-    def _stored(self, survey: Survey, number: int) -> Stored:
-        columns = tables.answers.c
-        here = (columns.survey == survey.id, columns.round == number)
-        with self.storage.reading() as connection:
-            counted = connection.execute(
-                select(columns.part, columns.value, func.count())
-                .where(*here, columns.codes.is_(None))
-                .group_by(columns.part, columns.value)
-            ).all()
-            codes = connection.execute(
-                select(columns.codes).where(*here, columns.codes.is_not(None))
-            ).scalars()
-            blobs = [bytes(each) for each in codes]
-            simulated = connection.execute(
-                select(func.count()).where(*here, columns.simulated)
-            ).scalar_one()
-        table = np.array([tuple(row) for row in counted], dtype=np.int64).reshape(-1, 3)
-        return Stored(
-            part=np.repeat(table[:, 0], table[:, 2]),
-            value=np.repeat(table[:, 1], table[:, 2]).astype(np.uint64),
-            codes=blobs,
-            simulated=bool(simulated),
-        )
-
-    def _step(self, survey: Survey, state: str, *, archive: bytes | None = None) -> str:
+    def _step(
+        self,
+        survey: Survey,
+        state: str,
+        *,
+        closing: int | None = None,
+        archive: bytes | None = None,
+    ) -> str:
         """From the state that was seen to another one, or not at all."""
         columns = tables.surveys.c
         with self.storage.writing() as connection:
@@ -328,6 +318,8 @@ class Surveys:
             )
             if connection.execute(here.values(state=state)).rowcount != 1:
                 raise InputError("the survey has moved on meanwhile. Nothing was changed.")
+            if closing is not None:
+                settle(connection, survey.place(closing))
             if archive is not None:
                 row = {"survey": survey.id, "archive": archive}
                 connection.execute(insert(tables.releases), row)

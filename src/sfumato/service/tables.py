@@ -1,13 +1,12 @@
 """The tables of the service, the same in SQLite and in PostgreSQL.
 
 Nothing here holds a person: an answer is what a device randomized, a token is its digest, a time is
-an hour. Answers are keyed by random names, so their order on disk says nothing of when they came.
+an hour. Answers lie in blocks in the order of random names, which says nothing of when they came.
 """
 
 from typing import Final
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
     ForeignKey,
@@ -20,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 METADATA: Final = MetaData()
 
 about: Final = Table(
@@ -53,8 +52,10 @@ rounds: Final = Table(
     Column("payload", Text, nullable=False),
     Column("signature", String(128), nullable=False),
     Column("planned", Text, nullable=False),
+    Column("latest", Integer, nullable=False, server_default="0"),
 )
-"""Plans, signed; ``planned`` is what the owner is told of how a plan was chosen, as JSON."""
+"""Plans, signed; ``planned`` is what the owner is told of how a plan was chosen, as JSON, and
+``latest`` the number of the last block of answers."""
 
 access: Final = Table(
     "access",
@@ -79,19 +80,18 @@ invitations: Final = Table(
 """Who may answer, how often in a round (a person once, a shared device as often as said), and how
 often that was done. Nothing ties an invitation to the answers it let in."""
 
-answers: Final = Table(
-    "answers",
+blocks: Final = Table(
+    "blocks",
     METADATA,
     Column("survey", Integer, primary_key=True),
     Column("round", SmallInteger, primary_key=True),
-    Column("report", LargeBinary(16), primary_key=True),
-    Column("part", Integer, nullable=False),
-    Column("value", BigInteger, nullable=False),
-    Column("codes", LargeBinary),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("level", SmallInteger, nullable=False),
+    Column("size", Integer, nullable=False),
     Column("simulated", Boolean, nullable=False),
-    sqlite_with_rowid=False,
+    Column("answers", LargeBinary, nullable=False),
 )
-"""What devices sent: a part and an answer about it, or codes about every column."""
+"""What devices sent, many answers in a block: their names, then what they say."""
 
 arrivals: Final = Table(
     "arrivals",
@@ -99,7 +99,6 @@ arrivals: Final = Table(
     Column("survey", Integer, primary_key=True),
     Column("round", SmallInteger, primary_key=True),
     Column("hour", String(14), primary_key=True),
-    Column("source", String(32), primary_key=True),
     Column("kept", Integer, nullable=False),
     sqlite_with_rowid=False,
 )

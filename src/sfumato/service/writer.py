@@ -6,7 +6,7 @@ server says that it is busy, and the device comes again with the same upload.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +15,9 @@ from typing import Final
 
 from sfumato.collection.announcements import hour_of
 from sfumato.errors import BusyError
-from sfumato.service.keeping import Incoming, Outcome, Place, keep
+from sfumato.service.keeping import Incoming, Outcome, keep
+from sfumato.service.seen import Seen
+from sfumato.service.statements import Place
 from sfumato.service.storage import Storage
 
 MOST_WAITING: Final = 20_000
@@ -37,7 +39,7 @@ class Commits:
 @dataclass(slots=True)
 class _Waiting:
     place: Place
-    uploads: Sequence[Incoming]
+    upload: Incoming
     done: "asyncio.Future[list[Outcome]]"
 
 
@@ -46,11 +48,11 @@ class Writer:
     """The one that writes answers for this process; its methods belong to the event loop."""
 
     storage: Storage
-    source: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     commits: Commits = field(default_factory=Commits)
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _number: int = 0
+    _seen: dict[Place, Seen] = field(default_factory=dict)
     _running: "asyncio.Task[None] | None" = None
     _thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
@@ -61,18 +63,18 @@ class Writer:
         """Uploads that are not on the disk yet."""
         return self._number
 
-    async def keep(self, place: Place, uploads: Sequence[Incoming]) -> list[Outcome]:
-        """The outcome of each upload, once it is on the disk.
+    async def keep(self, place: Place, upload: Incoming) -> list[Outcome]:
+        """The outcome of each answer of an upload, once it is on the disk.
 
         Raises:
             BusyError: If too much is waiting; nothing was kept.
             StorageError: If the database failed; nothing was kept.
         """
-        if self._number + len(uploads) > MOST_WAITING:
+        if self._number + upload.size > MOST_WAITING:
             raise BusyError("too many answers at once. Nothing was stored. Come again in a moment.")
         done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(place, uploads, done))
-        self._number += len(uploads)
+        self._waiting.append(_Waiting(place, upload, done))
+        self._number += upload.size
         if self._running is None:
             self._running = asyncio.create_task(self._run())
         return await asyncio.shield(done)
@@ -96,15 +98,15 @@ class Writer:
             else:
                 for each, own in zip(group, outcomes, strict=True):
                     _finish(each, outcomes=own)
-            self._number -= sum(len(each.uploads) for each in group)
+            self._number -= sum(each.upload.size for each in group)
         self._running = None
 
     def _next_group(self) -> list[_Waiting]:
         group = [self._waiting.popleft()]
-        size = len(group[0].uploads)
-        while self._waiting and size + len(self._waiting[0].uploads) <= MOST_AT_ONCE:
+        size = group[0].upload.size
+        while self._waiting and size + self._waiting[0].upload.size <= MOST_AT_ONCE:
             group.append(self._waiting.popleft())
-            size += len(group[-1].uploads)
+            size += group[-1].upload.size
         return group
 
     def _commit(self, group: Sequence[_Waiting]) -> list[list[Outcome]]:
@@ -112,16 +114,32 @@ class Writer:
         begun, hour = perf_counter(), hour_of(self.now())
         places: dict[Place, list[Incoming]] = {}
         for each in group:
-            places.setdefault(each.place, []).extend(each.uploads)
-        with self.storage.writing() as connection:
-            found = {
-                place: iter(keep(connection, place, uploads, hour=hour, source=self.source))
-                for place, uploads in sorted(places.items(), key=lambda item: item[0].survey)
-            }
+            places.setdefault(each.place, []).append(each.upload)
+        found = self._kept(dict(sorted(places.items(), key=_in_turn)), hour)
         self.commits.transactions += 1
-        self.commits.uploads += sum(len(each.uploads) for each in group)
+        self.commits.uploads += sum(each.upload.size for each in group)
         self.commits.seconds += perf_counter() - begun
-        return [[next(found[each.place]) for _ in each.uploads] for each in group]
+        return [next(found[each.place]) for each in group]
+
+    def _kept(
+        self, places: Mapping[Place, Sequence[Incoming]], hour: str
+    ) -> dict[Place, Iterator[list[Outcome]]]:
+        seen = {place: self._seen.setdefault(place, Seen()) for place in places}
+        try:
+            with self.storage.writing() as connection:
+                return {
+                    place: iter(keep(connection, place, uploads, hour=hour, seen=seen[place]))
+                    for place, uploads in places.items()
+                }
+        except BaseException:
+            for known in seen.values():
+                known.forget()
+            raise
+
+
+def _in_turn(item: tuple[Place, Sequence[Incoming]]) -> tuple[int, int]:
+    """Servers that hold several rounds take them in one order, so none waits for another's."""
+    return item[0].survey, item[0].round
 
 
 def _finish(

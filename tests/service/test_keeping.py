@@ -1,0 +1,202 @@
+"""What one transaction keeps: the same on SQLite and PostgreSQL, and between two servers."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, update
+
+from sfumato.errors import StorageError
+from sfumato.service import tables
+from sfumato.service.blocks import FAN, keys
+from sfumato.service.keeping import Incoming, Outcome, keep, settle
+from sfumato.service.seen import Seen
+from sfumato.service.statements import Place, statements
+from sfumato.service.storage import Storage
+from sfumato.service.tokens import digest
+
+KEPT, REPEATED, CONFLICT = Outcome.KEPT, Outcome.REPEATED, Outcome.CONFLICT
+HOUR = "2026-11-16T10Z"
+_surveys = count(1)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def storage(request, tmp_path_factory) -> Iterator[Storage]:
+    if request.param == "sqlite":
+        where = str(tmp_path_factory.mktemp("keeping") / "survey.db")
+    else:
+        made = request.getfixturevalue("postgres").fresh()
+        where = made.__enter__().address
+        request.addfinalizer(lambda: made.__exit__(None, None, None))
+    found = Storage(where)
+    yield found
+    found.close()
+
+
+def opened(storage: Storage, *, invited: bool = False, **uses: int) -> Place:
+    """A new survey with its first round open, and invitations by name."""
+    number = next(_surveys)
+    row = {"id": number, "task": f"{number:032x}", "state": "open-1", "payload": "{}"}
+    signed = {"signature": "", "secret": b"", "created": HOUR}
+    plan = {"survey": number, "round": 1, "payload": "{}", "signature": "", "planned": "{}"}
+    with storage.writing() as connection:
+        connection.execute(insert(tables.surveys), row | signed)
+        connection.execute(insert(tables.rounds), plan)
+        for token, most in uses.items():
+            invitation = {"survey": number, "token": digest(token), "uses": most}
+            connection.execute(insert(tables.invitations), invitation)
+    return Place(number, 1, invited)
+
+
+def upload(*answers: tuple[int, int], token: str | None = None) -> Incoming:
+    """Answers by the number of their name and what they say."""
+    names = b"".join(name.to_bytes(8) + bytes(8) for name, _ in answers)
+    contents = b"".join(said.to_bytes(4, "little") for _, said in answers)
+    return Incoming(names, contents, len(answers), False, token)
+
+
+def kept(storage: Storage, place: Place, *uploads: Incoming, seen: Seen) -> list[list[Outcome]]:
+    with storage.writing() as connection:
+        return keep(connection, place, uploads, hour=HOUR, seen=seen)
+
+
+def stored(storage: Storage, place: Place) -> dict[int, int]:
+    """What the blocks hold; no name twice."""
+    found = []
+    with storage.reading() as connection:
+        for block in statements(connection).blocks(place):
+            said = [int.from_bytes(bytes(row), "little") for row in block.contents]
+            found += zip(keys(block.names).tolist(), said, strict=True)
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def test_an_answer_is_kept_once_and_the_first_one_stays(storage):
+    place, seen = opened(storage), Seen()
+    assert kept(storage, place, upload((1, 5)), seen=seen) == [[KEPT]]
+    assert kept(storage, place, upload((1, 5)), upload((1, 6)), seen=seen) == [
+        [REPEATED],
+        [CONFLICT],
+    ]
+    assert stored(storage, place) == {1: 5}
+
+
+def test_copies_within_one_transaction_are_kept_once(storage):
+    place = opened(storage)
+    found = kept(storage, place, upload((1, 5), (1, 5), (1, 6)), upload((1, 5)), seen=Seen())
+    assert found == [[KEPT, REPEATED, CONFLICT], [REPEATED]]
+    assert stored(storage, place) == {1: 5}
+
+
+def test_an_answer_that_was_refused_is_not_taken_for_one_that_came_before(storage):
+    place = opened(storage, invited=True, good=1)
+    first, again = upload((1, 5), token="bad"), upload((1, 5), token="good")
+    assert kept(storage, place, first, again, seen=Seen()) == [[Outcome.UNINVITED], [KEPT]]
+    assert stored(storage, place) == {1: 5}
+
+
+def test_an_invitation_lets_in_as_many_as_it_says_in_one_transaction_or_several(storage):
+    place, seen = opened(storage, invited=True, a=3, b=1), Seen()
+    found = kept(
+        storage,
+        place,
+        upload((1, 0), (2, 0), token="a"),
+        upload((3, 0), token="b"),
+        upload((1, 0), (4, 0), (5, 0), token="a"),
+        seen=seen,
+    )
+    assert found == [[KEPT, KEPT], [KEPT], [REPEATED, KEPT, Outcome.SPENT]]
+    again = kept(storage, place, upload((6, 0), token="b"), upload((4, 0), token="b"), seen=seen)
+    assert again == [[Outcome.SPENT], [REPEATED]]
+    assert sorted(stored(storage, place)) == [1, 2, 3, 4]
+
+
+def test_a_round_that_is_not_open_keeps_nothing(storage):
+    place, seen = opened(storage), Seen()
+    kept(storage, place, upload((1, 5)), seen=seen)
+    with storage.writing() as connection:
+        closed = update(tables.surveys).where(tables.surveys.c.id == place.survey)
+        connection.execute(closed.values(state="closed-1"))
+        settle(connection, place)
+    assert kept(storage, place, upload((1, 5), (2, 5)), seen=seen) == [[Outcome.CLOSED] * 2]
+    assert stored(storage, place) == {1: 5}
+    assert kept(storage, Place(place.survey, 2, False), upload((9, 9)), seen=Seen()) == [
+        [Outcome.CLOSED]
+    ]
+
+
+def test_two_servers_know_what_the_other_wrote_also_after_blocks_were_merged(storage):
+    place, servers = opened(storage), (Seen(), Seen())
+    for number in range(3 * FAN):
+        found = kept(storage, place, upload((number, 0)), seen=servers[number % 2])
+        assert found == [[KEPT]]
+    for seen in (*servers, Seen()):
+        copies = [upload((number, number % 2)) for number in range(3 * FAN)]
+        found = kept(storage, place, *copies, seen=seen)
+        assert found == [[CONFLICT if number % 2 else REPEATED] for number in range(3 * FAN)]
+    assert len(stored(storage, place)) == 3 * FAN
+    with storage.reading() as connection:
+        assert len(list(statements(connection).blocks(place))) == 3
+
+
+def test_blocks_of_a_closed_round_lie_in_the_order_of_names(storage):
+    place, seen = opened(storage), Seen()
+    for number in (5, 3, 9, 1):
+        kept(storage, place, upload((number, 0)), seen=seen)
+    with storage.writing() as connection:
+        settle(connection, place)
+    with storage.reading() as connection:
+        (block,) = statements(connection).blocks(place)
+    assert keys(block.names).tolist() == [1, 3, 5, 9]
+
+
+def test_a_failed_transaction_leaves_no_memory_of_answers_that_are_not_there(tmp_path: Path):
+    from sfumato.service.writer import Writer
+
+    storage = Storage(tmp_path / "survey.db")
+    place, writer = opened(storage), Writer(storage)
+    with storage.writing() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE INSERT ON arrivals BEGIN SELECT RAISE(FAIL, 'full'); END"
+        )
+    with pytest.raises(StorageError):
+        writer._kept({place: [upload((1, 5))]}, HOUR)
+    assert stored(storage, place) == {}
+    with storage.writing() as connection:
+        connection.exec_driver_sql("DROP TRIGGER full")
+    found = writer._kept({place: [upload((1, 5))]}, HOUR)
+    assert list(found[place]) == [[KEPT]]
+    assert stored(storage, place) == {1: 5}
+
+
+ANSWERS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1)), min_size=1, max_size=4)
+UPLOADS = st.tuples(ANSWERS, st.sampled_from(["a", "b", "none", None]), st.integers(0, 1))
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(groups=st.lists(st.lists(UPLOADS, min_size=1, max_size=4), max_size=5))
+def test_whatever_comes_is_treated_as_by_a_slow_and_simple_book(storage, groups):
+    place = opened(storage, invited=True, a=2, b=5)
+    servers, book, left = (Seen(), Seen()), {}, {"a": 2, "b": 5}
+
+    def one(name: int, said: int, token: str | None) -> Outcome:
+        if name in book:
+            return REPEATED if book[name] == said else CONFLICT
+        if token not in left:
+            return Outcome.UNINVITED
+        if not left[token]:
+            return Outcome.SPENT
+        left[token] -= 1
+        book[name] = said
+        return KEPT
+
+    for group in groups:
+        expected = [[one(*answer, token) for answer in answers] for answers, token, _ in group]
+        uploads = [upload(*answers, token=token) for answers, token, _ in group]
+        assert kept(storage, place, *uploads, seen=servers[group[0][2]]) == expected
+    assert stored(storage, place) == book
