@@ -7,6 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from made.poisoning_drill import Shared, group_sizes
 from service.crowd import Crowd
 from sfumato.collection.poisoning import PoisoningCheck
 from sfumato.randomness import simulation_rng
@@ -93,23 +94,37 @@ def test_a_shared_invitation_that_brings_too_much_raises_the_alarm(service):
         answers = answers[number:]
     found = made.look("poisoning")["verdict"]["found"]
     assert [trace["kind"] for trace in found] == ["invitation"]
-    assert found[0]["assumes"] == "invitations for as many answers are used alike"
+    assert found[0]["assumes"].startswith("invitations for as many answers are used alike")
+    assert "brought 300 answers or more, where no other brought above 26" in found[0]["words"]
 
 
 def alarmed(counts):
     return PoisoningCheck(traces=tuple(shared_traces(1, {500: counts}))).alarm
 
 
-@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
-def test_invitations_of_unequal_groups_raise_no_alarm(spread):
-    """Groups whose sizes differ by a factor of e^spread: no alarm in 50 surveys of 100 each.
+@pytest.mark.parametrize("shape", [1, 4, 16])
+@pytest.mark.parametrize("number", [20, 120])
+def test_invitations_of_unequal_groups_raise_no_alarm(shape, number):
+    """At most 1% by proof: 9 of 200 or more have a chance of 3e-4, of all six 0.2%."""
+    groups = Shared(number=number, mean=60, shape=shape)
+    sizes = [group_sizes(groups, rng=simulation_rng(seed)).tolist() for seed in range(200)]
+    assert sum(map(alarmed, sizes)) < 9
 
-    At a rate of 1% five alarms or more in 150 have a chance of 2%; seeds are fixed.
-    """
-    rng = simulation_rng(8)
-    normal = np.sqrt(-2 * np.log1p(-rng.uniform(5_000))) * np.cos(2 * np.pi * rng.uniform(5_000))
-    counts = np.round(40 * np.exp(spread * normal)).astype(int).reshape(50, 100)
-    assert sum(alarmed(row.tolist()) for row in counts) <= 2
+
+def test_groups_with_heavier_tails_than_the_check_assumes_may_raise_it():
+    """Squares of exponential sizes: the assumption is needed, and stands beside the alarm."""
+    rng = simulation_rng(3)
+    sizes = 1 + (200 * np.log1p(-rng.uniform(200 * 120)) ** 2).astype(int).reshape(200, 120)
+    assert sum(alarmed(row.tolist()) for row in sizes) > 9
+
+
+@pytest.mark.parametrize("abused", [1, 2, 3])
+def test_up_to_three_invitations_that_stand_out_together_are_found(abused):
+    counts = [36 + k % 9 for k in range(100)]
+    told = [*counts[abused:], *[300] * abused]
+    (trace,) = shared_traces(1, {500: told})
+    assert PoisoningCheck(traces=(trace,)).alarm
+    assert ("one invitation" if abused == 1 else f"each of {abused} invitations") in trace.words
 
 
 def test_one_of_a_hundred_with_five_percent_of_all_answers_is_found():

@@ -66,6 +66,16 @@ def test_copies_raise_the_alarm_and_honest_people_do_not(service):
         assert made.look("poisoning")["verdict"]["alarm"] is alarm
 
 
+def test_how_far_it_is_is_told(service):
+    said = []
+    wanted = Simulation(people=100, together=20, connections=2, hostile=0.1, attack="garbage")
+    drive(link_of(opened(service)), wanted, tell=lambda *told: said.append(told))
+    honest = [told[1:] for told in said if told[0] == "simulated clients are answering"]
+    hostile = [told[1:] for told in said if told[0] == "hostile clients are sending"]
+    assert honest == [(done, 5) for done in range(6)]
+    assert hostile == [(done, 10) for done in range(11)]
+
+
 @pytest.mark.parametrize("variant", ["single", "faithful"])
 def test_crafted_answers_fit_the_plan(service, variant):
     made = opened(service, variant=variant, epsilon="4")
@@ -107,7 +117,7 @@ def test_without_an_invitation_for_so_many_the_rest_is_refused(service):
 
 def test_a_server_that_is_not_there_is_one_error(service):
     link = SurveyLink(server="http://127.0.0.1:9", task="0" * 32)
-    with pytest.raises(StorageError, match="was lost"):
+    with pytest.raises(StorageError, match=r"can't be reached.*Nothing was sent"):
         drive(link, Simulation(people=1))
 
 

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
 from sfumato.cli import main
+from sfumato.collection.calls import Patience
 from sfumato.collection.owner import SurveyKeys
 from sfumato.privacy import Ledger
 
@@ -73,16 +75,20 @@ def test_a_survey_from_creation_to_the_exported_release(run, create, service, tm
     keys = SurveyKeys.load("survey.keys.json")
     assert stat.S_IMODE((tmp_path / "survey.keys.json").stat().st_mode) == 0o600
     assert keys.admin not in made.out
-    assert run("open", "survey.keys.json").out == "state       open-1\n"
+    opened = run("open", "survey.keys.json").out.splitlines()
+    assert opened[0] == "state       open-1"
+    assert opened[1].startswith("next        sfumato survey status survey.keys.json --watch")
     for number in (1, 2):
         told = run("simulate", "survey.keys.json", "--people", 600, "--together", 50, "--json")
         assert told.code == 0, told.err
         kept = json.loads(told.out)["outcomes"]["kept"]
         assert 200 < kept < 400
         assert f"{kept} in round {number}" in run("status", "survey.keys.json").out
-        assert run("close", "survey.keys.json").out == f"state       closed-{number}\n"
+        closed = run("close", "survey.keys.json").out.splitlines()
+        assert closed[0] == f"state       closed-{number}"
+        assert closed[1].split()[3] == ("open" if number == 1 else "export")
         if number == 1:
-            assert run("open", "survey.keys.json").out == "state       open-2\n"
+            assert run("open", "survey.keys.json").out.startswith("state       open-2\n")
     done = run("export", "survey.keys.json", "--out", "out", "-q")
     assert done.code == 0, done.err
     assert "Do not publish it" in done.out  # seeded answers are in it
@@ -93,6 +99,37 @@ def test_a_survey_from_creation_to_the_exported_release(run, create, service, tm
     assert {"data.csv", "report.html", "survey.json"} <= {
         each.name for each in (tmp_path / "out-internal").iterdir()
     }
+    again = run("export", "survey.keys.json", "--out", "out", "-q", "--force")
+    assert again.code == 0, again.err
+
+
+def test_a_release_is_verified_by_the_key_that_one_has(run, create, service, tmp_path):
+    link = create("--variant", "single", "--minimum", 1).out.splitlines()[1].split()[1]
+    run("open", "survey.keys.json")
+    run("simulate", "survey.keys.json", "--people", 20, "-q")
+    run("close", "survey.keys.json")
+    run("export", "survey.keys.json", "--out", "out", "-q")
+    alone = run("verify", "out-internal")
+    assert "5 files, each as it was signed" in alone.out
+    assert "compare it with an invitation's" in alone.out
+    known = run("verify", "out-internal", "--link", link)
+    assert known.code == 0, known.err
+    assert "compare" not in known.out
+    told = json.loads(run("verify", "out-internal", "--keys", "survey.keys.json", "--json").out)
+    assert (told["ok"], told["key_known"]) == (True, True)
+    assert set(told["files"]) == {
+        "data.csv", "data.parquet", "model.npz", "release.json", "report.html"
+    }  # fmt: skip
+    create("--variant", "single", "-o", "other.json")
+    refused(run("verify", "out-internal", "--keys", "other.json"), 2, "signature is not of the key")
+    (tmp_path / "out-internal" / "data.csv").write_text("smoker,health\n")
+    refused(run("verify", "out-internal"), 4, "'data.csv' is not the file that was signed")
+    refused(run("verify", "nowhere"), 4, "can't read nowhere")
+    refused(run("verify", "me.json"), 4, "not a whole zip file")
+    both = ("--keys", "other.json", "--link", link)
+    refused(run("verify", "out-internal", *both), 2, "Give one of them")
+    bare = link.partition("&key")[0]
+    refused(run("verify", "out-internal", "--link", bare), 2, "holds no key")
 
 
 def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service, tmp_path):
@@ -113,6 +150,15 @@ def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service
     run("close", "survey.keys.json")
     assert run("export", "survey.keys.json", "--out", "out", "-q").code == 0
     assert json.loads((tmp_path / "out" / "release.json").read_text())["private"] is True
+
+
+def test_a_simulation_with_fakes_tells_why_they_are_not_seen(run, create):
+    create("--variant", "single", "--minimum", 1)
+    run("open", "survey.keys.json")
+    told = run("simulate", "survey.keys.json", "--people", 40, "--hostile", 50, "-q")
+    assert told.code == 0, told.err
+    assert "fakes       no alarm" in told.out
+    assert "no check can tell" in told.out
 
 
 def test_invitations_without_a_file_are_printed(run, create):
@@ -150,7 +196,8 @@ def test_refusals_are_one_line_with_an_exit_code(run, create, monkeypatch, tmp_p
     refused(run("simulate", "survey.keys.json", "--people", 10, "-q"), 2, "no round", "open")
     refused(run("simulate", "survey.keys.json", "--people", 0), 2, "people")
     refused(run("simulate", "survey.keys.json", "--people", 1, "--attack", "x"), 2, "attack")
-    refused(run("status", "survey.keys.json", "--watch", 0), 2, "--watch")
+    for seconds in (0, -1, "nan", "inf"):
+        refused(run("status", "survey.keys.json", f"--watch={seconds}"), 2, "--watch")
     (tmp_path / "links.csv").write_text("older")
     refused(run("invite", "survey.keys.json", "-o", "links.csv"), 2, "exists")
     monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", "f" * 48)
@@ -162,12 +209,67 @@ def test_rows_of_a_table_take_part_and_its_ledger_notes_it(run, create, tmp_path
     run("open", "survey.keys.json")
     rows = "".join(f"{'yes' if n % 4 else 'no'},good\n" for n in range(400))
     (tmp_path / "table.csv").write_text("smoker,health\n" + rows)
-    wanted = ["--table", "table.csv", "--schema", "schema.json", "--people"]
+    wanted = ["--public-table", "table.csv", "--schema", "schema.json", "--people"]
     told = run("simulate", "survey.keys.json", *wanted, 400, "--json")
     assert json.loads(told.out)["outcomes"] == {"kept": 400}
     refused(run("simulate", "survey.keys.json", *wanted, 500, "-q"), 2, "fewer rows")
     (first, _) = Ledger.open(dataset="health").entries()
     assert first.event == "simulation"
+    refused(run("simulate", "survey.keys.json", *wanted[:2], "--people", 1), 2, "needs --schema")
+    refused(run("simulate", "survey.keys.json", *wanted[2:], 1), 2, "there is none")
+
+
+def test_a_table_of_other_columns_takes_no_part(run, create, tmp_path):
+    create("--variant", "single", "--minimum", 1)
+    run("open", "survey.keys.json")
+    other = {"sfumato": 1, "columns": [{"name": "smoker", "kind": "boolean"}]}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    (tmp_path / "table.csv").write_text("smoker\nyes\n")
+    wanted = ["--public-table", "table.csv", "--schema", "other.json", "--people", 1, "-q"]
+    refused(run("simulate", "survey.keys.json", *wanted), 2, "asks about 'health'")
+    larger = {"name": "health", "kind": "category", "values": ["a", "b", "c", "d"]}
+    other["columns"].append(larger)
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    (tmp_path / "table.csv").write_text("smoker,health\nyes,d\n")
+    refused(run("simulate", "survey.keys.json", *wanted), 2, "does not know")
+    assert json.loads(run("status", "survey.keys.json", "--json").out)["answers"] == {"1": 0}
+
+
+def test_a_private_table_has_no_short_name(run, create):
+    create()
+    given = run("simulate", "survey.keys.json", "--people", 1, "--table", "table.csv")
+    assert given.code == 2
+    assert "--table" in given.err
+
+
+def test_a_server_that_is_not_there_is_told_soon(run, create, monkeypatch):
+    tries = []
+    monkeypatch.setattr(Patience, "wait_s", lambda *_: tries.append(1) or 0.0)
+    create()
+    keys = SurveyKeys.load("survey.keys.json")
+    replace(keys, server="http://127.0.0.1:9").save("away.json")
+    refused(run("status", "away.json"), 4, "can't be reached")
+    refused(run("simulate", "away.json", "--people", 1, "-q"), 4, "can't be reached")
+    assert len(tries) == 4  # twice after a first and a second try
+    link = f"http://127.0.0.1:9/answer#survey={keys.task}"
+    refused(run("answer", link, "--record", "me.json"), 4, "can't be reached")
+    refused(run("simulate", link, "--people", 1, "-q"), 4, "can't be reached", "Nothing was sent")
+    assert len(tries) == 4 + 3
+
+
+def test_who_comes_too_late_is_told_so(run, create):
+    create("--variant", "single", "--minimum", 1, "--anybody")
+    link = str(SurveyKeys.load("survey.keys.json").link())
+    early = run("answer", link, "--record", "me.json")
+    assert "come again later" in early.out
+    run("open", "survey.keys.json")
+    run("simulate", "survey.keys.json", "--people", 5, "-q")
+    run("close", "survey.keys.json")
+    late = run("answer", link, "--record", "me.json", "--state", "late.json")
+    assert "takes no answers any more; nothing was sent" in late.out
+    assert "keep it" not in late.out
+    refused(run("simulate", "survey.keys.json", "--people", 5, "-q"), 2, "no round")
+    refused(run("simulate", link, "--people", 5, "-q"), 2, "it is closed-1. Nothing was sent")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
@@ -219,7 +321,7 @@ def _facts(stream):
 
 
 def _wait_for(address):
-    for _ in range(200):
+    for _ in range(600):
         try:
             with urllib.request.urlopen(address + "/healthz", timeout=5) as reply:
                 assert reply.status == 200

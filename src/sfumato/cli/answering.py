@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.service.driving import Driven
 
 _LARGEST_RECORD = 2**20
+_TOO_FAST = 429
 
 
 def answer(
@@ -32,13 +33,15 @@ def answer(
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Answer a survey from this device: randomized here, sent once, shown before it leaves."""
+    from sfumato.collection.calls import Patience
     from sfumato.collection.links import SurveyLink
     from sfumato.collection.remote import SurveyClient
     from sfumato.randomness import secure_rng
 
     found = SurveyLink.read(sys.stdin.readline() if link == "-" else link)
     place = state if state is not None else _default_state(found.task)
-    client = SurveyClient(found, _record(record), state=place, rng=secure_rng())
+    patience = Patience(tries=4)  # somebody waits, and can come again
+    client = SurveyClient(found, _record(record), state=place, rng=secure_rng(), patience=patience)
     announced = client.announcement()
     shown = client.preview()
     if not json:
@@ -55,7 +58,8 @@ def answer(
         show.as_json({**told, "what": done.what, "round": done.round, "receipt": done.receipt})
         return
     typer.echo(f"done        {done}")
-    typer.echo(f"state       {place}  (keep it: without it this device would answer anew)")
+    if done.what != "over":
+        typer.echo(f"state       {place}  (keep it: without it this device would answer anew)")
 
 
 def simulate(
@@ -63,19 +67,24 @@ def simulate(
         str, typer.Argument(help="A file of keys, or a link whose invitation is for so many.")
     ],
     people: Annotated[int, typer.Option(help="How many people take part.")],
-    table: Annotated[
-        str | None, typer.Option(help="A public table whose rows are the people. [made up]")
+    public_table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Its rows are the people, and only if everybody may see them: whoever runs the "
+            "server can undo seeded noise. [default: people are made up]",
+        ),
     ] = None,
     schema: Annotated[
         Path | None, typer.Option(help="The description of the table's columns.")
     ] = None,
-    hostile: Annotated[float, typer.Option(help="How many people in a hundred are.")] = 0.0,
+    hostile: Annotated[float, typer.Option(help="How many of 100 people are hostile.")] = 0.0,
     attack: Annotated[
-        str, typer.Option(help="What they do: copies, crafted, replay or garbage.")
+        str, typer.Option(help="What the hostile do: copies, crafted, replay or garbage.")
     ] = "copies",
     together: Annotated[int, typer.Option(help="Answers of one request; 1 for single ones.")] = 100,
-    connections: Annotated[int, typer.Option(help="At once.")] = 8,
-    seed: Annotated[int, typer.Option(help="Makes the people and their answers.")] = 0,
+    connections: Annotated[int, typer.Option(help="How many are open at once.")] = 8,
+    seed: Annotated[int, typer.Option(help="Makes the people, their answers and their noise.")] = 0,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
@@ -95,11 +104,14 @@ def simulate(
         attack=check.one_of(ATTACKS, attack=attack),
         seed=seed,
     )
-    codes = None if table is None else _codes(table, schema, people)
+    if schema is not None and public_table is None:
+        raise InputError(
+            "--schema describes a --public-table, and there is none. Nothing was sent."
+        )
+    codes = None if public_table is None else _codes(public_table, schema, people)
     with progress.shown(quiet=quiet or json) as tell:
         link, owner = _invited(survey, people)
-        tell("simulated clients are answering", 0, 0)
-        driven = drive(link, wanted, codes=codes)
+        driven = drive(link, wanted, codes=codes, tell=tell)
     verdict = None if owner is None else owner.poisoning()["verdict"]
     if json:
         show.as_json({**driven.to_dict(), "verdict": verdict})
@@ -122,35 +134,45 @@ def _print(driven: "Driven", verdict: dict[str, Any] | None) -> None:
     typer.echo(f"server      answers: {told or 'none'}")
     if driven.lost:
         typer.echo(f"lost        {show.counted(driven.lost, 'connection')}")
+    if driven.honest[_TOO_FAST]:
+        typer.echo(
+            "note        the server slows down requests of one address: start it with --rate 0"
+        )
     if verdict is not None:
         typer.echo(f"fakes       {'ALARM' if verdict['alarm'] else 'no alarm'}")
+        if driven.hostile:
+            typer.echo(f"            {verdict['words']}")
 
 
 def _invited(survey: str, uses: int) -> "tuple[SurveyLink, SurveyOwner | None]":
     """The link that simulated people use; the owner's keys make one for all of them."""
+    from sfumato.collection.calls import Patience
     from sfumato.collection.links import SurveyLink
     from sfumato.collection.owner import SurveyKeys, SurveyOwner
 
     if "://" in survey:
         return SurveyLink.read(survey), None
-    owner = SurveyOwner(SurveyKeys.load(survey))
+    owner = SurveyOwner(SurveyKeys.load(survey), patience=Patience(tries=3))
     if not owner.status()["state"].startswith("open"):
         raise InputError("no round of this survey is open. Nothing was sent. Open one first.")
     (link,) = owner.invite(1, uses=uses)
     return link, owner
 
 
-def _codes(table: str, schema: Path | None, people: int) -> Any:
-    """The first rows of a table, as codes; its ledger notes the look."""
-    import numpy as np
+def _codes(table: str, schema: Path | None, people: int) -> dict[str, Any]:
+    """The first rows of a public table, as codes by column; its ledger notes the look.
 
+    Seeded noise protects nobody, so this is as if the rows themselves were sent.
+    """
     from sfumato.curator.interviews import held_codes
     from sfumato.engine import open_table
     from sfumato.privacy import Ledger
     from sfumato.schema import Schema
 
     if schema is None:
-        raise InputError("--table needs --schema, the description of its columns.")
+        raise InputError(
+            "--public-table needs --schema, the description of its columns. Nothing was sent."
+        )
     known = Schema.load(schema)
     rows = open_table(table, known)
     if known.dataset is not None:
@@ -161,7 +183,7 @@ def _codes(table: str, schema: Path | None, people: int) -> Any:
             f"the table has fewer rows than the {people:,} people that were asked for. Nothing "
             "was sent. Lower --people."
         )
-    return np.stack([held[name][:people].astype(np.int64) for name in known.names])
+    return {name: held[name][:people] for name in known.names}
 
 
 def _record(path: Path) -> Any:

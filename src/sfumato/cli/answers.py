@@ -32,7 +32,7 @@ def simulate(
             "piecewise, hybrid, laplace; square-wave for a distribution."
         ),
     ] = "auto",
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     dataset: options.Dataset = None,
     cap: Annotated[
         str | None, typer.Option(help="EPSILON[,DELTA]: the most everything may cost together.")
@@ -84,7 +84,7 @@ def simulate(
     if question.about_numbers and question.column.kind == "number":
         typer.echo("note        a table holds bins: each row answered for the middle of its bin")
     if seed is None:
-        show.running_total(book, path=ledger)
+        show.running_total(book, place=ledger)
     typer.echo(f"next        sfumato answers estimate {path}")
 
 

@@ -39,7 +39,7 @@ def demo(
         show.as_json(made.to_dict())
         return
     show.release(made, folder=str(out))
-    show.running_total(Ledger.open(book, dataset=made.dataset), path=book)
+    show.running_total(Ledger.open(book, dataset=made.dataset), place=str(book))
     typer.echo(f"report      {out / 'report.html'}  (may be published)")
     typer.echo(f"internal    {inside / 'internal.html'}  (real against published: keep it)")
 

@@ -44,7 +44,7 @@ def dp2pub(
     neighbors: Annotated[
         str, typer.Option(help="replace: this method publishes the number of rows.")
     ] = "replace",
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     dataset: options.Dataset = None,
     cap: options.Cap = None,
     evaluate: options.Evaluate = False,

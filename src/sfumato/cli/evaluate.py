@@ -29,7 +29,7 @@ def evaluate(
     all_labels: Annotated[
         bool, typer.Option("--all-labels", help="Predict every column of 2 to 20 values.")
     ] = False,
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     save_run: options.SaveRun = None,

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 WIDEST = 200
-LedgerFile = Annotated[
-    Path | None,
+LedgerPlace = Annotated[
+    str | None,
     typer.Option(
         "--ledger",
+        metavar="PLACE",
         help="The ledger: a file, or postgresql://user@host/database. [default: this user's]",
     ),
 ]
@@ -36,7 +37,7 @@ def _help(context: typer.Context) -> None:
 
 
 @app.command("show")
-def show_(ledger: LedgerFile = None, dataset: Dataset = None, json: Json = False) -> None:
+def show_(ledger: LedgerPlace = None, dataset: Dataset = None, json: Json = False) -> None:
     """What each data set has spent, its cap, and every entry."""
     found = [_summary(_open(ledger, name)) for name in _datasets(ledger, dataset)]
     if json:
@@ -56,7 +57,7 @@ def show_(ledger: LedgerFile = None, dataset: Dataset = None, json: Json = False
 def cap_(
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
     limit: Annotated[str, typer.Argument(metavar="EPSILON[,DELTA]", help="The new cap.")],
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
     """Set, raise or lower the cap of a data set, as an entry that everyone can see."""
@@ -74,7 +75,7 @@ def cap_(
 
 @app.command()
 def verify(
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     release: Annotated[
         list[Path] | None, typer.Option(help="A release whose head must be in the ledger.")
     ] = None,
@@ -103,7 +104,7 @@ def verify(
 
 @app.command()
 def export(
-    ledger: LedgerFile = None,
+    ledger: LedgerPlace = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file to write.")] = None,
 ) -> None:
     """All entries with their hashes as JSON, which can be checked without the ledger."""
@@ -121,20 +122,20 @@ def export(
     typer.echo(f"{len(exported['entries']):,} entries: {out}")
 
 
-def _open(path: Path | None, dataset: str) -> "Ledger":
+def _open(place: str | None, dataset: str) -> "Ledger":
     from sfumato.privacy import Ledger
 
-    return Ledger.open(path, dataset=dataset, create=False)
+    return Ledger.open(place, dataset=dataset, create=False)
 
 
-def _place(path: Path | None) -> Path:
+def _place(given: str | None) -> str:
     from sfumato.privacy import default_path
 
-    return path or default_path()
+    return given if given is not None else str(default_path())
 
 
-def _datasets(path: Path | None, dataset: str | None) -> list[str]:
-    book = _open(path, dataset or "show")
+def _datasets(place: str | None, dataset: str | None) -> list[str]:
+    book = _open(place, dataset or "show")
     known = list(book.datasets())
     if dataset is None:
         return known
@@ -143,7 +144,7 @@ def _datasets(path: Path | None, dataset: str | None) -> list[str]:
     close = get_close_matches(book.dataset, known, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     names = ", ".join(map(repr, known)) or "no entries at all"
-    raise InputError(f"no data set {dataset!r}{hint} in {_place(path)}. It has {names}")
+    raise InputError(f"no data set {dataset!r}{hint} in {_place(place)}. It has {names}")
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 _TABLE = (
     "csv, parquet, json (also gz, zst), sqlite (file.db::table) or "
-    "postgresql://user@host/database::table."
+    "postgresql://user@host/database::table, or spark::TABLE (or a path) to let Spark read it."
 )
 TableArgument = Annotated[str, typer.Argument(help=_TABLE)]
 TablesArgument = Annotated[
@@ -23,8 +23,9 @@ TablesArgument = Annotated[
 SchemaFile = Annotated[Path, typer.Option(help="The public description of the columns.")]
 Epsilon = Annotated[str, typer.Option(help="The budget of this release, for example 1.")]
 Out = Annotated[Path, typer.Option(help="The folder to write; it may be published whole.")]
-LedgerFile = Annotated[
-    Path | None, typer.Option(help="The ledger: a file, or postgresql://user@host/database.")
+LedgerPlace = Annotated[
+    str | None,
+    typer.Option(metavar="PLACE", help="The ledger: a file, or postgresql://user@host/database."),
 ]
 Dataset = Annotated[
     str | None, typer.Option(help="The name the budget belongs to. [default: the schema's]")

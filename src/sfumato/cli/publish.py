@@ -62,7 +62,7 @@ def publish(
     ] = "add-remove",
     person: Annotated[str | None, typer.Option(help="The column that names the person.")] = None,
     max_rows: Annotated[int | None, typer.Option(help="Rows of one person that count.")] = None,
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     dataset: options.Dataset = None,
     cap: options.Cap = None,
     evaluate: options.Evaluate = False,

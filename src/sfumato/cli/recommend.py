@@ -61,7 +61,7 @@ def fit(
     person: PersonColumn = "user",
     item: ItemColumn = "item",
     rating: RatingColumn = "rating",
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     dataset: Dataset = None,
     cap: options.Cap = None,
     force: options.Force = False,
@@ -108,7 +108,7 @@ def fit(
         return
     folder = out if made.private else jobs.internal_folder(out)
     _print_release(made, folder)
-    show.running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
+    show.running_total(Ledger.open(ledger, dataset=made.dataset), place=ledger)
     typer.echo(f"report      {folder / 'report.html'}")
     typer.echo(f"next        sfumato recommend top {folder} --history FILE")
 
@@ -185,7 +185,7 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write internal.html with charts into OUT-internal.")
     ] = None,
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     dataset: Dataset = None,
     encoding: options.Encoding = "utf-8",
     seed: Annotated[int, typer.Option(min=0, help="Of the split and of the noise.")] = 0,

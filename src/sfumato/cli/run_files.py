@@ -18,7 +18,7 @@ FORMAT: Final = 1
 NOT_KEPT: Final = ("save-run", "resume", "force", "json", "quiet")
 """Options of one invocation, not of what is done: a run file never forces or resumes."""
 
-_ADDRESSES: Final = ("table", "against", "ratings", "workload")
+_ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"

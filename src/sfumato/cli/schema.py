@@ -45,7 +45,7 @@ def draft(
     ] = None,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
-    ledger: options.LedgerFile = None,
+    ledger: options.LedgerPlace = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the draft as JSON.")] = False,

@@ -51,7 +51,7 @@ def release(made: "TableRelease", *, folder: str) -> None:
         typer.echo("            the noise is larger than this table")
 
 
-def published(made: "TableRelease", *, out: Path, ledger: Path | None, evaluated: bool) -> None:
+def published(made: "TableRelease", *, out: Path, ledger: str | None, evaluated: bool) -> None:
     """What was made, what the data set has cost so far, and where to look."""
     from sfumato.jobs import internal_folder
     from sfumato.privacy import Ledger, OneRow
@@ -61,22 +61,22 @@ def published(made: "TableRelease", *, out: Path, ledger: Path | None, evaluated
     if made.private and isinstance(made.protect, OneRow) and "trust" not in made.method:
         typer.echo("note        one row = one person: if a person can have several rows, the")
         typer.echo("            guarantee is for each row alone; give --person and --max-rows")
-    running_total(Ledger.open(ledger, dataset=made.dataset), path=ledger)
+    running_total(Ledger.open(ledger, dataset=made.dataset), place=ledger)
     typer.echo(f"report      {folder / 'report.html'}")
     if evaluated:
         typer.echo(f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)")
 
 
-def running_total(ledger: "Ledger", *, path: Path | None = None) -> None:
+def running_total(ledger: "Ledger", *, place: str | None = None) -> None:
     """What the data set has paid so far, in every run, in the units of its cap.
 
     Args:
         ledger: The one that was charged.
-        path: Its file, where the user named it.
+        place: Where it is, as the user named it.
     """
     cap = ledger.cap
     limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
-    where = f" ({path})" if path is not None else ""
+    where = f" ({place})" if place is not None else ""
     typer.echo(f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}")
 
 

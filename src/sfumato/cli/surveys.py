@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +12,18 @@ from sfumato.cli import answering, options, progress, show
 from sfumato.errors import InputError, StorageError
 
 if TYPE_CHECKING:
+    from sfumato.collection.calls import Patience
     from sfumato.collection.owner import SurveyOwner
 
 TOKEN = "SFUMATO_SURVEY_TOKEN"
 SERVER = "http://127.0.0.1:8750"
 _LONGEST_TOKEN = 1_000
+_LONGEST_WATCH_S = 86_400.0
+_OVER = ("released", "abandoned")
 
-app = typer.Typer(help="Collect answers that devices randomize: serve, create, invite, export.")
+app = typer.Typer(
+    help="Collect answers that devices randomize: serve, create, invite, answer, export."
+)
 app.command("answer")(answering.answer)
 app.command("simulate")(answering.simulate)
 
@@ -113,7 +119,7 @@ def create(
         "title": title, "text": text, "schema": Schema.load(schema).to_dict(), "epsilon": epsilon,
         "variant": variant, "minimum": minimum, "invited": not anybody, "closes": closes,
     }  # fmt: skip
-    made = SurveyOwner.create(server, wanted, token=token)
+    made = SurveyOwner.create(server, wanted, token=token, patience=_patience())
     made.keys.save(out)
     link = made.keys.link()
     if json:
@@ -157,7 +163,7 @@ def invite(
 @app.command("open")
 def open_(keys: Keys) -> None:
     """Open the next round."""
-    typer.echo(f"state       {_state(_owner(keys).open())}")
+    _print_state(_owner(keys).open(), keys, rounds=None)
 
 
 @app.command()
@@ -168,30 +174,29 @@ def close(
     ] = False,
 ) -> None:
     """Close the open round; the next one is planned from its answers."""
-    typer.echo(f"state       {_state(_owner(keys).close(abandon=abandon))}")
+    owner = _owner(keys)
+    state = owner.close(abandon=abandon)
+    _print_state(state, keys, rounds=len(owner.status()["answers"]))
 
 
 @app.command()
 def status(
     keys: Keys,
     watch: Annotated[
-        float | None, typer.Option(help="Look again after so many seconds, until interrupted.")
+        float | None,
+        typer.Option(help="Look again after so many seconds and tell what changed; Ctrl-C ends."),
     ] = None,
     json: Json = False,
 ) -> None:
     """The state, and how many answers came; never the answers."""
+    if watch is not None and not 0 < watch <= _LONGEST_WATCH_S:
+        raise InputError(f"--watch takes seconds above 0 and up to a day, got {watch:g}.")
     owner = _owner(keys)
-    if watch is not None and watch <= 0:
-        raise InputError(f"--watch takes seconds above 0, got {watch:g}.")
-    while True:
-        told = owner.status()
-        if json:
-            show.as_json(told)
-        else:
-            typer.echo(_status_line(told))
-        if watch is None or told["state"] in ("released", "abandoned"):
-            return
-        time.sleep(watch)
+    told = owner.status()
+    _print_status(told, json=json)
+    if watch is not None:
+        with suppress(KeyboardInterrupt):  # the way to end it, and nothing was half done
+            _watch(owner, told, every_s=watch, json=json)
 
 
 @app.command()
@@ -219,6 +224,54 @@ def export(
     typer.echo(f"report      {folder / 'report.html'}")
 
 
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="The folder of a release, or its zip file.")],
+    keys: Annotated[
+        Path | None, typer.Option(help="The owner's file of keys, to check the key by.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option(help="The survey's link, as create printed it: the key is in it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell whether a release of a survey is, file by file, what the survey signed."""
+    from sfumato.service.unpacking import verify as verified
+
+    key = _known_key(keys, link)
+    found = verified(release, key=key)
+    told = found.announcement
+    if json:
+        show.as_json(
+            {
+                "ok": True, "key": found.key, "key_known": key is not None, "task": told.task,
+                "page": told.page, "files": dict(found.files),
+            }
+        )  # fmt: skip
+        return
+    own = "" if key is not None else "  (the release's own: compare it with an invitation's)"
+    typer.echo(f"survey      {show.label(told.title, 60)}")
+    typer.echo(f"key         {found.key}{own}")
+    typer.echo(f"page        SHA-256 {told.page or 'none'}")
+    typer.echo(f"files       {show.counted(len(found.files), 'file')}, each as it was signed")
+
+
+def _known_key(keys: Path | None, link: str | None) -> str | None:
+    """The key that somebody knows a survey by, from elsewhere than its release."""
+    from sfumato.collection.links import SurveyLink
+    from sfumato.collection.owner import SurveyKeys
+
+    if keys is not None and link is not None:
+        raise InputError("--keys and --link both tell the key. Give one of them.")
+    if keys is not None:
+        return SurveyKeys.load(keys).key
+    if link is None:
+        return None
+    if (key := SurveyLink.read(link).key) is None:
+        raise InputError("this link holds no key. Give one that `survey create` printed.")
+    return key
+
+
 def _show_token(token: str, file: Path | None) -> None:
     """Show a token that nobody can show again; or write it, unless an older one would be lost."""
     from sfumato.collection.owner import write_secret
@@ -234,7 +287,14 @@ def _show_token(token: str, file: Path | None) -> None:
 def _owner(keys: Path) -> "SurveyOwner":
     from sfumato.collection.owner import SurveyKeys, SurveyOwner
 
-    return SurveyOwner(SurveyKeys.load(keys))
+    return SurveyOwner(SurveyKeys.load(keys), patience=_patience())
+
+
+def _patience() -> "Patience":
+    """Somebody waits: a server that is not there is told after seconds."""
+    from sfumato.collection.calls import Patience
+
+    return Patience(tries=3)
 
 
 def _default_database() -> Path:
@@ -248,6 +308,23 @@ def _default_database() -> Path:
             f"can't make {folder}: {error.strerror}. Nothing was started. Name a --database."
         ) from None
     return folder / "surveys.sqlite"
+
+
+def _watch(owner: "SurveyOwner", told: dict[str, Any], *, every_s: float, json: bool) -> None:
+    """Tell what changes until the survey is over; a server that is away is waited for."""
+    away = False
+    while told["state"] not in _OVER:
+        time.sleep(every_s)
+        try:
+            now = owner.status()
+        except StorageError as error:
+            if not away:
+                typer.echo(f"{error} Looking again.", err=True)
+            away = True
+            continue
+        if now != told or away:
+            _print_status(now, json=json)
+        told, away = now, False
 
 
 def _server_token(file: Path | None) -> str:
@@ -273,9 +350,24 @@ def _state(state: str) -> str:
     return show.label(state, 20)
 
 
-def _status_line(told: dict[str, Any]) -> str:
+def _print_state(state: str, keys: Path, *, rounds: int | None) -> None:
+    """A new state, and what can be done next."""
+    typer.echo(f"state       {_state(state)}")
+    if state.startswith("open"):
+        typer.echo(f"next        sfumato survey status {keys} --watch 10, then survey close {keys}")
+    elif state == f"closed-{rounds}":
+        typer.echo(f"next        sfumato survey export {keys} --out FOLDER")
+    elif state.startswith("closed"):
+        typer.echo(f"next        sfumato survey open {keys}")
+
+
+def _print_status(told: dict[str, Any], *, json: bool) -> None:
+    if json:
+        show.as_json(told)
+        return
     answers = ", ".join(f"{kept:,} in round {number}" for number, kept in told["answers"].items())
-    return f"{_state(told['state'])}: answers {answers} (promised {told['minimum']:,} a round)"
+    state, least = _state(told["state"]), told["minimum"]
+    typer.echo(f"{state}: answers {answers} (a round is not looked at below {least:,})")
 
 
 def _shown(host: str) -> str:

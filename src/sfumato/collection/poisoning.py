@@ -14,26 +14,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.collection.joint import joint_traces, ones_traces
 from sfumato.collection.plans import Agreement
 from sfumato.collection.questions import Question
 from sfumato.collection.server import AnswerBatch, Collected, Tally
 from sfumato.collection.traces import (
     LEAST_ANSWERS,
     Trace,
-    beyond,
     copies_trace,
-    far_from_zero,
     histogram_traces,
-    smallest,
     supports_trace,
 )
 from sfumato.collection.ways import Plan, Way, by_column, ways_of
 from sfumato.errors import InputError
-from sfumato.mechanisms.local.hashing import MULTIPLIERS, Olh
+from sfumato.mechanisms.local.hashing import Olh
 from sfumato.mechanisms.local.layout import IntegerLayout
 from sfumato.mechanisms.local.mechanism import FrequencyMechanism
 from sfumato.mechanisms.local.subsets import SubsetSelection
-from sfumato.mechanisms.local.unary import Unary
 
 LEVEL: Final = 0.01
 """How often at most honest answers raise the alarm, at one look."""
@@ -43,10 +40,6 @@ UNSEEN: Final = (
     "Fakes who answer honestly for a value that is not theirs look like people who have it, and "
     "no check can tell. What they can do is the gain."
 )
-
-_MOST_TOGETHER: Final = 256
-"""Categories whose pairs are compared: of more, those with the most support."""
-_CHUNK: Final = 8_192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,8 +188,8 @@ def poisoning_check(
     traces = [
         supports_trace(mechanism, supports, tally.answers, about),
         copies_trace(rows, _likeliest(mechanism), about=about),
-        *_ones_traces(mechanism, rows, about),
-        *_together_traces(mechanism, rows, supports, about),
+        *ones_traces(mechanism, rows, about=about),
+        *joint_traces(mechanism, rows, about=about),
     ]
     return PoisoningCheck(traces=tuple(traces))
 
@@ -250,123 +243,3 @@ def _likeliest(mechanism: FrequencyMechanism) -> float:
     if isinstance(mechanism, Olh):
         return p / float(1 << mechanism.seed_bits)
     return max(p, 1 - p) * float(max(q, 1 - q) ** (mechanism.categories - 1))
-
-
-def _ones_traces(
-    mechanism: FrequencyMechanism, rows: NDArray[Any], about: tuple[str, ...]
-) -> list[Trace]:
-    """Whether the number of ones of unary answers is distributed as it must be.
-
-    One bit is set with p and m - 1 others with q, whatever the value, so the number of ones is the
-    sum of a Bernoulli and a binomial variable.
-    """
-    if not isinstance(mechanism, Unary):
-        return []
-    p, q, m = float(mechanism.p), float(mechanism.q), mechanism.categories
-    others = _binomial(m - 1, q)
-    expected = np.append(others * (1 - p), 0.0) + np.append(0.0, others * p)
-    ones = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
-    seen = np.bincount(ones, minlength=m + 1)
-    chances = beyond(seen / len(rows), len(rows), expected, expected)
-    worst = int(chances.argmin())
-    return [
-        Trace(
-            kind="ones",
-            about=about,
-            chance=smallest(chances),
-            words=f"{seen[worst]:,} answers have {worst} bits set, where devices make "
-            f"{expected[worst] * len(rows):,.0f} on average",
-        )
-    ]
-
-
-def _binomial(n: int, q: float) -> NDArray[np.float64]:
-    """The probabilities of a binomial variable, by products of its neighbors' ratios, in logs."""
-    k = np.arange(1, n + 1)
-    steps = np.log((n - k + 1) / k) + np.log(q) - np.log1p(-q)
-    logs = n * np.log1p(-q) + np.concatenate([[0.0], np.cumsum(steps)])
-    return np.asarray(np.exp(logs))
-
-
-def _together_traces(
-    mechanism: FrequencyMechanism,
-    rows: NDArray[Any],
-    supports: NDArray[np.float64],
-    about: tuple[str, ...],
-) -> list[Trace]:
-    """Whether two categories are supported together more often than their own supports explain.
-
-    With probabilities r0 that an answer supports two given others and r1 that it supports the true
-    category and a given other, x_u x_v - r0 - (r1 - r0)/(p - q) (x_u + x_v - 2q) has the mean 0,
-    whatever the value. Crafted answers that support several targets at once are seen so.
-    """
-    if mechanism.categories < 3:
-        return []
-    chosen = np.sort(np.argsort(-supports, kind="stable")[:_MOST_TOGETHER])
-    both = np.zeros((chosen.size, chosen.size))
-    for start in range(0, len(rows), _CHUNK):
-        held = _supported(mechanism, rows[start : start + _CHUNK], chosen).astype(np.float32)
-        both += held.T @ held
-    p, q = float(mechanism.p), float(mechanism.q)
-    r0, r1 = _pair_rates(mechanism)
-    slope, n = (r1 - r0) / (p - q), len(rows)
-    alone = both.diagonal()
-    sums = both - n * r0 - slope * (alone[:, None] + alone[None, :] - 2 * n * q)
-    upper = np.triu_indices(chosen.size, k=1)
-    variance, largest = _pair_spread(p, q, r0, r1, slope)
-    chances = far_from_zero(sums[upper], n, variance=variance, largest=largest)
-    tried = comb(mechanism.categories, 2)
-    one, other = (int(axis[chances.argmin()]) for axis in upper)
-    return [
-        Trace(
-            kind="together",
-            about=about,
-            chance=float(min(1.0, tried * chances.min())),
-            words=f"{both[one, other]:,.0f} answers support two certain values at once, where "
-            f"{both[one, other] - sums[one, other]:,.0f} would by their frequencies",
-        )
-    ]
-
-
-def _supported(
-    mechanism: FrequencyMechanism, rows: NDArray[Any], chosen: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which of the chosen categories each answer supports."""
-    if isinstance(mechanism, Olh):
-        bits = mechanism.response.value_bits
-        seeds, told = (rows >> bits).astype(np.uint32), rows & ((1 << bits) - 1)
-        of_code, first, second = (np.uint32(multiplier) for multiplier in MULTIPLIERS)
-        x = seeds[:, None] ^ (chosen.astype(np.uint32) * of_code)[None, :]
-        x = (x ^ x >> np.uint32(16)) * first
-        x = (x ^ x >> np.uint32(15)) * second
-        return np.asarray(x >> np.uint32(32 - bits) == told[:, None])
-    unpacked = np.unpackbits(rows, axis=1, bitorder="little")
-    return unpacked[:, chosen].astype(np.bool_)
-
-
-def _pair_rates(mechanism: FrequencyMechanism) -> tuple[float, float]:
-    """The probabilities (r0, r1) that an answer supports two others, or the true one and another.
-
-    Bits and hashes of different categories are independent; sets of a fixed size are not.
-    """
-    p, q = float(mechanism.p), float(mechanism.q)
-    if not isinstance(mechanism, SubsetSelection):
-        return q * q, p * q
-    m, w = mechanism.categories, mechanism.size
-    others = p * (w - 1) * (w - 2) + (1 - p) * w * (w - 1)
-    return others / ((m - 1) * (m - 2)), p * (w - 1) / (m - 1)
-
-
-def _pair_spread(p: float, q: float, r0: float, r1: float, slope: float) -> tuple[float, float]:
-    """The largest variance and size of one answer's term, over all values."""
-    term = {(a, b): a * b - r0 - slope * (a + b - 2 * q) for a in (0, 1) for b in (0, 1)}
-    variances = []
-    for first, second, joint in ((q, q, r0), (p, q, r1)):
-        chances = {
-            (1, 1): joint,
-            (1, 0): first - joint,
-            (0, 1): second - joint,
-            (0, 0): 1 - first - second + joint,
-        }
-        variances.append(sum(chances[each] * term[each] ** 2 for each in term))
-    return max(variances), max(abs(value) for value in term.values())

@@ -7,7 +7,7 @@ approximations: an alarm at 1% is false in at most 1% of surveys, if everybody i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log
+from math import exp, lgamma, log, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -75,6 +75,23 @@ def far_from_zero(sums: Vector, n: int, *, variance: float, largest: float) -> V
     return np.asarray(np.minimum(1.0, bound))
 
 
+def above_zero(average: float, n: int, *, variance: float, span: float) -> float:
+    """How likely n independent terms of mean 0 are to have so large an average.
+
+    With probability 1 - d it is at most sqrt(2 V L/n) + 7 span L/(3(n - 1)), L = ln(2/d), where V
+    is the variance that was seen: Maurer, Pontil 2009, "Empirical Bernstein bounds and sample
+    variance penalization", arXiv 0907.3740, theorem 4. This is that d.
+
+    >>> round(above_zero(0.06, 1_000, variance=0.25, span=1.0), 3)
+    0.017
+    """
+    if average <= 0 or n < LEAST_ANSWERS:
+        return 1.0
+    a, b = sqrt(2 * variance / n), 7 * span / (3 * (n - 1))
+    root = (sqrt(a * a + 4 * b * average) - a) / (2 * b)
+    return min(1.0, 2 * exp(-root * root))
+
+
 def copied(n: int, copies: int, likeliest: float) -> float:
     """How likely some answer is to come so often among n, if none has more than ``likeliest``.
 
@@ -88,6 +105,32 @@ def copied(n: int, copies: int, likeliest: float) -> float:
         return 1.0 if copies < 2 else 0.0
     groups = lgamma(n + 1) - lgamma(copies + 1) - lgamma(n - copies + 1)
     return exp(min(0.0, groups + (copies - 1) * log(likeliest)))
+
+
+def gap_chance(gap: float, reach: float, *, above: int, below: int) -> float:
+    """How likely a gap under the largest of some numbers is, beside the reach of those under it.
+
+    Of independent numbers Y with one distribution, sorted from the largest, the gap Y(k) - Y(k+1)
+    is at least t times the reach Y(k+1) - Y(m+1) with a probability of at most the product over
+    i = k+1..m of i/(i + k t), if the hazard of the distribution does not fall, as for uniform,
+    normal, Poisson, exponential and (from the shape 1 on) gamma numbers. Then Y is a concave
+    function of exponential numbers (Barlow, Proschan 1975, "Statistical theory of reliability and
+    life testing"), whose gaps are independent and Z(i)/i (Renyi 1953, "On the theory of order
+    statistics"), and P(Z(k)/k >= t sum Z(i)/i) is the product. It is reached by exponential ones.
+
+    Args:
+        gap: Under the number k; nothing is odd about one that is not above 0.
+        reach: Above 0.
+        above: k.
+        below: m.
+
+    >>> round(gap_chance(5, 1, above=1, below=2), 6)  # 2/7
+    0.285714
+    """
+    if gap <= 0:
+        return 1.0
+    places = np.arange(above + 1, below + 1)
+    return float(np.exp(-np.log1p(above * gap / reach / places).sum()))
 
 
 def smallest(chances: Vector, *, sides: int = 2) -> float:
@@ -211,7 +254,8 @@ def agreement_traces(agreed: Agreement, tally: RoundTally) -> list[Trace]:
 
     Devices draw their part by chance, so both are samples of the same people, and the difference
     of two unbiased estimates has the mean 0. A term of it is at most 1/(n (p - q)) wide:
-    Hoeffding 1963, theorem 2.
+    Hoeffding 1963, theorem 2, for people drawn at random; for given ones, of whom parts are drawn
+    without replacement, the exponent may be smaller by a part of 1/n (section 6).
     """
     found = []
     for name, heard in heard_ways(agreed, [tally]).items():

@@ -13,7 +13,9 @@ from sfumato.schema.base import is_text
 
 _MARKS = ("release.json", "internal.html")
 _ROWS = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
-_OURS = {*_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json"}
+_OURS = {
+    *_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json", "survey.json"
+}  # fmt: skip
 
 
 @contextmanager
@@ -120,12 +122,14 @@ def check_apart(folder: Path, place: Any, *, named: str) -> None:
 
     Args:
         folder: The output.
-        place: A path, also as ``file.db::table``; what is none is held by no folder.
+        place: A path, also as ``file.db::table`` or ``spark::path``; what is none is held by no
+            folder.
         named: What the path is, for the message.
     """
     if not isinstance(place, str | os.PathLike):
         return
-    inside = Path(os.path.realpath(str(place).partition("::")[0]))
+    path = str(place).removeprefix("spark::").removeprefix("file://").partition("::")[0]
+    inside = Path(os.path.realpath(path))
     if Path(os.path.realpath(folder)) in (inside, *inside.parents):
         raise InputError(
             f"the output {folder} holds {named}. Nothing was spent. Choose another --out."

@@ -7,8 +7,10 @@ not be simulated on somebody else's server. What the server did with them is cou
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from time import perf_counter
 from typing import Any, Final
 
@@ -25,6 +27,7 @@ from sfumato.collection.messages import VERSION
 from sfumato.collection.plans import Agreement
 from sfumato.collection.record_plans import RecordRows, read_plan
 from sfumato.errors import InputError, StorageError
+from sfumato.jobs.running import Tell, silent
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.service.attacks import ATTACKS, Attack, fake_values, garbage, replays, upload_of
 from sfumato.service.pipes import Pipe, pipe
@@ -96,7 +99,11 @@ class Driven:
 
 
 def drive(
-    link: SurveyLink, wanted: Simulation, *, codes: NDArray[np.int64] | None = None
+    link: SurveyLink,
+    wanted: Simulation,
+    *,
+    codes: Mapping[str, NDArray[np.integer[Any]]] | None = None,
+    tell: Tell = silent,
 ) -> Driven:
     """Let people answer the round that is open, and count what the server does.
 
@@ -106,27 +113,41 @@ def drive(
     Args:
         link: With an invitation for as many answers, where one is needed.
         wanted: Who takes part.
-        codes: A row a column, a column a person; None for made-up people.
+        codes: By column, those of as many people, which anybody may see: seeded noise can be
+            undone. None for made-up people.
+        tell: Is told how many requests were answered.
     """
-    return asyncio.run(_drive(link, wanted, codes))
+    return asyncio.run(_drive(link, wanted, codes, tell))
 
 
-async def _drive(link: SurveyLink, wanted: Simulation, codes: NDArray[np.int64] | None) -> Driven:
+async def _drive(
+    link: SurveyLink, wanted: Simulation, codes: Mapping[str, Any] | None, tell: Tell
+) -> Driven:
     path = f"/v1/surveys/{link.task}"
     async with pipe(link.server) as asking:
-        announced, state, key = await _announced(asking, link, path)
-        number = _OPEN.get(state)
-        if number is None:
-            raise InputError(f"no round of this survey is open: it is {state}. Nothing was sent.")
-        plan = (await _signed(asking, f"{path}/rounds/{number}")).opened(key)
+        try:
+            announced, state, key = await _announced(asking, link, path)
+            number = _OPEN.get(state)
+            if number is None:
+                raise InputError(
+                    f"no round of this survey is open: it is {state}. Nothing was sent."
+                )
+            plan = (await _signed(asking, f"{path}/rounds/{number}")).opened(key)
+        except StorageError:
+            raise StorageError(
+                f"{asking.address} can't be reached. Is the address right, and the service "
+                "running? Nothing was sent."
+            ) from None
     crowd = _Crowd(announced.agreement, plan, wanted, codes, number)
     driven = Driven(round=number, answers=len(crowd.honest))
     begun = perf_counter()
     bodies = crowd.bodies(link.token)
     route = f"{path}/{'answers' if wanted.together == 1 else 'batches'}"
-    await _all(link.server, wanted.connections, route, bodies, driven, driven.honest)
+    honest = _Sender(link.server, wanted.connections, driven, driven.honest)
+    await honest.send(route, bodies, partial(tell, "simulated clients are answering"))
     route, bodies = crowd.attack(path, link.token)
-    await _all(link.server, wanted.connections, route, bodies, driven, driven.hostile)
+    hostile = _Sender(link.server, wanted.connections, driven, driven.hostile)
+    await hostile.send(route, bodies, partial(tell, "hostile clients are sending"))
     driven.seconds = perf_counter() - begun
     return driven
 
@@ -139,14 +160,18 @@ class _Crowd:
         agreed: Agreement,
         plan: Any,
         wanted: Simulation,
-        codes: NDArray[np.int64] | None,
+        codes: Mapping[str, Any] | None,
         number: int,
     ) -> None:
         people = simulation_rng(4 * wanted.seed)
         self._wanted, self._agreed = wanted, agreed
         self._plan = read_plan(plan, agreed)
         self._rng = simulation_rng(4 * wanted.seed + number)  # the same people, other noise
-        block = made_up_codes(agreed, wanted.people, rng=people) if codes is None else codes
+        block = (
+            made_up_codes(agreed, wanted.people, rng=people)
+            if codes is None
+            else _given_codes(agreed, wanted.people, codes)
+        )
         rounds = draw_rounds(wanted.people, rng=people) if agreed.variant == "grouped" else None
         own = wanted.people - (wanted.fakes if wanted.attack in ("copies", "crafted") else 0)
         rows = simulate_clients(
@@ -208,41 +233,60 @@ def made_up_codes(agreed: Agreement, people: int, *, rng: Rng) -> NDArray[np.int
     return np.stack([np.minimum(codes, size - 1) for codes, size in zip(drawn, sizes, strict=True)])
 
 
-async def _all(
-    server: str,
-    connections: int,
-    route: str,
-    bodies: Sequence[bytes],
-    driven: Driven,
-    statuses: Counter[int],
-) -> None:
-    """Send all bodies over so many connections at once."""
-    waiting = iter(bodies)
-
-    async def worker() -> None:
-        async with pipe(server) as own:
-            for body in waiting:
-                await _one(own, route, body, driven, statuses)
-
-    workers = min(connections, len(bodies))
-    await asyncio.gather(*(worker() for _ in range(workers)))
+def _given_codes(agreed: Agreement, people: int, codes: Mapping[str, Any]) -> NDArray[np.int64]:
+    """The codes of given people as a block, if the survey asks about what they are of."""
+    schema = agreed.schema
+    if missing := [name for name in schema.names if name not in codes]:
+        raise InputError(f"the survey asks about {missing[0]!r:.60}. Nothing was sent.")
+    block = np.stack([np.asarray(codes[name]).astype(np.int64) for name in schema.names])
+    sizes = np.array([column.size for column in schema])
+    if block.shape[1] < people or (block[:, :people] >= sizes[:, None]).any():
+        raise InputError(
+            "the people given are too few, or have values that the survey does not know. Nothing "
+            "was sent. Use the schema of the survey."
+        )
+    return np.asarray(block[:, :people])
 
 
-async def _one(own: Pipe, route: str, body: bytes, driven: Driven, statuses: Counter[int]) -> None:
-    """Send one body until the server is not busy, as a device would."""
-    for _ in range(_MOST_PAUSES):
-        try:
-            status, reply = await own.send(route, body)
-        except StorageError:
-            driven.lost += 1
+@dataclass(frozen=True)
+class _Sender:
+    """Sends bodies over so many connections at once, each until the server is not busy."""
+
+    server: str
+    connections: int
+    driven: Driven
+    statuses: Counter[int]
+
+    async def send(
+        self, route: str, bodies: Sequence[bytes], tell: Callable[[int, int], None]
+    ) -> None:
+        if bodies:
+            tell(0, len(bodies))
+        waiting, done = iter(bodies), count(1)
+
+        async def worker() -> None:
+            async with pipe(self.server) as own:
+                for body in waiting:
+                    await self._one(own, route, body)
+                    tell(next(done), len(bodies))
+
+        workers = min(self.connections, len(bodies))
+        await asyncio.gather(*(worker() for _ in range(workers)))
+
+    async def _one(self, own: Pipe, route: str, body: bytes) -> None:
+        for _ in range(_MOST_PAUSES):
+            try:
+                status, reply = await own.send(route, body)
+            except StorageError:
+                self.driven.lost += 1
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            self.statuses[status] += 1
+            if status not in _BUSY:
+                self.driven.outcomes.update(_outcomes(status, reply))
+                return
             await asyncio.sleep(_PAUSE_S)
-            continue
-        statuses[status] += 1
-        if status not in _BUSY:
-            driven.outcomes.update(_outcomes(status, reply))
-            return
-        await asyncio.sleep(_PAUSE_S)
-    raise StorageError(f"{own.address} stayed busy or away. The simulation was given up.")
+        raise StorageError(f"{own.address} stayed busy or away. The simulation was given up.")
 
 
 def _outcomes(status: int, reply: bytes) -> dict[str, int]:
@@ -252,7 +296,6 @@ def _outcomes(status: int, reply: bytes) -> dict[str, int]:
     if told.get("kind") == "batch-receipt":
         return {name: int(n) for name, n in told["outcomes"].items() if n}
     return {"repeated" if told.get("repeated") else "kept": 1}
-    return {"refused": 1}
 
 
 async def _announced(asking: Pipe, link: SurveyLink, path: str) -> tuple[Announcement, str, str]:

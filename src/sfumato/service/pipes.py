@@ -37,7 +37,7 @@ class Pipe:
             return await asyncio.wait_for(self._send(path, body), _TIMEOUT_S)
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError):
             await self.close()
-            raise StorageError(f"the connection to {self.address} was lost.") from None
+            raise StorageError(f"{self.address} can't be reached, or let go.") from None
 
     async def close(self) -> None:
         """Let go of the connection."""

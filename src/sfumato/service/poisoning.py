@@ -6,14 +6,13 @@ are: nobody knows how honest people spread over a day, so they raise no alarm.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import erfc, log, sqrt
 from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import select
 
 from sfumato.collection.poisoning import UNSEEN, Gain, PoisoningCheck, gains
-from sfumato.collection.traces import Trace, round_traces
+from sfumato.collection.traces import Trace, gap_chance, round_traces
 from sfumato.service import tables
 from sfumato.service.rounds import Tally
 from sfumato.service.surveys import Survey, Surveys
@@ -23,10 +22,12 @@ ANYTHING: Final = 100
 """Points from which on fakes can make a share look like anything."""
 LEAST_SHARED: Final = 20
 """Shared invitations of one kind that are needed to say what is usual."""
-_QUARTILES: Final = 1.349
-"""Between the quartiles of a bell curve, in standard deviations."""
-_UNSURE: Final = 1.17
-"""The standard error of a spread by quartiles, times sqrt(n), as a part of it."""
+MOST_ABUSED: Final = 3
+"""Invitations that fakes may share and still stand out."""
+_ALIKE: Final = (
+    "invitations for as many answers are used alike, by groups that differ no more than waiting "
+    "times do"
+)
 
 
 def figure(surveys: Surveys, survey: Survey) -> dict[str, Any]:
@@ -73,11 +74,11 @@ def verdict(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> dict[
 
 
 def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace]:
-    """Whether an invitation that many share brought far more answers than others like it.
+    """Whether few of the invitations that many share brought far more answers than all others.
 
-    The logarithm of how often each was used is compared with the middle of the others: their
-    median, and their spread by quartiles or, if more, that of counts, and what both may be off by.
-    None is moved much by a few odd ones.
+    Sorted from the largest, the gap under the first k is compared with how far the next one is
+    above the median (``gap_chance``), as if an answer were missing in each comparison: counts are
+    whole numbers. The level is divided over k = 1, 2, 3 as 1/2, 1/4, 1/8.
 
     Args:
         number: The round.
@@ -87,22 +88,36 @@ def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace
     for uses, counts in taken.items():
         if uses == 1 or len(counts) < LEAST_SHARED:
             continue
-        used = np.log1p(np.array(counts, dtype=np.float64))
-        low, middle, high = np.quantile(used, (0.25, 0.5, 0.75)).tolist()
-        middling = max((high - low) / _QUARTILES, 1 / sqrt(1 + np.expm1(middle)))
-        spread = middling * (1 + _UNSURE / sqrt(len(counts)))
-        steps = (log(1 + max(counts)) - middle) / spread
+        ordered, half = sorted(counts, reverse=True), len(counts) // 2
+        chances = [
+            2**above
+            * gap_chance(
+                ordered[above - 1] - ordered[above] - 1,
+                ordered[above] - ordered[half] + 1,
+                above=above,
+                below=half,
+            )
+            for above in range(1, MOST_ABUSED + 1)
+        ]
+        least = min(chances)
         found.append(
             Trace(
                 kind="invitation",
                 about=(),
-                chance=min(1.0, len(counts) * erfc(steps / sqrt(2)) / 2),
-                words=f"in round {number} one invitation brought {max(counts):,} answers, where "
-                f"others like it brought {np.expm1(middle):,.0f}",
-                assumes="invitations for as many answers are used alike",
+                chance=min(1.0, least),
+                words=_shared_words(number, 1 + chances.index(least), ordered),
+                assumes=_ALIKE,
             )
         )
     return found
+
+
+def _shared_words(number: int, abused: int, ordered: Sequence[int]) -> str:
+    many = "one invitation" if abused == 1 else f"each of {abused} invitations"
+    return (
+        f"in round {number} {many} brought {ordered[abused - 1]:,} answers or more, where no other "
+        f"brought above {ordered[abused]:,} and half of them at most {ordered[len(ordered) // 2]:,}"
+    )
 
 
 def _taken(surveys: Surveys, survey: Survey, number: int) -> dict[int, list[int]]:

@@ -1,12 +1,12 @@
 """The release of a survey: the folder that may be published, packed, made once.
 
 ``release.json`` tells under ``method`` what people were shown (the announcement, the key that it
-was signed with, the page) and what was found when the answers were checked for fakes. No ledger of
-the server is charged: each device keeps its own, and none answers beyond what was agreed.
+was signed with, the page) and what was found when the answers were checked for fakes; all files
+are sealed (``sealing``). No ledger of the server is charged: each device keeps its own, and none
+answers beyond what was agreed.
 """
 
 import io
-import json
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from sfumato.randomness import secure_rng
 from sfumato.release import TableRelease
 from sfumato.reporting.contents import report_view
 from sfumato.reporting.view import ReportView
-from sfumato.service import poisoning, rounds, tables
+from sfumato.service import poisoning, rounds, sealing, tables
 from sfumato.service.rounds import Tally
 from sfumato.service.surveys import RELEASED, Survey, Surveys
 
@@ -34,13 +34,19 @@ _LEDGER: Final = (
     "what the survey announced."
 )
 
+_SEALED: Final = (
+    f"{sealing.SEAL} holds the SHA-256 of every file of this release, signed with the key above, "
+    "which also stands in every invitation: `sfumato survey verify FOLDER` tells if one was "
+    "changed."
+)
+
 
 def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
     """Fit, draw, pack and keep; afterwards the survey is over."""
     if survey.state == RELEASED:
         return {"state": RELEASED}
     if survey.state != f"closed-{survey.rounds}":
-        raise InputError("a release is made when the last round is closed.")
+        raise InputError("a release is made when the last round is closed. Close it first.")
     tallies = [surveys.tally(survey, number) for number in range(1, survey.rounds + 1)]
     agreed, plans = survey.announcement.agreement, surveys.asked(survey)
     drawn = rounds.release(agreed, tallies, plans, rng=secure_rng())
@@ -81,19 +87,20 @@ def _packed(made: TableRelease, survey: Survey, surveys: Surveys) -> bytes:
         folder = Path(place)
         made.write_into(folder, csv=True)
         reporting.write(told_survey(report_view(made, csv=True), made.method), folder / _REPORT)
-        signed = [surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
-        told = {
-            "survey": survey.envelope.to_dict(),
-            "key": survey.signer.key,
-            "plans": [each[0].to_dict() for each in signed if each is not None],
-        }
-        (folder / "survey.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(folder.iterdir()):
-                entry = zipfile.ZipInfo(file.name, date_time=_MOMENT)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, file.read_bytes())
+        files = sealing.read_folder(folder)
+    signed = [surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
+    plans = [each[0] for each in signed if each is not None]
+    files[sealing.SEAL] = sealing.seal(files, survey.envelope, plans, signer=survey.signer)
+    return _zipped(files)
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, date_time=_MOMENT)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content)
     return packed.getvalue()
 
 
@@ -108,8 +115,8 @@ def told_survey(view: ReportView, method: Mapping[str, Any]) -> ReportView:
         ("Page for people, SHA-256", str(method["page"])),
         ("Fake answers", "the alarm was raised" if check["alarm"] else "no alarm"),
     ]
-    notes = [check["words"], check["gain"]["words"], str(method["ledger"])]
-    files = [("survey.json", "what people were shown and asked, signed")]
+    notes = [check["words"], check["gain"]["words"], str(method["ledger"]), _SEALED]
+    files = [(sealing.SEAL, "what people were shown and asked, and the hash of every file, signed")]
     return replace(
         view,
         facts=(*view.facts, *facts),

@@ -8,23 +8,22 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from sfumato.collection.announcements import Announcement
-from sfumato.collection.envelopes import Envelope
 from sfumato.errors import StorageError
 from sfumato.jobs import internal_folder, publishable
 from sfumato.release import TableRelease, check_free, new_folder
+from sfumato.service.sealing import SEAL, Sealed, check_seal, read_folder
 
 LARGEST: Final = 4 * 2**30
 """Bytes of all files together, unpacked."""
 FILES: Final = frozenset(
     {
         *("data.parquet", "data.csv", "marginals.parquet", "marginals.csv", "model.npz"),
-        *("release.json", "report.html", "survey.json"),
+        *("release.json", "report.html", SEAL),
     }
 )
-_NEEDED: Final = frozenset({"data.parquet", "model.npz", "release.json", "survey.json"})
+_NEEDED: Final = frozenset({"data.parquet", "model.npz", "release.json", SEAL})
 
 
 def unpack(archive: bytes, *, task: str, key: str, out: Path, force: bool = False) -> Path:
@@ -38,12 +37,14 @@ def unpack(archive: bytes, *, task: str, key: str, out: Path, force: bool = Fals
         force: Replace an older release.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-            _check_names(packed)
-            found = {name: packed.read(name) for name in packed.namelist()}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError):
-        raise _no_release("it is not a whole zip file") from None
-    private = _check_signed(found, task, key)
+        found = _unzipped(archive)
+        if check_seal(found, key=key).announcement.task != task:
+            raise StorageError("it is of another survey.")
+        private = _is_private(found["release.json"])
+    except StorageError as error:
+        raise StorageError(
+            f"what the server sent is no release: {error} Nothing was written."
+        ) from None
     folder = publishable(out) if private else internal_folder(publishable(out))
     check_free(folder, force=force)
     with new_folder(folder, force=force) as inside:
@@ -53,39 +54,46 @@ def unpack(archive: bytes, *, task: str, key: str, out: Path, force: bool = Fals
     return folder
 
 
+def verify(place: Path, *, key: str | None = None) -> Sealed:
+    """The seal of a release in a folder or a zip file, if every file is as the survey signed it.
+
+    Args:
+        place: The folder, or what the server packed.
+        key: The public key that the survey is known by; None to take the release's own.
+    """
+    try:
+        if place.is_dir():
+            return check_seal(read_folder(place), key=key)
+        with place.open("rb") as file:
+            return check_seal(_unzipped(file.read(LARGEST)), key=key)
+    except OSError as error:
+        raise StorageError(f"can't read {place}: {error.strerror}.") from None
+    except StorageError as error:
+        raise StorageError(f"{place}: {error} Do not rely on it.") from None
+
+
+def _unzipped(archive: bytes) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            _check_names(packed)
+            return {name: packed.read(name) for name in packed.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError):
+        raise StorageError("it is not a whole zip file.") from None
+
+
 def _check_names(packed: zipfile.ZipFile) -> None:
     entries = packed.infolist()
     names = [entry.filename for entry in entries]
     if len(set(names)) < len(names) or not _NEEDED <= set(names) <= FILES:
-        raise _no_release("it holds other files than a release")
+        raise StorageError("it holds other files than a release.")
     if sum(entry.file_size for entry in entries) > LARGEST:
-        raise _no_release(f"unpacked it is larger than {LARGEST // 2**30} GiB")
+        raise StorageError(f"unpacked it is larger than {LARGEST // 2**30} GiB.")
 
 
-def _check_signed(found: dict[str, bytes], task: str, key: str) -> bool:
-    """Whether the release may be published, if it is of the survey that the key signs for."""
-    told, release = _object(found, "survey.json"), _object(found, "release.json")
-    signed = Envelope.from_dict(told.get("survey"))
-    announced = Announcement.from_dict(signed.opened(key))
-    plans = told.get("plans")
-    for plan in plans if isinstance(plans, list) else ():
-        Envelope.from_dict(plan).opened(key)
-    method = release.get("method")
-    named = method.get("announcement") if isinstance(method, dict) else None
-    if announced.task != task or named != signed.digest:
-        raise _no_release("it is of another survey")
-    return release.get("private") is True
-
-
-def _object(found: dict[str, bytes], name: str) -> dict[str, Any]:
+def _is_private(text: bytes) -> bool:
+    """Whether the release may be published; what does not say so may not."""
     try:
-        value = json.loads(found[name])
+        told = json.loads(text)
     except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise _no_release(f"{name} can't be read")
-    return value
-
-
-def _no_release(why: str) -> StorageError:
-    return StorageError(f"what the server sent is no release: {why}. Nothing was written.")
+        raise StorageError("release.json can't be read.") from None
+    return isinstance(told, dict) and told.get("private") is True
