@@ -112,11 +112,13 @@ def test_a_survey_of_two_rounds_from_the_first_click_to_the_release(visit, servi
     page.get_by_text("No alarm", exact=True).wait_for()
 
     press(page, "Close round 2", confirm=True)
+    assert page.get_by_role("button", name="Make invitations").is_visible()
     press(page, "Make the release", confirm=True)
     with page.expect_download() as loaded:
         press(page, "Save the release (zip)")
     _check_estimates(made, crowd)
     _check_release(loaded.value.path(), first + second + 2, service, made)
+    assert page.get_by_role("button", name="Make invitations").is_hidden()
 
 
 def _check_estimates(made, crowd):

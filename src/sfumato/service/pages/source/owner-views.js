@@ -31,7 +31,7 @@ export function actionsOf(status, rounds) {
   const close = { label: `Close round ${number}`, path: "close", body: {}, waits, title: `Close round ${number}?`, text: "No answer is taken afterwards, and it can't be opened again." };
   const abandon = { label: "Give the survey up", path: "close", body: { abandon: true }, risk: true, title: "Give the survey up?", text: "Nothing will be estimated or released, and this can't be undone." };
   const release = { label: "Make the release", path: "release", body: {}, title: "Make the release?", text: "A table is drawn and kept. It is made once. This can take a minute." };
-  return { created: [open(1)], "open-1": [close, abandon], "open-2": [close, abandon],
+  return { created: [open(1), abandon], "open-1": [close, abandon], "open-2": [close, abandon],
     "closed-1": rounds === 2 ? [open(2)] : [release], "closed-2": [release] }[status.state] ?? [];
 }
 

@@ -119,13 +119,14 @@ function sections(survey, key) {
     pageCheck(survey.page),
     survey.invited ? null : el("p", {}, "Whoever has this link can answer: ", el("code", { text: link(null) }), " ", copyButton(link(null))));
   const invite = (wanted) => trying(async () => (await ask(`/v1/surveys/${survey.task}/invitations`, wanted)).tokens);
-  if (may && survey.invited) people.append(el("h3", { text: "Invite" }), ...invitationForm(link, invite));
+  const inviting = el("div", {}, may && survey.invited ? [el("h3", { text: "Invite" }), ...invitationForm(link, invite)] : null);
+  people.append(inviting);
   const all = [
     append(named("state", "Where it stands"), state), append(named("people", "People"), people),
     append(named("estimates", "Estimates"), estimates), append(named("plan", "The plan"), plan),
     append(named("fakes", "Fake answers"), fakes),
   ];
-  return { all, state, plan, estimates, fakes, may };
+  return { all, state, plan, estimates, fakes, inviting, may };
 }
 
 function append(parent, child) {
@@ -163,6 +164,7 @@ async function refresh(task, shown) {
     if (status && seen !== view.seen) {
       view.seen = seen;
       replaced(shown.state, [stateCard(task, status, shown)]);
+      shown.inviting.hidden = ["released", "abandoned"].includes(status.state);
       await fillAll(path, status, shown);
     }
   }
