@@ -86,7 +86,9 @@ class Round:
 
     def invite(self, number: int, uses: int = 1) -> list[str]:
         path = f"/v1/surveys/{self.task}/invitations"
-        return list(self.server.call(path, {"number": number, "uses": uses}, token=self.admin)["tokens"])
+        return list(
+            self.server.call(path, {"number": number, "uses": uses}, token=self.admin)["tokens"]
+        )
 
 
 def cpu_seconds(pid: int) -> float:
@@ -164,8 +166,15 @@ def singles(found: Round, number: int, seed: int) -> list[bytes]:
     path, head = f"/v1/surveys/{found.task}/answers", {"sfumato": 1, "kind": "upload"}
     tokens = found.invite(number)
     return [
-        request(path, {**head, "report": name, "token": token, "answer": {
-            "sfumato": 1, "question": found.question, "answer": value}})
+        request(
+            path,
+            {
+                **head,
+                "report": name,
+                "token": token,
+                "answer": {"sfumato": 1, "question": found.question, "answer": value},
+            },
+        )
         for (name, value), token in zip(answers(found, number, seed), tokens, strict=True)
     ]
 
@@ -316,7 +325,9 @@ def main() -> None:
     parser.add_argument("--only", choices=("sqlite", "postgresql"))
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; the load tool runs beside")
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before; the load tool runs beside"
+    )
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())

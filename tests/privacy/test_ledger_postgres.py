@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from servers import OWNER, PASSWORD, Database
@@ -22,7 +25,7 @@ from sfumato.errors import (
     SfumatoError,
     StorageError,
 )
-from sfumato.privacy import Head, Ledger, OneRow, PureDP, verify_export
+from sfumato.privacy import Head, Ledger, OneRow, PureDP, _postgres, verify_export
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 POINTS = list(runpy.run_path(str(WORKER))["POINTS"])
@@ -162,6 +165,62 @@ def test_a_lost_connection_is_made_again(ledger: Ledger, database: Database) -> 
     mine = "application_name = 'sfumato ledger' AND datname = current_database()"
     database.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}")
     assert ledger.spend(UNIT, label="after", protect=OneRow()).seq == 6
+
+
+def test_a_lock_that_others_held_for_too_long_is_busy_and_free_afterwards(
+    ledger: Ledger, database: Database, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the connection was in use before, or is made for this very spend."""
+    ledgers = ledger, reopened(address)
+    monkeypatch.setattr(_postgres, "_BUSY", "50ms")
+    for each in ledgers:
+        each.close()
+        with _held(database):
+            for _ in range(2):
+                with pytest.raises(StorageError, match="others were writing"):
+                    each.spend(UNIT, label="busy", protect=OneRow())
+        assert each.spend(UNIT, label="free", protect=OneRow())
+        with _held(database), pytest.raises(StorageError, match="others were writing"):
+            each.spend(UNIT, label="busy", protect=OneRow())
+        assert each.spend(UNIT, label="free", protect=OneRow())
+    assert [entry.label for entry in ledger.entries()].count("free") == 4
+
+
+@contextmanager
+def _held(database: Database) -> Iterator[None]:
+    """Somebody who writes and does not end."""
+    with psycopg.connect(database.address) as other:
+        other.execute(f"SELECT pg_advisory_xact_lock({_postgres._LOCK})".encode())
+        yield
+
+
+def test_a_crash_of_the_database_loses_no_acknowledged_spend(
+    ledger: Ledger, database: Database
+) -> None:
+    """Though this server does not wait for its log by itself: the ledger makes it."""
+    assert database.run("SHOW synchronous_commit") == "off\n"
+    for number in range(5):
+        ledger.spend(UNIT, label=f"step {number}", protect=OneRow(), request=f"crash {number}")
+        mine = "application_name = 'sfumato ledger' AND datname = current_database()"
+        (pid, *_) = database.run(f"SELECT pid FROM pg_stat_activity WHERE {mine}").split()
+        os.kill(int(pid), signal.SIGKILL)  # the server ends all others and recovers from its log
+        _wait_for(database)
+        paid = {entry.request for entry in ledger.entries()}
+        assert paid >= {f"crash {done}" for done in range(number + 1)}
+    assert ledger.verify().rollback_excluded
+    assert ledger.spent.pure_epsilon == Fraction(35, 100)
+
+
+def _wait_for(database: Database) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            database.run("SELECT 1")
+        except AssertionError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the server did not come back")
 
 
 def test_passwords_are_refused_and_stand_nowhere(

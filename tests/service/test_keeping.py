@@ -1,6 +1,7 @@
 """What one transaction keeps: the same on SQLite and PostgreSQL, and between two servers."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -25,15 +26,14 @@ _surveys = count(1)
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def storage(request, tmp_path_factory) -> Iterator[Storage]:
-    if request.param == "sqlite":
+    with ExitStack() as stack:
         where = str(tmp_path_factory.mktemp("keeping") / "survey.db")
-    else:
-        made = request.getfixturevalue("postgres").fresh()
-        where = made.__enter__().address
-        request.addfinalizer(lambda: made.__exit__(None, None, None))
-    found = Storage(where)
-    yield found
-    found.close()
+        if request.param == "postgresql":
+            server = request.getfixturevalue("postgres")
+            where = stack.enter_context(server.fresh()).address
+        found = Storage(where)
+        stack.callback(found.close)
+        yield found
 
 
 def opened(storage: Storage, *, invited: bool = False, **uses: int) -> Place:

@@ -25,6 +25,14 @@ _ADDRESS: Final = re.compile(r"postgres(?:ql)?:(/+)(.*)", re.IGNORECASE | re.DOT
 _VERSION: Final = 1
 _LOCK: Final = 0x5366756D6C656467  # "Sfumledg"
 _BUSY: Final = "60s"
+_LINE: Final[dict[str, Any]] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds: a server that is gone without a word
+    "fallback_application_name": "sfumato ledger",
+}
 
 # The indexes read dataset and request from the body itself: there is no second copy to disagree.
 _DATASET: Final = "(body::json ->> 'dataset')"
@@ -215,25 +223,30 @@ class PostgresStorage:
 
         if self._connection is not None and not self._connection.closed:
             try:
-                return _run_all(self._connection, begin)
+                return self._run_all(self._connection, begin)
             except psycopg.OperationalError:
-                if not self._connection.closed:  # busy, not lost
-                    self._connection.close()
+                if self._connection is None:  # busy, not lost
                     raise
         self._connection = psycopg.connect(
             self._address,
             autocommit=True,
             prepare_threshold=None,  # a pooler may hand every transaction to another session
-            connect_timeout=10,
-            fallback_application_name="sfumato ledger",
+            **_LINE,
         )
-        return _run_all(self._connection, begin)
+        return self._run_all(self._connection, begin)
 
-
-def _run_all(connection: "Connection[Any]", statements: tuple[str, ...]) -> "Connection[Any]":
-    for statement in statements:
-        connection.execute(statement.encode())
-    return connection
+    def _run_all(
+        self, connection: "Connection[Any]", statements: tuple[str, ...]
+    ) -> "Connection[Any]":
+        """Begin; a connection that lives and could not begin is given up, being half begun."""
+        try:
+            for statement in statements:
+                connection.execute(statement.encode())
+        except BaseException:
+            if not connection.closed:
+                self.close()
+            raise
+        return connection
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
