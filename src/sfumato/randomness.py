@@ -3,7 +3,8 @@
 A generator is an AES-128-CTR stream read as 64-bit words. ``secure_rng`` keys it from the
 operating system; ``simulation_rng`` from a seed, and whatever such a generator made says that it
 carries no guarantee; ``derived_rng`` from a secret. All fill buffers at memory speed and are safe
-to share between threads; a secure one starts again after a fork, with a new key if it has one.
+to share between threads; a secure one starts again after a fork, with a new key if it has one, and
+goes to no other process: the tasks of a cluster make their own (``TaskRngs``).
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -157,6 +159,30 @@ def derived_rng(secret: bytes, context: bytes, *, secure: bool = False) -> Rng:
         )
     key = hmac.digest(secret, b"sfumato derived\0" + context, "sha256")
     return Rng(lambda: key, secure=secure)
+
+
+@dataclass(frozen=True)
+class TaskRngs:
+    """Makes a generator for each task that runs in another process.
+
+    What is sent there holds no key of a secure generator and nothing that one was made of: each
+    task, and each time that it is run again, gets a new key from the system that runs it. Those
+    of a simulation are keyed by words that it drew and by the number of the task.
+    """
+
+    words: bytes | None = field(repr=False)
+    """Drawn by a simulation; None stands for the operating system."""
+
+    @staticmethod
+    def of(rng: Rng) -> "TaskRngs":
+        """For generators of the same kind as ``rng``; a simulation moves on."""
+        return TaskRngs(None if rng.secure else rng.words(4).tobytes())
+
+    def make(self, task: int) -> Rng:
+        """The generator of one task, where it runs."""
+        if self.words is None:
+            return secure_rng()
+        return derived_rng(self.words, b"task %d" % task)
 
 
 def check_rng(rng: object) -> None:

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernels import Copy
 from servers import Database
 from sfumato.engine import ArrayTable, Table, count_marginals, open_table, rows
 from sfumato.engine.table import BATCH_ROWS
@@ -123,13 +124,16 @@ SOURCES: tuple[Make, ...] = (
 
 
 @pytest.fixture(
-    params=[*SOURCES, "postgres"], ids=lambda make: getattr(make, "__name__", make).strip("_")
+    params=[*SOURCES, "postgres", "spark"],
+    ids=lambda make: getattr(make, "__name__", make).strip("_"),
 )
 def make(request: pytest.FixtureRequest) -> Make:
     """Writes columns of text into one kind of source and says how to open it."""
-    if request.param != "postgres":
-        return request.param
-    return partial(_postgres, request.getfixturevalue("database"))
+    if request.param == "postgres":
+        return partial(_postgres, request.getfixturevalue("database"))
+    if request.param == "spark":
+        return partial(_spark, request.getfixturevalue("spark"))
+    return request.param
 
 
 def _postgres(database: Database, columns: Columns, folder: Path) -> str:
@@ -140,6 +144,11 @@ def _postgres(database: Database, columns: Columns, folder: Path) -> str:
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     database.run(f"CREATE VIEW people AS SELECT {names} FROM kept ORDER BY place::int")
     return f"{database.address}::people"
+
+
+def _spark(session: Any, columns: Columns, folder: Path) -> Any:
+    """One partition, because rows are numbered in each; ``test_spark`` has several."""
+    return session.createDataFrame(_arrow(columns, folder)).coalesce(1)
 
 
 @st.composite
@@ -241,16 +250,9 @@ def test_a_table_without_rows_has_nothing_to_publish(make: Make, tmp_path: Path)
 
 def test_a_map_sees_every_row_once_and_in_order(make: Make, tmp_path: Path) -> None:
     columns = long_columns(BATCH_ROWS + 5)
-    batches = open_table(make(columns, tmp_path), SCHEMA).map(_Copy())
+    batches = open_table(make(columns, tmp_path), SCHEMA).map(Copy("age"))
     copied = pa.Table.from_batches(batches)["age"].to_pylist()
     assert copied == codes_of(columns)["age"]
-
-
-class _Copy:
-    columns = ("age",)
-
-    def apply(self, codes: Any) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(codes["age"])], names=["age"])
 
 
 def test_at_most_some_rows_of_each_person_are_kept(make: Make, tmp_path: Path) -> None:

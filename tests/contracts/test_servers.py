@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from servers import Database, Postgres, _programs, _started
+from servers import Database, Postgres, _programs, started
 
 HOLD = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import servers
-with servers._started(servers._programs()) as server:
+with servers.started() as server:
     print(server.folder, flush=True)
     time.sleep(120)
 """
@@ -38,7 +38,7 @@ def test_a_database_is_empty_and_its_own(postgres: Postgres, database: Database)
 
 
 def test_a_server_is_stopped_and_its_folder_removed(postgres: Postgres) -> None:
-    with _started(postgres.programs) as server:
+    with started() as server:
         number = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
         assert is_running(number)
     assert not is_running(number)

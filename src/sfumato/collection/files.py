@@ -6,7 +6,7 @@ place and moved there when whole.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +25,8 @@ from sfumato.mechanisms.local.layout import Answers
 
 SUFFIXES: Final = (".parquet", ".jsonl")
 _KEY: Final = b"sfumato.answers"
-_COLUMN: Final = "answer"
+COLUMN: Final = "answer"
+"""The column of answers in a Parquet file."""
 _END: Final = "answers"
 _LINES: Final = 65_536
 
@@ -62,6 +63,11 @@ def read_answers(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
         raise StorageError(f"can't read {path}: {error.strerror or 'not a file'}") from None
 
 
+def question_in(metadata: Mapping[bytes, bytes] | None, where: str) -> tuple[Question, bool]:
+    """The question that a Parquet file of answers carries, and whether they are simulated."""
+    return _question(parse((metadata or {}).get(_KEY, b"null")), where)
+
+
 def _alike(
     question: Question, simulated: bool, batches: Iterable[AnswerBatch]
 ) -> Iterator[AnswerBatch]:
@@ -81,7 +87,7 @@ def _head(question: Question, *, simulated: bool) -> dict[str, Any]:
     return {"sfumato": VERSION, "question": question.manifest(), "simulated": simulated}
 
 
-def _question(head: Any, path: Path) -> tuple[Question, bool]:
+def _question(head: Any, path: Path | str) -> tuple[Question, bool]:
     if not isinstance(head, dict) or set(head) != {"sfumato", "question", "simulated"}:
         raise InputError(f"{path} is not a file of answers: it does not begin with a question.")
     version(head)
@@ -92,7 +98,7 @@ def _write_parquet(
     path: Path, question: Question, head: dict[str, Any], batches: Iterable[AnswerBatch]
 ) -> int:
     layout, written = question.mechanism.layout, 0
-    field = pa.field(_COLUMN, arrow_type(layout), nullable=False)
+    field = pa.field(COLUMN, arrow_type(layout), nullable=False)
     schema = pa.schema([field], metadata={_KEY: json.dumps(head).encode()})
     # No dictionary and no statistics: answers are noise, and those would only cost time.
     with pq.ParquetWriter(
@@ -123,12 +129,11 @@ def _write_lines(
 def _read_parquet(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
     try:
         file = pq.ParquetFile(path)
-        head = parse((file.schema_arrow.metadata or {}).get(_KEY, b"null"))
     except pa.ArrowException:
         raise InputError(f"{path} is not a whole Parquet file. Nothing was counted.") from None
-    question, simulated = _question(head, path)
-    if file.schema_arrow.names != [_COLUMN]:
-        raise InputError(f"{path} must have one column {_COLUMN!r}. Nothing was counted.")
+    question, simulated = question_in(file.schema_arrow.metadata, str(path))
+    if file.schema_arrow.names != [COLUMN]:
+        raise InputError(f"{path} must have one column {COLUMN!r}. Nothing was counted.")
     return question, _parquet_batches(file, question, simulated)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
+from sfumato.engine.rating_rows import PersonRatings
 from sfumato.engine.ratings import Ratings
 from sfumato.errors import InputError
 from sfumato.mechanisms import DiscreteGaussian
@@ -128,17 +129,21 @@ def measured_sums(
     ratings: Ratings, ask: ItemSums, cost: ZCDP, protect: Protection, *, rng: Rng
 ) -> ItemMeasurement:
     """Count, sum and add noise; the cost was charged."""
-    from sfumato.engine.rating_kernels import add_sums
-
-    catalogue, held = len(ratings.catalogue), ratings.by_person
+    catalogue = len(ratings.catalogue)
     items = np.arange(catalogue) if ask.items is None else ask.items
     sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
     rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items.size))
     grid = Grid.of(cost, sensitivity, rounding)
-    exact = np.zeros((2, items.size), dtype=np.int64)
-    parts = held.starts, held.items, held.codes, np.array(ratings.scale.values)
-    places = _places(items, catalogue)
-    add_sums(*parts, ask.offsets, float(ask.bound), places, ask.c0, grid.steps, exact)
+    kernel = _Summing(
+        values=np.array(ratings.scale.values),
+        offsets=ask.offsets,
+        bound=float(ask.bound),
+        places=_places(items, catalogue),
+        c0=ask.c0,
+        steps=grid.steps,
+        shape=(2, items.size),
+    )
+    exact = ratings.fold_people(kernel)
     noise = DiscreteGaussian.for_cost(cost, grid.squared)
     found = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
     sigma = noise.sigma_counts / grid.steps
@@ -159,16 +164,19 @@ def measured_gram(
     is enough for it: rho = sum over entries of change^2 / (2 sigma^2), Canonne et al. 2020,
     theorem 14.
     """
-    from sfumato.engine.rating_kernels import add_gram
-
-    catalogue, size, held = len(ratings.catalogue), ask.items.size, ratings.by_person
+    catalogue, size = len(ratings.catalogue), ask.items.size
     rounding = rating_sensitivity.rounding(protect, most_ratings(protect, size) ** 2)
     grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
-    places = _places(ask.items, catalogue)
-    exact = np.zeros((size, size), dtype=np.int64)
-    offsets = np.zeros(catalogue) if ask.offsets is None else ask.offsets
-    parts = held.starts, held.items, held.codes, np.array(ratings.scale.values)
-    add_gram(*parts, offsets, float(ask.bound or 0.0), places, ask.c0, grid.steps, exact)
+    kernel = _Multiplying(
+        values=np.array(ratings.scale.values),
+        offsets=np.zeros(catalogue) if ask.offsets is None else ask.offsets,
+        bound=float(ask.bound or 0.0),
+        places=_places(ask.items, catalogue),
+        c0=ask.c0,
+        steps=grid.steps,
+        shape=(size, size),
+    )
+    exact = ratings.fold_people(kernel)
     on, off = (DiscreteGaussian.for_cost(cost, grid.squared // part) for part in (1, 2))
     exact.flat[:: size + 1] += on.sample(size, rng=rng)
     for row in range(size - 1):  # row by row: no second matrix of noise
@@ -180,6 +188,47 @@ def measured_gram(
         sigma_diagonal=on.sigma_counts / grid.steps,
         sigma=off.sigma_counts / grid.steps,
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Weighing:
+    """What people's ratings are weighed by: public numbers."""
+
+    values: Floats
+    offsets: Floats
+    bound: float
+    places: NDArray[np.int64]
+    c0: int
+    steps: float
+    shape: tuple[int, int]
+
+    def zero(self) -> NDArray[np.int64]:
+        """Sums before any person."""
+        return np.zeros(self.shape, dtype=np.int64)
+
+    @property
+    def _weights(self) -> tuple[Floats, Floats, float, NDArray[np.int64], int, float]:
+        return self.values, self.offsets, self.bound, self.places, self.c0, self.steps
+
+
+class _Summing(_Weighing):
+    """Adds w 1 and w x of people."""
+
+    def add(self, state: NDArray[np.int64], held: PersonRatings) -> None:
+        """Add some people, in place."""
+        from sfumato.engine.rating_kernels import add_sums
+
+        add_sums(held.starts, held.items, held.codes, *self._weights, state)
+
+
+class _Multiplying(_Weighing):
+    """Adds w^2 x x' of people."""
+
+    def add(self, state: NDArray[np.int64], held: PersonRatings) -> None:
+        """Add some people, in place."""
+        from sfumato.engine.rating_kernels import add_gram
+
+        add_gram(held.starts, held.items, held.codes, *self._weights, state)
 
 
 def most_ratings(protect: Protection, items: int) -> int:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from sfumato.curator.journal import Journal
 from sfumato.engine import Table
-from sfumato.engine.coded import BoundedTable
 from sfumato.engine.ratings import Ratings
 from sfumato.errors import InputError
 from sfumato.privacy.ledger import Ledger
@@ -51,7 +50,7 @@ def named(protect: Protection, table: Table | Ratings) -> Protection:
 def bounded(table: Table | Ratings, protect: Protection) -> Table | Ratings:
     """The table with at most as many rows of each person as are protected."""
     if isinstance(protect, OneRow) or protect.column is None:
-        if isinstance(table, BoundedTable | Ratings) and table.max_rows is not None:
+        if table.max_rows is not None:
             raise InputError(
                 "the rows were bounded by person already: one row more can push another one out, "
                 "so a single row is not what changes. Protect one person, or open the table anew. "

@@ -1,7 +1,8 @@
 """Exact counts: the rooms below read tables; only the curator may enter.
 
-Reading order: table (the seam), counting, kernels, folding, coded, source; then where rows come
-from: opening, csv and tokens, parquet, duckdb, sqlite, frames, arrays.
+Reading order: table (the seam), counting, kernels, folding, coded, source, grouping, pushdown,
+mixing; then where rows come from: opening, csv and tokens, parquet, duckdb, sqlite, postgres,
+frames, arrays; beyond one machine: spark, spark_tasks.
 """
 
 from sfumato.engine.arrays import ArrayTable

@@ -1,4 +1,4 @@
-"""Addresses of database tables as text: ``postgresql://user@host/database::schema.table``.
+"""Addresses of tables as text: ``postgresql://user@host/database::schema.table``, ``spark::name``.
 
 An address may carry a password. What is shown of one is only where it leads; nothing here repeats
 a text that it could not take apart.
@@ -12,6 +12,8 @@ from urllib.parse import unquote
 from sfumato.errors import InputError
 
 SCHEMES: Final = ("postgresql://", "postgres://")
+SPARK: Final = "spark::"
+"""Before the name of a table, or the path of Parquet files, that Spark is to read."""
 _FORM: Final = "postgresql://user@host:5432/database::schema.table"
 _SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")
 _SHOWN: Final = ("host", "port", "service")

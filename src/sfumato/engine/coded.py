@@ -43,6 +43,11 @@ class CodedTable(ABC):
         """The public description of the columns."""
         return self._schema
 
+    @property
+    def max_rows(self) -> int | None:
+        """The most rows of one person that are left, if they were bounded."""
+        return None
+
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
         if all(name in self._kept for name in kernel.columns):
@@ -113,7 +118,7 @@ class BoundedTable(CodedTable):
     def _read(self, columns: Marginal) -> Iterator[Decode]:
         places = [self.schema.names.index(name) for name in columns]
         for batch in self._rows.batches(places):
-            yield partial(_from_arrow, columns, batch)
+            yield partial(from_arrow, columns, batch)
 
     @cached_property
     def _rows(self) -> "RowStore":
@@ -137,7 +142,8 @@ def _slice(columns: Mapping[str, NDArray[Any]], names: Marginal, rows: slice) ->
     return {name: columns[name][rows] for name in names}
 
 
-def _from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:
+def from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:
+    """A batch of codes, without a copy."""
     arrays: list[Any] = [np.from_dlpack(column) for column in batch.columns]
     return dict(zip(columns, arrays, strict=True))
 

@@ -1,16 +1,20 @@
-"""Opening a table: the one door for paths, data frames and relations."""
+"""Opening a table: the one door for paths, data frames, relations and Spark."""
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sfumato.engine.addresses import is_address, parse
+from sfumato.engine.addresses import SPARK, is_address, parse
 from sfumato.engine.packed import PACKED
-from sfumato.engine.source import SourceTable
-from sfumato.engine.table import Source
+from sfumato.engine.pushdown import GroupingSource, PushdownTable
+from sfumato.engine.source import SourceTable, require_columns
+from sfumato.engine.table import OpenedTable, Source
 from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.files import require_file
+
+if TYPE_CHECKING:
+    from sfumato.engine.spark import SparkFrame
 
 _CSV: Final = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data")
 _PARQUET: Final = (".parquet", ".pq")
@@ -20,8 +24,8 @@ _SQLITE: Final = (".sqlite", ".sqlite3", ".db")
 
 def open_table(
     source: Any, schema: Schema, *, encoding: str = "utf-8", delimiter: str | None = None
-) -> SourceTable:
-    """A table from a path, a database, a data frame or a DuckDB relation.
+) -> OpenedTable:
+    """A table from a path, a database, a data frame, a DuckDB relation or Spark.
 
     No row is read yet, only the names of the columns. Columns that the schema does not name are
     never read.
@@ -29,7 +33,8 @@ def open_table(
     Args:
         source: a path (csv, tsv, parquet, json, jsonl; csv and json also with .gz or .zst; sqlite
             as ``file.db::table``), an address (``postgresql://user@host/database::schema.table``),
-            a pandas, Polars or pyarrow frame, or a DuckDB relation.
+            a pandas, Polars or pyarrow frame, a DuckDB relation, or a Spark DataFrame or
+            ``spark::`` before the name of a table or the path of Parquet files, which Spark reads.
         schema: the columns and their codes.
         encoding: of a CSV file, like ``latin-1``.
         delimiter: of a CSV file; by default taken from its header.
@@ -38,10 +43,35 @@ def open_table(
         StorageError: the file is not there or can't be read, or no server answers.
         TableError: a column is missing, or the format is not what the name says.
     """
+    if is_spark(source):
+        return _spark_table(source, schema, encoding, delimiter)
     found = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
-    table = SourceTable(schema, found)
+    table = (
+        PushdownTable(schema, found)
+        if isinstance(found, GroupingSource)
+        else SourceTable(schema, found)
+    )
     table.require(schema.names)
     return table
+
+
+def is_spark(source: Any) -> bool:
+    """Whether Spark holds the rows, or is to read them."""
+    if isinstance(source, str):
+        return source.startswith(SPARK)
+    return type(source).__module__.partition(".")[0] == "pyspark"
+
+
+def spark_frame_of(source: Any) -> "SparkFrame":
+    """What Spark holds, or is to read; Spark is loaded here and nowhere else."""
+    try:
+        from sfumato.engine.spark import spark_frame
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"reading Spark tables needs {error.name}, which is not installed. Nothing was read. "
+            "Install it with: pip install 'sfumato[spark]'"
+        ) from None
+    return spark_frame(source)
 
 
 def source_of(
@@ -57,11 +87,26 @@ def source_of(
     ``expected`` names columns that will be read: they help to tell the delimiter of a CSV file.
     ``fields`` names all fields of a CSV file without a header; other sources know their names.
     """
+    if is_spark(source):
+        raise InputError(
+            "rows that Spark holds are not brought to this process one by one, as this would need. "
+            "Nothing was read. Give a schema (draft one from a public table or from the columns' "
+            "documentation), or write the table to a file."
+        )
     if isinstance(source, str) and is_address(source):
         return _from_server(source, expected, encoding, delimiter)
     if isinstance(source, str | PathLike):
         return _from_path(str(source), expected, encoding, delimiter, fields)
     return _from_memory(source)
+
+
+def _spark_table(source: Any, schema: Schema, encoding: str, delimiter: str | None) -> OpenedTable:
+    _refuse_csv_options("a Spark table", encoding, delimiter)
+    frame = spark_frame_of(source)
+    require_columns(frame.names(), schema.names, where=frame.where)
+    from sfumato.engine.spark import SparkTable
+
+    return SparkTable(schema, frame)
 
 
 def _from_server(address: str, expected: Marginal, encoding: str, delimiter: str | None) -> Source:

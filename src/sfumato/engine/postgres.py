@@ -4,9 +4,10 @@ The first look exports a snapshot; each read joins it on a connection of its own
 run sees the same rows. What the driver says may quote values or passwords: it is never passed on.
 """
 
+import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from sfumato.engine.addresses import Address
+from sfumato.engine.grouping import Grouping
 from sfumato.engine.postgres_types import COLUMNS, PgColumn
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.schema import Marginal
@@ -34,9 +36,12 @@ _ISOLATED: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SESSION: Final = (
     "SET LOCAL client_encoding = 'UTF8'",
     "SET LOCAL idle_in_transaction_session_timeout = 0",  # the snapshot outlives long fits
-    "SET LOCAL synchronize_seqscans = off",  # these two: rows in the same order at every read
+)
+_READING: Final = (  # rows in the same order at every read
+    "SET LOCAL synchronize_seqscans = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",
 )
+_GROUPING: Final = ("SET LOCAL work_mem = '64MB'",)  # with less it sorts all rows instead
 _TABLES: Final = """
     SELECT c.oid::int8, n.nspname::text, c.relname::text, pg_table_is_visible(c.oid),
            c.relispartition, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
@@ -76,13 +81,21 @@ class PostgresTable:
         """The named columns by their types; exact decimals, enums and names as text."""
         chosen = [self._columns[name] for name in columns]
         query = f"SELECT {', '.join(column.sql for column in chosen)} FROM {self._relation.sql}"
-        with self._joined() as connection:
-            try:
-                for batch in _stream(connection, query):
-                    arrays = map(_or_unread, chosen, batch.columns)
-                    yield pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
-            except (pa.ArrowException, OSError):  # they say no more than a text
-                raise (self._broken() if _answers(connection) else self._lost()) from None
+        for batch in self._answers(query, _READING):
+            arrays = map(_or_unread, chosen, batch.columns)
+            yield pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
+
+    def estimated_rows(self) -> int:
+        """What the server's planner expects, also of a view, or of a table it knows little of."""
+        return self._estimated_rows
+
+    def grouped(self, sets: Sequence[Marginal]) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
+        """For each set of columns its different rows, and how many there are of each."""
+        grouping = Grouping(tuple(sets))
+        expressions = {name: self._columns[name].sql for name in grouping.columns}
+        query = grouping.sql(expressions, self._relation.sql)
+        for batch in self._answers(query, _GROUPING):
+            yield from grouping.split(batch)
 
     def describe(self) -> str:
         """The server, the database and the table; neither user nor password."""
@@ -133,6 +146,22 @@ class PostgresTable:
     @cached_property
     def _snapshot(self) -> str:
         return str(self._ask("SELECT quote_literal(pg_export_snapshot())")[0][0])
+
+    @cached_property
+    def _estimated_rows(self) -> int:
+        with self._joined() as connection, closing(connection.cursor()) as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
+            cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {self._relation.sql}")
+            return int(json.loads(cursor.fetchone()[0])[0]["Plan"]["Plan Rows"])
+
+    def _answers(self, query: str, settings: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """What the server answers in the snapshot, on a connection of its own."""
+        with self._joined() as connection:
+            try:
+                _run(connection, *settings)
+                yield from _stream(connection, query)
+            except (pa.ArrowException, OSError):  # they say no more than a text
+                raise (self._broken() if _is_there(connection) else self._lost()) from None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
         """The rows that the server answers, in the snapshot."""
@@ -245,7 +274,7 @@ def _or_unread(column: PgColumn, values: pa.Array) -> pa.Array:
     return pa.nulls(len(values), pa.struct({column.type: pa.null()}))
 
 
-def _answers(connection: Any) -> bool:
+def _is_there(connection: Any) -> bool:
     """Whether the server is still there after an error."""
     try:
         connection.rollback()

@@ -24,7 +24,8 @@ COLUMNS: Final = """
 """Name, type as it is written, quoted name and base type of each column; domains looked through."""
 
 _AS_IS: Final = "{0}"
-_TEXT: Final = "{0}::text"
+_TEXT: Final = '{0}::text COLLATE "C"'
+"""By its bytes: a collation may call texts equal that differ."""
 _WITHIN: Final = (
     "CASE WHEN {{0}} > '{high}' THEN '{high}'::{type} "
     "WHEN {{0}} < '{low}' THEN '{low}'::{type} ELSE {{0}}::{type} END"
@@ -36,7 +37,7 @@ _LAST: Final = "9999-12-31"
 _SQL: Final[Mapping[str, str]] = {
     **dict.fromkeys(("bool", "int2", "int4", "int8", "float4", "float8"), _AS_IS),
     **dict.fromkeys(("text", "char", "uuid", "time"), _TEXT),
-    "numeric": "NULLIF({0}, 'NaN')::text",
+    "numeric": _TEXT.format("NULLIF({0}, 'NaN')"),
     "date": _WITHIN.format(type="date", low=_FIRST, high=_LAST),
     "timestamp": _WITHIN.format(type="timestamp", low=_FIRST, high=f"{_LAST} 23:59:59.999999"),
     "timestamptz": _WITHIN.format(

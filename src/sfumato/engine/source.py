@@ -38,20 +38,11 @@ class SourceTable(CodedTable):
 
     def require(self, columns: Marginal) -> None:
         """Raise if the source lacks one of the columns, before any row is read."""
-        found = self._source.names()
-        known = set(found)
-        absent = [name for name in columns if name not in known]
-        if absent:
-            listed = _hinted(absent, found, sure=len(absent) < len(columns))
-            raise TableError(
-                f"{self.describe()}: these columns are missing: {listed}. Names must agree "
-                f"exactly, also in case and spaces. {_NOTHING_DONE}"
-            )
+        require_columns(self._source.names(), columns, where=self.describe())
 
     def left_out(self) -> tuple[str, ...]:
         """Columns of the source that the schema neither declares nor excludes: never read."""
-        known = {*self.schema.names, *self.schema.exclude}
-        return tuple(name for name in self._source.names() if name and name not in known)
+        return undeclared(self._source.names(), self.schema)
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
         """Codes and people, read together so that they stay side by side."""
@@ -115,6 +106,24 @@ class SourceTable(CodedTable):
                 f"their rows can't be bounded. {_NOTHING_DONE}"
             )
         return texts
+
+
+def require_columns(found: Sequence[str], columns: Marginal, *, where: str) -> None:
+    """Raise if one of the columns is not among those that were found, and name its neighbor."""
+    known = set(found)
+    absent = [name for name in columns if name not in known]
+    if absent:
+        listed = _hinted(absent, found, sure=len(absent) < len(columns))
+        raise TableError(
+            f"{where}: these columns are missing: {listed}. Names must agree exactly, also in "
+            f"case and spaces. {_NOTHING_DONE}"
+        )
+
+
+def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Those of the columns that a schema neither declares nor excludes."""
+    known = {*schema.names, *schema.exclude}
+    return tuple(name for name in found if name and name not in known)
 
 
 def trimmed(values: pa.Array) -> pa.Array:

@@ -5,7 +5,7 @@ frozen object that names the columns it needs; only those are read. What a fold 
 and sensitive: only the curator may call it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +54,10 @@ class Table(Protocol):
     def schema(self) -> Schema:
         """The public description of the columns."""
 
+    @property
+    def max_rows(self) -> int | None:
+        """The most rows of one person that are left, if they were bounded."""
+
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
 
@@ -72,6 +76,16 @@ class Table(Protocol):
 
     def describe(self) -> str:
         """Where the rows come from, for messages; never what they say."""
+
+
+class OpenedTable(Table, Protocol):
+    """A table as it was opened: what a job may ask of it before a curator takes it over."""
+
+    def left_out(self) -> tuple[str, ...]:
+        """Columns that the schema neither declares nor excludes: never read."""
+
+    def watch(self, tell: Callable[[int, int], None]) -> None:
+        """While rows are read, tell how many parts were, and how many there are; 0 if unknown."""
 
 
 class Source(Protocol):

@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engine.opening import source_of
-from sfumato.engine.ratings import PersonRatings, Ratings, open_catalogue, open_ratings
+from sfumato.engine.rating_rows import PersonRatings
+from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.models.rating_rows import RatingRows
 from sfumato.randomness import Rng

@@ -11,7 +11,9 @@ from sfumato.collection.server import AnswerBatch
 from sfumato.collection.simulate import simulate
 from sfumato.curator import Curator
 from sfumato.engine import open_table
+from sfumato.engine.opening import is_spark
 from sfumato.errors import InputError, StorageError, nothing_spent
+from sfumato.jobs.answers_in_spark import estimate_in_spark
 from sfumato.jobs.asking import dataset_name, loaded_schema
 from sfumato.jobs.resuming import telling_what_was_paid
 from sfumato.jobs.running import Tell, silent
@@ -89,8 +91,14 @@ def simulate_answers(
 
 
 def estimate_answers(path: str | Path, *, tell: Tell | None = None) -> Estimate:
-    """Estimates from a file of answers: `sfumato answers estimate` in one call."""
+    """Estimates from a file of answers: `sfumato answers estimate` in one call.
+
+    ``spark::`` before the path of Parquet files of answers lets Spark count them.
+    """
     tell = tell or silent
+    if is_spark(str(path)):
+        tell("counting", 0, 0)
+        return estimate_in_spark(str(path))
     question, batches = read_answers(Path(path))
     tally = question.tally()
     tally.add(_told(batches, tell, what="counting"))
