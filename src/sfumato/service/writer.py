@@ -77,7 +77,7 @@ class Writer:
         self._number += upload.size
         if self._running is None:
             self._running = asyncio.create_task(self._run())
-        return await asyncio.shield(done)
+        return await done
 
     async def close(self) -> None:
         """Finish what is waiting."""
