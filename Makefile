@@ -12,7 +12,7 @@ help:
 	@echo "make check        style, types and import contracts only"
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
 	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
-	@echo "make bench        benchmarks, side by side (results are printed)"
+	@echo "make bench        benchmarks beside other libraries, and docs/benchmarks.md (ARGS='--list')"
 	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
 	@echo "make clean        remove what the other targets made"
@@ -45,29 +45,7 @@ fuzz: $(VENV)/.installed-test
 	SFUMATO_FUZZ_SERVICE=1000 $(BIN)/python -m pytest -n 2 tests/service/test_openapi.py
 
 bench: $(VENV)/.installed-test
-	$(BIN)/python bench/noise.py
-	$(BIN)/python bench/local.py
-	$(BIN)/python bench/local_variances.py
-	$(BIN)/python bench/network.py
-	$(BIN)/python bench/dp2pub.py
-	$(BIN)/python bench/dp2pub_speed.py
-	$(BIN)/python bench/faithful.py
-	$(BIN)/python bench/grouped.py
-	$(BIN)/python bench/recommend.py
-	$(BIN)/python bench/recommend_baselines.py
-	$(BIN)/python bench/recommend_speed.py
-	$(BIN)/python bench/pncf_attack.py
-	$(BIN)/python bench/pncf_lists.py
-	$(BIN)/python bench/counting.py
-	$(BIN)/python bench/mwem_speed.py
-	$(BIN)/python bench/mwem_lab.py
-	$(BIN)/python bench/methods.py
-	$(BIN)/python bench/synthesis.py --markdown --compilation
-	$(BIN)/python bench/synthesis_wide.py
-	$(BIN)/python bench/auto.py
-	$(BIN)/python bench/plan.py
-	$(BIN)/python bench/startup.py
-	$(PYTHON) bench/install.py
+	$(BIN)/python bench/run.py $(ARGS); code=$$?; $(BIN)/python docs/make_benchmarks.py && exit $$code
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/make_reference.py

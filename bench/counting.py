@@ -1,12 +1,13 @@
-"""All pairs of a wide table: the kernel on arrays in memory against the whole Parquet path.
+"""All pairs of a wide table: our kernel beside numpy, DuckDB and Polars, memory and Parquet.
 
-Run with ``python bench/counting.py [--rows 10000000]``. Prints CPU and wall seconds, the ratio of
-the Parquet path to the kernel alone (hold: at most 2), the peak memory of the Parquet path in a
-process of its own (hold: below 600 MB), DuckDB's GROUP BY on three pairs, and the limit: one pass
-over the bytes of the codes.
+``python bench/counting.py [--rows 10000000] [--quick] [--no-peers]``. Every program counts all 105
+pairs in a process of its own, ours again after each peer; the least CPU-seconds are told, all
+threads together, and the peak memory of the process. The limit is one pass over the codes. Holds:
+Parquet at most 2x the kernel in memory, and below 600 MB.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from environments import HERE, ask, peer_python
+from recording import LIMIT, OURS, record
 from sfumato.engine import ArrayTable, count_marginals, open_table
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
@@ -29,33 +32,75 @@ SCHEMA = Schema(
     columns=tuple(Integer(name=f"c{place}", low=0, high=n - 1) for place, n in enumerate(SIZES))
 )
 PAIRS = tuple(combinations(SCHEMA.names, 2))
+ROWS, QUICK_ROWS = 10_000_000, 50_000
+PEERS = ("numpy", "duckdb", "polars")
+MEMORY, PARQUET = "all 105 pairs, codes in memory", "all 105 pairs, from Parquet"
+CASES = {"memory": MEMORY, "parquet": PARQUET}
 
 
 def main() -> None:
     options = _options()
-    if options.parquet:
-        count_parquet(options.parquet)
+    if options.one:
+        print(json.dumps(one(options.one, options.file)))
         return
+    rows = QUICK_ROWS if options.quick else options.rows
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
-        codes = make(options.rows, path)
-        table = ArrayTable(SCHEMA, codes)
-        count_marginals(ArrayTable(SCHEMA, {n: c[:1000] for n, c in codes.items()}), PAIRS)
-        print(f"{options.rows:,} rows x {len(SIZES)} columns, all {len(PAIRS)} pairs")
-        limit = timed("one pass over the codes", lambda: [c.sum() for c in codes.values()])
-        alone = timed("kernel, arrays in memory", lambda: count_marginals(table, PAIRS))
-        whole = timed(
-            "kernel, Parquet file", lambda: count_marginals(open_table(path, SCHEMA), PAIRS)
-        )
-        decoding = timed("pyarrow's decoding alone", lambda: decode(path))
-        print(f"Parquet / memory: {whole / alone:.2f}x CPU (hold: at most 2)")
-        print(f"Parquet / (memory + decoding): {whole / (alone + decoding):.2f}x CPU")
-        print(f"memory / one pass: {alone / limit:.0f}x CPU")
-        print(f"peak memory of the Parquet run: {peak_mb(path):.0f} MB (hold: below 600)")
-        group_by(path)
+        write(rows, path)
+        print(f"{rows:,} rows x {len(SIZES)} columns, all {len(PAIRS)} pairs", flush=True)
+        found = ours(path)
+        for peer in () if options.no_peers else PEERS:
+            for way in CASES:
+                theirs(peer, way, path)
+            found = least(found, ours(path))
+        tell(found)
 
 
-def make(rows: int, path: Path) -> dict[str, np.ndarray]:
+def ours(path: Path) -> dict[str, dict[str, Any]]:
+    """Every way of ours, each in a process of its own."""
+    command = [sys.executable, __file__, "--file", str(path), "--one"]
+    return {way: ask([*command, way])[0] for way in ("pass", "decode", *CASES)}
+
+
+def least(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Of two rounds the better, way by way."""
+    return {way: min(first[way], second[way], key=lambda found: found["cpu_s"]) for way in first}
+
+
+def theirs(peer: str, way: str, path: Path) -> None:
+    script = HERE / "peers" / "counting_peers.py"
+    command = [str(peer_python("counting")), str(script), peer, way, str(path)]
+    try:
+        found = ask(command)[0]
+    except subprocess.CalledProcessError as error:
+        print(f"{peer:<10}{CASES[way]:<34} failed with code {error.returncode}", flush=True)
+        return
+    _tell(peer, CASES[way], found, version=found["version"])
+
+
+def tell(found: dict[str, dict[str, Any]]) -> None:
+    """Ours, the limits, and the two holds."""
+    passed, decoded, alone, whole = (found[way] for way in ("pass", "decode", *CASES))
+    _tell(OURS, MEMORY, alone)
+    _tell(OURS, PARQUET, whole)
+    record(MEMORY, LIMIT, passed["cpu_s"], "CPU-s", note="one pass over the codes")
+    record(PARQUET, LIMIT, decoded["cpu_s"], "CPU-s", note="pyarrow's decoding alone")
+    ratio = whole["cpu_s"] / alone["cpu_s"]
+    print(f"one pass over the codes {passed['cpu_s']:.2f}, decoding {decoded['cpu_s']:.2f} CPU-s")
+    print(f"Parquet / memory: {ratio:.2f}x CPU (hold: at most 2)")
+    print(f"peak memory of the Parquet run: {whole['memory_mb']:.0f} MB (hold: below 600)")
+    record("Parquet against memory", OURS, ratio, "times the CPU")
+
+
+def _tell(who: str, case: str, found: dict[str, Any], version: str = "") -> None:
+    print(
+        f"{who:<10}{case:<34}{found['cpu_s']:8.2f} CPU-s {found['memory_mb']:8,.0f} MB", flush=True
+    )
+    record(case, who, found["cpu_s"], "CPU-s", version=version)
+    record(f"{case}: memory of the process", who, found["memory_mb"], "MB", version=version)
+
+
+def write(rows: int, path: Path) -> None:
     """Uniform codes, written as 64-bit integers as most tools do."""
     rng = simulation_rng(0)
     codes = {c.name: rng.below(c.size, rows).astype(np.uint8) for c in SCHEMA}
@@ -63,18 +108,41 @@ def make(rows: int, path: Path) -> dict[str, np.ndarray]:
         for start in range(0, rows, 1_000_000):
             part = {n: c[start : start + 1_000_000].astype(np.int64) for n, c in codes.items()}
             writer.write_table(pa.table(part))
-    return codes
 
 
-def timed(label: str, run: Callable[[], Any], repeat: int = 3) -> float:
-    """The best CPU seconds of some runs, printed with their wall seconds."""
-    best = (float("inf"), float("inf"))
-    for _ in range(repeat):
-        wall, cpu = time.perf_counter(), time.process_time()
-        run()
-        best = min(best, (time.process_time() - cpu, time.perf_counter() - wall))
-    print(f"{label:<28} {best[0]:7.2f} CPU-s {best[1]:7.2f} s")
-    return best[0]
+def one(way: str, path: Path) -> dict[str, float]:
+    """In a process of its own: compiled first, then the best of three."""
+    few = {c.name: np.zeros(1000, dtype=np.uint8) for c in SCHEMA}
+    count_marginals(ArrayTable(SCHEMA, few), PAIRS)
+    if way in ("memory", "pass"):
+        codes = read_codes(path)
+        table = ArrayTable(SCHEMA, codes)
+        runs: dict[str, Callable[[], Any]] = {
+            "memory": lambda: count_marginals(table, PAIRS),
+            "pass": lambda: [code.sum() for code in codes.values()],
+        }
+    else:
+        runs = {
+            "parquet": lambda: count_marginals(open_table(path, SCHEMA), PAIRS),
+            "decode": lambda: decode(path),
+        }
+    taken = []
+    for _ in range(3):
+        start = time.process_time()
+        runs[way]()
+        taken.append(time.process_time() - start)
+    # not getrusage: its maximum survives exec, so it would be this process's parent's
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    return {"cpu_s": max(min(taken), 1e-4), "memory_mb": peak}
+
+
+def read_codes(path: Path) -> dict[str, np.ndarray]:
+    """Column by column, as bytes: what a table in memory is for us and for every peer."""
+    return {
+        name: pq.read_table(path, columns=[name]).column(name).to_numpy().astype(np.uint8)
+        for name in SCHEMA.names
+    }
 
 
 def decode(path: Path) -> None:
@@ -84,36 +152,13 @@ def decode(path: Path) -> None:
             pass
 
 
-def group_by(path: Path) -> None:
-    """DuckDB's own counting of three pairs, for comparison; not extrapolated."""
-    import duckdb  # here, so that the memory of the other runs is their own
-
-    with duckdb.connect() as connection:
-        for left, right in (PAIRS[0], PAIRS[len(PAIRS) // 2], PAIRS[-1]):
-            query = f"SELECT {left}, {right}, count(*) FROM read_parquet(?) GROUP BY ALL"
-            timed(
-                f"DuckDB GROUP BY {left}, {right}",
-                lambda query=query: connection.execute(query, [str(path)]).fetchall(),
-                repeat=1,
-            )
-
-
-def peak_mb(path: Path) -> float:
-    command = [sys.executable, __file__, "--parquet", str(path)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def count_parquet(path: Path) -> None:
-    count_marginals(open_table(path, SCHEMA), PAIRS)
-    # not getrusage: its maximum survives exec, so it would be this process's parent's
-    status = Path("/proc/self/status").read_text()
-    print(int(status.partition("VmHWM:")[2].split()[0]) / 1024)
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--parquet", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--quick", action="store_true", help="few rows")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

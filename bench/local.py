@@ -5,19 +5,17 @@ a draw of the aggregate), one core, in one run with the peers, which live in an 
 their own that the first run makes under ``bench/.peers``. ``--no-peers`` leaves them out.
 ``--stream 100000000`` shows that memory stays flat. The limit is the random source: the last
 columns say how many random bytes a person takes and how near the run is to filling memory with
-them.
+them. Seconds are of the processor, not of the clock.
 """
 
 import argparse
-import json
 import resource
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
+from environments import HERE, ask, peer_python
+from recording import LIMIT, OURS, record
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.mechanisms.local.hadamard import HadamardResponse
 from sfumato.mechanisms.local.hashing import FastOlh, Olh
@@ -26,8 +24,6 @@ from sfumato.mechanisms.local.subsets import SubsetSelection
 from sfumato.mechanisms.local.unary import Oue, Sue
 from sfumato.randomness import Rng, Words, secure_rng
 
-HERE = Path(__file__).parent
-PEERS = HERE / ".peers" / "local"
 CATEGORIES, EPSILON = 128, 1
 BATCH = 2**18
 ROUNDS = 5
@@ -40,6 +36,15 @@ KINDS: dict[str, tuple[type[FrequencyMechanism], int]] = {
     "fast olh": (FastOlh, 20_000_000),
     "hr": (HadamardResponse, 20_000_000),
     "ss": (SubsetSelection, 500_000),
+}
+SHOWN = {
+    "grr": "GRR",
+    "sue": "SUE",
+    "oue": "OUE",
+    "olh": "OLH",
+    "fast olh": "fast OLH",
+    "hr": "Hadamard response",
+    "ss": "subset selection",
 }
 
 
@@ -69,9 +74,9 @@ def run(mechanism: FrequencyMechanism, codes: np.ndarray, rng: Rng) -> np.ndarra
 def best_seconds(call) -> float:
     found = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        found.append(time.perf_counter() - start)
+        found.append(time.process_time() - start)
     return min(found)
 
 
@@ -80,13 +85,14 @@ def fill_bytes_per_second(rng: Rng) -> float:
     return words.nbytes * 200 / best_seconds(lambda: [rng.fill(words) for _ in range(200)])
 
 
-def ours(rng: Rng) -> dict[str, float]:
+def ours(rng: Rng, quick: bool) -> dict[str, float]:
     fill = fill_bytes_per_second(rng)
     print(f"random source: {fill / 1e9:.2f} GB/s; {CATEGORIES} categories, epsilon {EPSILON}")
     header = ("protocol", "M people/s", "answer", "count", "bytes", "of fill", "prototype")
     print(("{:10}" + "{:>12}" * 6).format(*header))
     rates = {}
-    for name, (kind, people) in KINDS.items():
+    for name, (kind, many) in KINDS.items():
+        people = BATCH if quick else many
         mechanism = kind(categories=CATEGORIES, epsilon=EPSILON)
         codes = rng.below(CATEGORIES, people).astype(np.uint8)
         run(mechanism, codes[:BATCH], rng)  # compiled
@@ -102,31 +108,23 @@ def ours(rng: Rng) -> dict[str, float]:
         line = (name, *shown, f"{both * each / fill:.0%}", ratio)
         print(("{:10}" + "{:>12}" * 6).format(*line))
         rates[name] = both
+        record(SHOWN[name], OURS, both, "people/s")
+        record(SHOWN[name], LIMIT, fill / each, "people/s", note=f"{each:.0f} random bytes each")
     return rates
 
 
-def make_peers() -> Path:
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        print("making the peers' environment ...", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        requirements = HERE / "peers" / "local_requirements.txt"
-        subprocess.run([*pip, "-r", str(requirements)], check=True)
-    return python
-
-
-def peers(rates: dict[str, float]) -> None:
-    python = make_peers()
+def peers(rates: dict[str, float], quick: bool) -> None:
+    python = peer_python("local")
     print(f"\n{'protocol':10}{'peer':18}{'variant':26}{'M people/s':>12}{'sfumato is':>12}")
     for name in ("grr", "sue", "oue", "olh", "hr", "ss"):
         command = [str(python), str(HERE / "peers" / "local_peers.py"), "--protocol", name]
         sizes = ["--categories", str(CATEGORIES), "--epsilon", str(EPSILON), "--json"]
-        found = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
-        for line in found.stdout.splitlines():
-            peer = json.loads(line)
+        for peer in ask([*command, *sizes, *(["--users", "1000"] if quick else [])]):
             rate = peer["users_per_s"]
             times = f"{rates[name] / rate:,.0f}x"
+            told = {"version": peer["version"], "note": peer["variant"]}
+            for case in ("olh", "fast olh") if name == "olh" else (name,):
+                record(SHOWN[case], peer["peer"], rate, "people/s", **told)
             print(
                 f"{name:10}{peer['peer']:18}{peer.get('variant', ''):26}"
                 f"{rate / 1e6:>12.3f}{times:>12}"
@@ -151,15 +149,16 @@ def stream(people: int, rng: Rng) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="few people")
     parser.add_argument("--stream", type=int)
     asked = parser.parse_args()
     rng = secure_rng()
     if asked.stream:
         stream(asked.stream, rng)
         return
-    rates = ours(rng)
+    rates = ours(rng, asked.quick)
     if not asked.no_peers:
-        peers(rates)
+        peers(rates, asked.quick)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,24 @@
-"""Discrete noise, draw for draw: sfumato against OpenDP in one run.
+"""Discrete noise, draw for draw: sfumato beside OpenDP and diffprivlib in one run.
 
-Both draw exactly, with integers, from cryptographic randomness. Run it on a quiet machine:
-``python bench/noise.py``. The last column says how much of the time the random words alone take.
+``python bench/noise.py [--quick] [--no-peers]``. Ours and OpenDP draw exactly, with integers, from
+cryptographic randomness; diffprivlib uses floating point. Nanoseconds of the processor, not of the
+clock, the best of several rounds, ours before and after the peers of each case. The last column
+says how much of our time the random words alone take.
 """
 
+import argparse
 import time
 from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import opendp.prelude as dp
 
+from environments import HERE, ask, peer_python
+from recording import LIMIT, OURS, record
 from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Noise
 from sfumato.randomness import Rng, Words, secure_rng
 
-DRAWS = 1_000_000
-THEIR_DRAWS = 50_000
+DRAWS, QUICK_DRAWS = 1_000_000, 20_000
 ROUNDS = 3
 WIDTHS = (1, 10, 1_000)
 
@@ -32,20 +35,20 @@ class CountingRng:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """The best of a few rounds."""
+    """Of the processor, the best of a few rounds."""
     best = float("inf")
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best
 
 
 def cold_seconds(noise: Noise) -> float:
     """The first draw of a process: compiled, or read from numba's cache."""
-    start = time.perf_counter()
+    start = time.process_time()
     noise.sample(1, rng=secure_rng())
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def fill_seconds_per_word(rng: Rng) -> float:
@@ -53,43 +56,49 @@ def fill_seconds_per_word(rng: Rng) -> float:
     return seconds(lambda: [rng.fill(words) for _ in range(256)]) / (256 * words.size)
 
 
-def theirs(noise: Noise, width: float) -> Callable[[], object]:
-    rows = dp.vector_domain(dp.atom_domain(T=int))
-    if isinstance(noise, DiscreteLaplace):
-        draw = dp.m.make_laplace(rows, dp.l1_distance(T=int), scale=width)
-    else:
-        draw = dp.m.make_gaussian(rows, dp.l2_distance(T=float), scale=width)
-    zeros = [0] * THEIR_DRAWS
-    return lambda: draw(zeros)
+def peers(kind: str, width: int, draws: int) -> list[dict]:
+    script = HERE / "peers" / "noise_peers.py"
+    asked = ["--noise", kind, "--width", str(width), "--draws", str(draws // 20)]
+    return ask([str(peer_python("noise")), str(script), *asked])
 
 
-def row(name: str, noise: Noise, width: float, rng: Rng) -> str:
+def compare(kind: str, noise: Noise, width: int, *, rng: Rng, draws: int, alone: bool) -> None:
+    """One case by all: ours first and last."""
     counting = CountingRng(rng)
-    noise.sample(DRAWS, rng=counting)
-    ours_s = seconds(lambda: noise.sample(DRAWS, rng=rng)) / DRAWS
-    theirs_s = seconds(theirs(noise, width)) / THEIR_DRAWS
-    words = counting.words / DRAWS
-    fill = words * fill_seconds_per_word(rng) / ours_s
-    return (
-        f"{name:<16}{width:>7g}{ours_s * 1e9:>11.0f}{theirs_s * 1e9:>11.0f}"
-        f"{theirs_s / ours_s:>8.0f}x{words:>8.1f}{fill:>9.0%}"
+    noise.sample(draws, rng=counting)
+    ours_s = seconds(lambda: noise.sample(draws, rng=rng)) / draws
+    found = [] if alone else peers(kind, width, draws)
+    ours_s = min(ours_s, seconds(lambda: noise.sample(draws, rng=rng)) / draws)
+    fill_s = counting.words / draws * fill_seconds_per_word(rng)
+    case = f"discrete {kind.capitalize()}, {'scale' if kind == 'laplace' else 'sigma'} {width:,}"
+    record(case, OURS, ours_s * 1e9, "ns/draw")
+    record(case, LIMIT, fill_s * 1e9, "ns/draw", note="the random words alone")
+    told = ""
+    for peer in found:
+        record(case, peer["peer"], peer["ns"], "ns/draw", version=peer["version"])
+        told += f"   {peer['peer']} {peer['ns']:,.0f} ({peer['ns'] / ours_s / 1e9:.0f}x)"
+    print(
+        f"{case:<32}{ours_s * 1e9:>6.0f} ns, random words {fill_s / ours_s:.0%}{told}", flush=True
     )
 
 
 def main() -> None:
-    dp.enable_features("contrib")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few draws")
+    parser.add_argument("--no-peers", action="store_true")
+    asked = parser.parse_args()
     rng = secure_rng()
-    for name, noise in (
-        ("discrete Laplace", DiscreteLaplace(scale=Fraction(1))),
-        ("discrete Gaussian", DiscreteGaussian.for_sigma(1)),
-    ):
-        print(f"first draw, {name}: {cold_seconds(noise):.2f} s")
-    print(f"fill: {8e-9 / fill_seconds_per_word(rng):.1f} GB/s")
-    print("noise             width    ours ns  OpenDP ns    ratio   words     fill")
-    for width in WIDTHS:
-        print(row("Laplace, scale", DiscreteLaplace(scale=Fraction(width)), width, rng))
-    for width in WIDTHS:
-        print(row("Gaussian, sigma", DiscreteGaussian.for_sigma(width), width, rng))
+    kinds: dict[str, Callable[[int], Noise]] = {
+        "laplace": lambda width: DiscreteLaplace(scale=Fraction(width)),
+        "gaussian": lambda width: DiscreteGaussian.for_sigma(width),
+    }
+    draws = QUICK_DRAWS if asked.quick else DRAWS
+    for kind, make in kinds.items():
+        print(f"first draw, discrete {kind}: {cold_seconds(make(1)):.2f} CPU-s")
+    print(f"random source: {8e-9 / fill_seconds_per_word(rng):.1f} GB per CPU-second")
+    for kind, make in kinds.items():
+        for width in WIDTHS:
+            compare(kind, make(width), width, rng=rng, draws=draws, alone=asked.no_peers)
 
 
 if __name__ == "__main__":

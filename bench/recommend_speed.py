@@ -11,7 +11,6 @@ environment of their own that the first run makes under ``bench/.peers``.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
+from environments import HERE, ask, peer_python
+from recording import OURS, record
 from sfumato.evaluation.movielens import read_movielens
 from sfumato.evaluation.splits import random_split
 from sfumato.models.neighbors import cosine_neighbors
@@ -26,10 +27,12 @@ from sfumato.models.rating_generator import made_ratings
 from sfumato.models.rating_rows import RatingRows
 from sfumato.randomness import simulation_rng
 
-HERE = Path(__file__).parent
-PEERS = HERE / ".peers" / "recommend"
 NEIGHBORS = 40
-MADE = {"made up, 1M": (6_040, 3_706, 1_000_000), "made up, 20M": (138_493, 26_744, 20_000_000)}
+MADE = {
+    "made up, 20K": (500, 300, 20_000),
+    "made up, 1M": (6_040, 3_706, 1_000_000),
+    "made up, 20M": (138_493, 26_744, 20_000_000),
+}
 PROTOTYPE = {"MovieLens 100K": 0.052, "made up, 1M": 0.595, "made up, 20M": 22.0}
 
 
@@ -37,26 +40,9 @@ def say(*words) -> None:
     print(*words, flush=True)
 
 
-def make_peers() -> Path:
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        print("making the peers' environment ...", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        requirements = HERE / "peers" / "recommend_requirements.txt"
-        subprocess.run([*pip, "-r", str(requirements)], check=True)
-    return python
-
-
-def ask(command: list[str]) -> list[dict]:
-    """Every line of JSON that a process prints."""
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in found.stdout.splitlines()]
-
-
 def ask_peer(task: str, path: Path, times: int = 1) -> list[dict]:
     script = HERE / "peers" / "recommend_peers.py"
-    return ask([str(make_peers()), str(script), task, str(path), str(times)])
+    return ask([str(peer_python("recommend")), str(script), task, str(path), str(times)])
 
 
 def write(path: Path, rows: RatingRows) -> None:
@@ -98,7 +84,7 @@ def one(path: str, times: int) -> None:
         cosine_neighbors(rows, NEIGHBORS)
         found.append(time.process_time() - start)
     ends = {"seconds": min(found), "grown": megabytes("VmHWM") - before}
-    say(json.dumps({"peer": "sfumato", **ends}))
+    say(json.dumps({"peer": OURS, **ends}))
 
 
 def ratings_of(name: str) -> RatingRows:
@@ -120,7 +106,7 @@ def compare(name: str, folder: Path, with_peers: bool) -> None:
         f"sum of squares {squares:.3g}; ratings and lists are {least:,.0f} MB"
     )
     del rows
-    times = 1 if size > 5_000_000 else 5
+    times = 1 if size > 5_000_000 else 3
     found = ask([sys.executable, __file__, "--one", str(path), "--times", str(times)])
     if with_peers:
         found += ask_peer("neighbors", path, times)
@@ -128,13 +114,17 @@ def compare(name: str, folder: Path, with_peers: bool) -> None:
     for each in found:
         ratio = "" if each is found[0] else f"   sfumato takes {ours / each['seconds']:.2f} of it"
         say(f"  {each['peer']:18}{each['seconds']:10.3f} s   {each['grown']:8,.0f} MB more{ratio}")
-    say(f"  {'(a prototype)':18}{PROTOTYPE[name]:10.3f} s in another run")
+        record(name, each["peer"], each["seconds"], "CPU-s", version=each.get("version", ""))
+        record(f"{name}: memory", each["peer"], max(1, each["grown"]), "MB")
+    if name in PROTOTYPE:
+        say(f"  {'(a prototype)':18}{PROTOTYPE[name]:10.3f} s in another run")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="few ratings")
     parser.add_argument("--one")
     parser.add_argument("--times", type=int, default=1)
     asked = parser.parse_args()
@@ -142,7 +132,9 @@ def main() -> None:
         one(asked.one, asked.times)
         return
     names = ["MovieLens 100K"] if "SFUMATO_DATA" in os.environ else []
-    names += list(MADE) if asked.large else list(MADE)[:1]
+    names += list(MADE)[1:] if asked.large else list(MADE)[1:2]
+    if asked.quick:
+        names = list(MADE)[:1]
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             compare(name, Path(folder), not asked.no_peers)

@@ -3,30 +3,38 @@
 python bench/startup.py
 """
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from recording import OURS, record
+
 
 def seconds(command, cwd):
-    start = time.perf_counter()
+    """By the clock and of the processor, of one process that ends."""
+    start, before = time.perf_counter(), os.times()
     subprocess.run(command, cwd=cwd, check=True, capture_output=True)
-    return time.perf_counter() - start
+    after, wall = os.times(), time.perf_counter() - start
+    cpu = after.children_user + after.children_system
+    return wall, cpu - before.children_user - before.children_system
 
 
 def main():
     program = str(Path(sys.executable).with_name("sfumato"))
     with tempfile.TemporaryDirectory() as folder:
         cases = {
-            "sfumato --help (hold: under 0.5 s)": ([program, "--help"], 5),
-            "import sfumato (hold: under 0.3 s)": ([sys.executable, "-c", "import sfumato"], 5),
-            "sfumato demo (hold: under 15 s)": ([program, "demo", "--force"], 2),
+            "sfumato --help": ([program, "--help"], 5),
+            "import sfumato": ([sys.executable, "-c", "import sfumato"], 5),
+            "sfumato demo, the second time": ([program, "demo", "--force"], 2),
         }
         for name, (command, times) in cases.items():
             taken = [seconds(command, folder) for _ in range(times)]
-            print(f"{name:<40} {taken[-1]:.2f} s")
+            wall, cpu = min(wall for wall, _ in taken[1:]), min(cpu for _, cpu in taken[1:])
+            print(f"{name:<40} {wall:.2f} s, {cpu:.2f} CPU-s")
+            record(name, OURS, cpu, "CPU-s", note=f"{wall:.2f} s by the clock")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from recording import OURS, record
 from synthesis_metric import TABLES, pairs_and_triples, read_table
 from synthesis_peers import stored_rows
 
@@ -60,12 +61,30 @@ def main() -> None:
                 row = in_a_process(table=table, method=method, epsilon=epsilon, seeds=given.seeds)
                 rows.append(row)
                 print(line(row), flush=True)
+    record_rows(rows)
     if given.compilation:
         print(f"compilation of all kernels: {compilation():.1f} CPU-s, once per machine")
     if given.markdown:
         print(markdown(rows))
     missed = [row for row in rows if row["method"] == "auto" and not reached(row)]
     print(f"{len(missed)} of the figures to reach were missed")
+
+
+def record_rows(rows: list[dict[str, Any]]) -> None:
+    """Ours, and of the peers what is stored for the same tables and epsilons."""
+    settings = {(row["table"], row["epsilon"]) for row in rows}
+    stored = [row for row in stored_rows() if row["tv2"] is not None]
+    theirs = [row for row in stored if (row["table"], row["epsilon"]) in settings]
+    for row in [*rows, *theirs]:
+        who, told = (
+            f"{row.get('peer', OURS)} {row['method']}",
+            {"version": row.get("version", "")},
+        )
+        case = f"{row['table']}, epsilon {row['epsilon']:g}"
+        record(f"{case}: error of pairs", who, row["tv2"], "total variation", **told)
+        for field, unit in (("cpu_s", "CPU-s"), ("memory_mb", "MB")):
+            if row[field] is not None:
+                record(f"{case}: {unit}", who, row[field], unit, **told)
 
 
 def one(table: str, method: str, epsilon: float, seeds: int) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -23,10 +22,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from environments import ENVIRONMENTS, HERE, peer_python, requirements
 from synthesis_metric import TABLES, BenchTable, pairs_and_triples, read_table
 
-HERE: Final = Path(__file__).resolve().parent
-ENVIRONMENTS: Final = HERE / ".peers"
 RESULTS: Final = HERE / "results" / "synthesis_peers.json"
 EARLIER: Final = HERE / "peers" / "synthesis_earlier.json"
 EPSILONS: Final = (1.0, 0.1, 10.0)
@@ -58,7 +56,7 @@ class Peer:
 
     @property
     def requirements(self) -> Path:
-        return HERE / "peers" / f"synthesis_{self.name}_requirements.txt"
+        return requirements(f"synthesis-{self.name}")
 
     @property
     def python(self) -> Path:
@@ -182,16 +180,6 @@ def _kilobytes(pid: int, file: str, field: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith(field)), 0)
 
 
-def make_environment(peer: Peer) -> None:
-    """A virtual environment with what the peer's requirement file pins, unless it is there."""
-    if peer.python.exists():
-        return
-    print(f"making the environment of {peer.name} ...", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", str(peer.python.parents[1])], check=True)
-    pip = [str(peer.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-r", str(peer.requirements)], check=True)
-
-
 def ask_peer(peer: Peer, method: str, table: BenchTable, *, epsilon: float, seed: int) -> Row:
     """One run of one method, compared with the real table."""
     given = ENVIRONMENTS / "tables" / f"{table.name}.npz"
@@ -276,7 +264,7 @@ def run_all(asked: argparse.Namespace) -> None:
                     known = (peer.name, method, name, epsilon, asked.seed) in done
                     if not wanted or (known and not asked.again):
                         continue
-                    make_environment(peer)
+                    peer_python(f"synthesis-{peer.name}")
                     row = ask_peer(peer, method, table, epsilon=epsilon, seed=asked.seed)
                     store(row)
                     print(line(row), flush=True)
