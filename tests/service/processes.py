@@ -47,7 +47,7 @@ class Process:
         self.began = time.monotonic()
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("ab") as err:
             self._process = subprocess.Popen(
-                [*command, *more], stdout=out, stderr=err, start_new_session=True
+                _as(None, [*command, *more]), stdout=out, stderr=err, start_new_session=True
             )
         said = self._said()
         known = token if self.running is None else self.running.token

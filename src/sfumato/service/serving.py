@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from dataclasses import dataclass, replace
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
@@ -23,6 +24,8 @@ PATIENCE_S: Final = 30.0
 """Seconds in which the head of a request has to come, and then its body."""
 MOST_HEAD: Final = 32 * 2**10
 """Bytes of a head (the first line and the headers), about."""
+RETRY_S: Final = 5.0
+"""Seconds that a worker waits before it gives up on a database that is away."""
 
 _DATABASE: Final = "SFUMATO_SURVEY_DATABASE"
 _RATE: Final = "SFUMATO_SURVEY_RATE"
@@ -185,9 +188,13 @@ def application() -> object:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    made: Service = make_service(
-        os.environ[_DATABASE], limits=Limits(per_second=float(os.environ[_RATE]))
-    )
+    limits = Limits(per_second=float(os.environ[_RATE]))
+    try:
+        made: Service = make_service(os.environ[_DATABASE], limits=limits)
+    except StorageError:
+        if parent is not None:
+            time.sleep(RETRY_S)  # whoever started it starts it again at once, whatever it costs
+        raise
     return made.guarded
 
 
