@@ -65,6 +65,8 @@ def test_mwem_is_chosen_with_rounds_that_fit_its_workload() -> None:
 class Spy:
     """A table that remembers whether anybody read it after it was checked."""
 
+    max_rows = None
+
     def __init__(self, table: Any) -> None:
         self.table, self.schema, self.reads = table, table.schema, 0
 
