@@ -124,6 +124,7 @@ def releases(folder: Path, spark: SparkSession, repeat: int) -> None:
     for method, columns in METHODS.items():
         schema = Schema(columns=SCHEMA.columns[:columns], dataset="bench")
         asked: dict[str, Any] = {"schema": schema, "epsilon": 1, "method": method, "seed": 5}
+        asked |= {"neighbors": "replace"} if method == "privbayes" else {}
         sources = rows.select(schema.names), frame.select(*schema.names)
         made = [publish_table(source, **asked).data for source in sources]
         print(
