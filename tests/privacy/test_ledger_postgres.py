@@ -26,6 +26,7 @@ from sfumato.errors import (
     StorageError,
 )
 from sfumato.privacy import Head, Ledger, OneRow, PureDP, _postgres, verify_export
+from together import at_once
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 POINTS = list(runpy.run_path(str(WORKER))["POINTS"])
@@ -286,26 +287,10 @@ def test_colleagues_may_pay_and_not_change(
         database.run("DROP OWNED BY colleague;\nDROP ROLE colleague;")
 
 
-def at_once(job: str, processes: int, address: str, tmp_path: Path) -> list[list[str]]:
-    """What each process said after all of them were let go together."""
-    go = tmp_path / "go"
-    command = [sys.executable, str(WORKER), job, address, str(go)]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
-    ]
-    for process in running:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    go.touch()
-    said = [process.communicate(timeout=120)[0].split("\n")[:-1] for process in running]
-    assert [process.returncode for process in running] == [0] * processes
-    return said
-
-
 def test_processes_that_create_one_ledger_at_once_get_exactly_its_200_units(
     address: str, tmp_path: Path, home: Path
 ) -> None:
-    granted = [int(seq) for lines in at_once("race", 4, address, tmp_path) for seq in lines]
+    granted = [int(seq) for lines in at_once(WORKER, "race", 4, address, tmp_path) for seq in lines]
     assert len(granted) == len(set(granted)) == 200
     ledger = reopened(address)
     assert ledger.spent.pure_epsilon == 2
@@ -316,14 +301,14 @@ def test_processes_that_create_one_ledger_at_once_get_exactly_its_200_units(
 
 
 def test_of_processes_that_want_the_last_unit_one_wins(address: str, tmp_path: Path) -> None:
-    said = at_once("take_one", 4, address, tmp_path)
+    said = at_once(WORKER, "take_one", 4, address, tmp_path)
     assert sorted(line for lines in said for line in lines) == ["lost"] * 3 + ["won"]
 
 
 def test_callers_of_one_request_pay_once_and_see_the_same_bytes(
     address: str, tmp_path: Path
 ) -> None:
-    said = at_once("same_request", 4, address, tmp_path)
+    said = at_once(WORKER, "same_request", 4, address, tmp_path)
     answers = [line for lines in said for line in lines]
     assert len(answers) == 40
     assert len(set(answers)) == 1

@@ -1,14 +1,13 @@
 """Many processes at one ledger: exactly what the cap allows is granted."""
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from sfumato.privacy import Head, Ledger, PureDP
+from together import at_once
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 
@@ -18,24 +17,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SFUMATO_HOME", str(tmp_path / "home"))
 
 
-def at_once(job: str, processes: int, tmp_path: Path) -> list[list[str]]:
-    """What each process said after all of them were let go together."""
-    go = tmp_path / "go"
-    command = [sys.executable, str(WORKER), job, str(tmp_path / "ledger"), str(go)]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
-    ]
-    for process in running:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    go.touch()
-    said = [process.communicate(timeout=60)[0].split("\n")[:-1] for process in running]
-    assert [process.returncode for process in running] == [0] * processes
-    return said
-
-
 def test_four_processes_create_one_ledger_and_get_exactly_its_200_units(tmp_path: Path) -> None:
-    said = at_once("race", 4, tmp_path)
+    said = at_once(WORKER, "race", 4, str(tmp_path / "ledger"), tmp_path)
     granted = [int(seq) for lines in said for seq in lines]
     assert len(granted) == len(set(granted)) == 200
     ledger = Ledger.open(tmp_path / "ledger", dataset="adult", create=False)
@@ -48,14 +31,14 @@ def test_four_processes_create_one_ledger_and_get_exactly_its_200_units(tmp_path
 
 
 def test_of_six_processes_that_want_the_last_unit_one_wins(tmp_path: Path) -> None:
-    said = at_once("take_one", 6, tmp_path)
+    said = at_once(WORKER, "take_one", 6, str(tmp_path / "ledger"), tmp_path)
     assert sorted(line for lines in said for line in lines) == ["lost"] * 5 + ["won"]
     ledger = Ledger.open(tmp_path / "ledger", dataset="adult")
     assert ledger.spent.pure_epsilon == Fraction(3, 2)
 
 
 def test_forty_callers_of_one_request_pay_once_and_see_the_same_bytes(tmp_path: Path) -> None:
-    said = at_once("same_request", 4, tmp_path)
+    said = at_once(WORKER, "same_request", 4, str(tmp_path / "ledger"), tmp_path)
     answers = [line for lines in said for line in lines]
     assert len(answers) == 40
     assert len(set(answers)) == 1

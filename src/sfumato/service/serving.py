@@ -45,7 +45,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         """A client came."""
-        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type]
+        joined: Any = _Joined(transport, self.loop)
+        super().connection_made(joined)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
