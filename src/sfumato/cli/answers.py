@@ -24,7 +24,12 @@ def simulate(
     schema: options.SchemaFile,
     column: Annotated[str, typer.Option(help="The column that is asked about.")],
     epsilon: Annotated[str, typer.Option(help="What each answer promises, for example 1.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="FILE.parquet or FILE.jsonl.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o", "--out", help="FILE.parquet or FILE.jsonl; spark::FOLDER for Spark's tables."
+        ),
+    ],
     protocol: Annotated[
         str,
         typer.Option(
@@ -46,7 +51,6 @@ def simulate(
 ) -> None:
     """One randomized answer for each row; the table's ledger is charged."""
     from sfumato import jobs
-    from sfumato.collection.files import read_answers
     from sfumato.privacy import Ledger, guarantees
 
     limit = None if cap is None else caps.cap(cap, name="--cap")
@@ -67,7 +71,7 @@ def simulate(
             seed=seed,
             tell=tell,
         )
-    question, _ = read_answers(path)
+    question = jobs.question_at(path)
     name = dataset if dataset is not None else jobs.loaded_schema(schema).dataset
     book = Ledger.open(ledger, dataset=str(name))
     if json:
@@ -90,7 +94,7 @@ def simulate(
 
 @app.command("estimate")
 def estimate(
-    file: Annotated[Path, typer.Argument(help="A file that `answers simulate` wrote.")],
+    file: Annotated[str, typer.Argument(help="What `answers simulate` wrote.")],
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     chart: Annotated[Path | None, typer.Option(help="Write a chart, FILE.svg.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the whole table, FILE.csv.")] = None,
@@ -190,10 +194,10 @@ def _print(found: "FrequencyEstimate | MeanEstimate", confidence: float) -> None
         typer.echo(f"... and {more:,} more: --csv FILE writes all")
 
 
-def _check_csv(path: Path | None, file: Path, *, force: bool) -> None:
+def _check_csv(path: Path | None, file: str, *, force: bool) -> None:
     if path is None:
         return
-    if path.suffix != ".csv" or path == file:
+    if path.suffix != ".csv" or path == Path(file):
         raise InputError(f"the table is a CSV file: its name ends in .csv, got {path.name!r}.")
     if path.exists() and not force:
         raise InputError(f"{path} exists. Nothing was written. Name another file, or add --force.")

@@ -65,7 +65,17 @@ def read_answers(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
 
 def question_in(metadata: Mapping[bytes, bytes] | None, where: str) -> tuple[Question, bool]:
     """The question that a Parquet file of answers carries, and whether they are simulated."""
-    return _question(parse((metadata or {}).get(_KEY, b"null")), where)
+    return question_from((metadata or {}).get(_KEY, b"null"), where)
+
+
+def question_from(text: str | bytes, where: str) -> tuple[Question, bool]:
+    """The question in a text that ``question_text`` made, and whether answers are simulated."""
+    return _question(parse(text), where)
+
+
+def question_text(question: Question, *, simulated: bool) -> str:
+    """The question as it stands before its answers, whatever holds them."""
+    return json.dumps(_head(question, simulated=simulated))
 
 
 def _alike(

@@ -290,18 +290,22 @@ class Curator(OnlyOne):
             grid: For an answer about a number, the public points it is rounded to.
             numbers: The public number that stands for each code.
         """
-        perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
-        check_replace(self.protect)
-        self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
-        kernel = Perturbation(
-            marginal=marginal,
-            shape=self.schema.shape(marginal),
-            mechanism=mechanism,
-            grid=grid,
-            numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
-            rng=self.rng,
-        )
+        kernel = self._perturbation(marginal, mechanism, grid, numbers)
         return perturbing.answers(self._table, kernel, check=self._check_process)
+
+    @in_turn
+    def perturb_to(
+        self,
+        folder: str,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        *,
+        grid: Grid | None = None,
+        numbers: NDArray[np.float64] | None = None,
+    ) -> int:
+        """As ``perturb``, written to Parquet by the machines that hold the rows; how many."""
+        table = perturbing.check_folder(self._table, folder)
+        return table.map_to_parquet(self._perturbation(marginal, mechanism, grid, numbers), folder)
 
     @in_turn
     def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
@@ -343,6 +347,26 @@ class Curator(OnlyOne):
         ratings = rating_sums.check_gram(self._table, ask, cost)
         self._charge_rows(cost, f"products of ratings of {ask.items.size:,} items", ())
         return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
+
+    def _perturbation(
+        self,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        grid: Grid | None,
+        numbers: NDArray[np.float64] | None,
+    ) -> Perturbation:
+        """Check and pay for one answer of every row."""
+        perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
+        check_replace(self.protect)
+        self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
+        return Perturbation(
+            marginal=marginal,
+            shape=self.schema.shape(marginal),
+            mechanism=mechanism,
+            grid=grid,
+            numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
+            rng=self.rng,
+        )
 
     def _charge_rows(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Pay for answers row by row: too many to journal, so the run can't be resumed."""

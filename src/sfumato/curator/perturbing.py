@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engine import Table
-from sfumato.engine.table import CodeBatch
+from sfumato.engine.table import CodeBatch, WritingTable
 from sfumato.errors import InputError
 from sfumato.mechanisms import local
 from sfumato.mechanisms.local import Answers, Grid, LocalMechanism
@@ -92,6 +92,17 @@ def check_question(
         raise InputError("each cell needs its number, and the mechanism the grid's points")
     if grid is not None and not ((numbers >= grid.low) & (numbers <= grid.high)).all():
         raise InputError("the number of each cell must lie on the grid. Nothing was looked at.")
+
+
+def check_folder(table: object, folder: str) -> WritingTable:
+    """The table, if it can write to that folder by itself; refused before anything is charged."""
+    if not isinstance(table, WritingTable):
+        raise InputError(
+            "only a table that Spark holds is written past this process. Nothing was spent. Give "
+            "a file to write, or spark:: before the table."
+        )
+    table.check_folder(folder)
+    return table
 
 
 def answers(table: Table, kernel: Perturbation, *, check: Callable[[], None]) -> Iterator[Answers]:

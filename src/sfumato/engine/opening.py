@@ -14,7 +14,7 @@ from sfumato.schema import Marginal, Schema
 from sfumato.schema.files import require_file
 
 if TYPE_CHECKING:
-    from sfumato.engine.spark import SparkFrame
+    from sfumato.engine.spark_frames import SparkFrame
 
 _CSV: Final = (".csv", ".tsv", ".tab", ".txt", ".dat", ".data")
 _PARQUET: Final = (".parquet", ".pq")
@@ -65,7 +65,7 @@ def is_spark(source: Any) -> bool:
 def spark_frame_of(source: Any) -> "SparkFrame":
     """What Spark holds, or is to read; Spark is loaded here and nowhere else."""
     try:
-        from sfumato.engine.spark import spark_frame
+        from sfumato.engine.spark_frames import spark_frame
     except ModuleNotFoundError as error:
         raise InputError(
             f"reading Spark tables needs {error.name}, which is not installed. Nothing was read. "

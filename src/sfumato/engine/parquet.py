@@ -26,6 +26,8 @@ class ParquetFile:
     """A Parquet file; text comes as dictionaries, so that each value is translated once."""
 
     path: Path
+    groups: tuple[int, ...] | None = None
+    """The groups of rows to read, if not all."""
 
     def names(self) -> tuple[str, ...]:
         """The columns, each once."""
@@ -43,8 +45,8 @@ class ParquetFile:
         with self._errors(), self._open(texts) as file:
             self._refuse_bomb(_unpacked_bytes(file.metadata))
             # one thread: others encode and count what this one decodes
-            chosen = file.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False)
-            for batch in chosen:
+            chosen = {"columns": list(columns), "row_groups": self.groups, "use_threads": False}
+            for batch in file.iter_batches(BATCH_ROWS, **chosen):
                 batch.validate(full=True)  # a damaged page may point beside its dictionary
                 self._refuse_bomb(max(map(_text_bytes, batch.columns)))
                 yield batch.select(columns)

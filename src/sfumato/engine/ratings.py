@@ -27,7 +27,7 @@ from sfumato.schema.ratings import Catalogue, RatingScale
 from sfumato.schema.table import Schema
 
 if TYPE_CHECKING:
-    from sfumato.engine.spark import SparkFrame
+    from sfumato.engine.spark_frames import SparkFrame
 
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 

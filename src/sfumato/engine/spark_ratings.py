@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sfumato.engine import spark_tasks as tasks
 from sfumato.engine.rating_rows import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
-from sfumato.engine.spark import Parcels, SparkFrame, added, gathered, mapped, sent
+from sfumato.engine.spark import Parcels, added, gathered, mapped, sent
+from sfumato.engine.spark_frames import SparkFrame
 from sfumato.engine.spark_tasks import Batches
 from sfumato.engine.table import FoldKernel, MapKernel
 from sfumato.errors import InputError
@@ -49,7 +50,7 @@ class SparkRatings:
     def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:
         """The kernel on each batch of ratings, by person and item."""
         work = tasks.Applying(opening=self._opening, kernel=kernel)
-        return mapped(self._parcels, work, self.form.where)
+        return mapped(self._parcels, work, self.form.where, kernel=kernel)
 
     @property
     def _opening(self) -> tasks.KeptRows:
@@ -57,7 +58,7 @@ class SparkRatings:
 
     @cached_property
     def _parcels(self) -> Parcels:
-        rows = sent(self.frame.select(self.form.names), _NamingRatings(self.form))
+        rows = sent(*self.frame.sending(self.form.names, _NamingRatings(self.form)))
         return gathered(self, rows, _GatheringRatings(self.form, self.max_rows))
 
 

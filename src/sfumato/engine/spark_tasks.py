@@ -40,14 +40,6 @@ PIECE_CELLS: Final = 2**15
 """Counters in one parcel: a quarter of a megabyte."""
 
 
-_WRITABLE: Final = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-}
-
-
 class Work(Protocol):
     """What a task does with its rows; small, and sent as bytes."""
 
@@ -185,23 +177,6 @@ class Applying:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Writing:
-    """The kernel's batches in the place of rows, in types that Spark can write."""
-
-    opening: Opening
-    kernel: MapKernel
-
-    def form(self, schema: Schema) -> pa.Schema:
-        """What will be written, told from a batch without rows."""
-        nothing = {c: np.zeros(0, dtype=code_type(schema[c])) for c in self.kernel.columns}
-        return writable(self.kernel.apply(nothing)).schema
-
-    def run(self, batches: Batches, task: int) -> Batches:
-        """In the order of the rows."""
-        return map(writable, self.opening.table(batches, task).map(self.kernel))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Naming:
     """Each row as one parcel, under the text that names its person: ready to be shuffled.
 
@@ -254,20 +229,6 @@ def packed(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def writable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same values in types that Spark has: unsigned numbers in wider ones, plain bytes.
-
-    >>> writable(pa.record_batch({"a": pa.array([255], pa.uint8())})).schema.types
-    [DataType(int16)]
-    """
-    arrays = [column.cast(_WRITABLE.get(column.type, column.type)) for column in batch.columns]
-    plain = [
-        array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array
-        for array in arrays
-    ]
-    return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
 
 def by_person(people: pa.Array, rows: NDArray[Any]) -> pa.RecordBatch:

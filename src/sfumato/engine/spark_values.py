@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sfumato.engine import spark_tasks as tasks
 from sfumato.engine.opening import spark_frame_of
 from sfumato.engine.source import require_columns
-from sfumato.engine.spark import added, failing
+from sfumato.engine.spark import added
+from sfumato.engine.spark_frames import failing
 
 
 class ValueKernel(Protocol):
@@ -27,7 +28,8 @@ def fold_column(source: Any, column: str, kernel: ValueKernel) -> NDArray[np.int
     """The sum of the kernel over a column of what Spark holds, or is to read."""
     frame = spark_frame_of(source)
     require_columns(frame.names(), (column,), where=frame.where)
-    return added(frame.select((column,)), _FoldingValues(kernel), kernel.zero(), frame.where)
+    sending = frame.sending((column,), _FoldingValues(kernel))
+    return added(*sending, kernel.zero(), frame.where)
 
 
 def files_of(source: Any) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ and sensitive: only the curator may call it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +76,17 @@ class Table(Protocol):
 
     def describe(self) -> str:
         """Where the rows come from, for messages; never what they say."""
+
+
+@runtime_checkable
+class WritingTable(Protocol):
+    """A table on many machines, which can write what a kernel draws without bringing it here."""
+
+    def check_folder(self, folder: str) -> None:
+        """Refuse, before anything is spent, a folder that can't be written."""
+
+    def map_to_parquet(self, kernel: MapKernel, folder: str) -> int:
+        """The kernel on each batch, as Parquet files in a random order; how many rows."""
 
 
 class OpenedTable(Table, Protocol):

@@ -1,7 +1,7 @@
 """Whole commands as functions: what the command line and notebooks call."""
 
 from sfumato.jobs.accuracy import Accuracy, AccuracyRun, evaluate_recommender
-from sfumato.jobs.answers import estimate_answers, simulate_answers
+from sfumato.jobs.answers import estimate_answers, question_at, simulate_answers
 from sfumato.jobs.asking import loaded_schema
 from sfumato.jobs.dp2pub import dp2pub_table
 from sfumato.jobs.drafting import Confirmation, Draft, confirm_schema, draft_schema
@@ -31,6 +31,7 @@ __all__ = [
     "plan",
     "publish_table",
     "publishable",
+    "question_at",
     "recommend_top",
     "simulate_answers",
 ]

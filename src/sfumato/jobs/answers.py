@@ -13,7 +13,12 @@ from sfumato.curator import Curator
 from sfumato.engine import open_table
 from sfumato.engine.opening import is_spark
 from sfumato.errors import InputError, StorageError, nothing_spent
-from sfumato.jobs.answers_in_spark import estimate_in_spark
+from sfumato.jobs.answers_in_spark import (
+    estimate_in_spark,
+    place_in_spark,
+    question_in_spark,
+    simulate_in_spark,
+)
 from sfumato.jobs.asking import dataset_name, loaded_schema
 from sfumato.jobs.resuming import telling_what_was_paid
 from sfumato.jobs.running import Tell, silent
@@ -43,17 +48,18 @@ def simulate_answers(
     delimiter: str | None = None,
     seed: int | None = None,
     tell: Tell | None = None,
-) -> tuple[Path, int]:
+) -> tuple[Path | str, int]:
     """One randomized answer for each row of a table: `sfumato answers simulate` in one call.
 
-    Returns the file that was written and the number of answers in it.
+    Returns what was written and the number of answers in it.
 
     Args:
-        table: A path (csv, parquet, json, sqlite), or a data frame.
+        table: Anything that ``sf.publish_table`` takes.
         schema: The public description of its columns.
         column: The column that is asked about.
         epsilon: What each answer promises; also what the ledger is charged, once.
-        out: The file to write, ``.parquet`` or ``.jsonl``.
+        out: The file to write, ``.parquet`` or ``.jsonl``; or, if Spark holds the table, a folder
+            that its machines write Parquet files to, as ``spark::/folder``.
         protocol: ``auto`` or a name such as ``grr``, ``oue``, ``hybrid`` or ``square-wave``.
         dataset: The name that the budget belongs to; by default the schema's.
         ledger: The ledger file; by default the one of this user.
@@ -61,7 +67,7 @@ def simulate_answers(
         force: Replace an older file.
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
-        seed: Make a simulation that protects nobody, into a file whose name ends in ``-internal``.
+        seed: Make a simulation that protects nobody, under a name that ends in ``-internal``.
         tell: Called with the progress.
     """
     with nothing_spent():
@@ -69,9 +75,10 @@ def simulate_answers(
         question = Question(
             column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
         )
-        path = _place(Path(out), seed)
-        _check_place(path, table, force=force)
-        check_apart(path, ledger or default_path(), named="the ledger")
+        path = place_in_spark(str(out), table, seed) if is_spark(out) else _place(Path(out), seed)
+        if isinstance(path, Path):
+            _check_place(path, table, force=force)
+            check_apart(path, ledger or default_path(), named="the ledger")
         tell = tell or silent
         tell("checking the table", 0, 0)
         source = open_table(table, known.pick([column]), encoding=encoding, delimiter=delimiter)
@@ -86,6 +93,9 @@ def simulate_answers(
             rng=secure_rng() if seed is None else simulation_rng(seed),
         )
     with telling_what_was_paid(curator.journal if curator.private else None):
+        if isinstance(path, str):
+            tell("answering", 0, 0)
+            return path, simulate_in_spark(path, question, curator)
         written = write_answers(path, question, _told(simulate(question, curator), tell))
     return path, written
 
@@ -104,6 +114,13 @@ def estimate_answers(path: str | Path, *, tell: Tell | None = None) -> Estimate:
     tally.add(_told(batches, tell, what="counting"))
     tell("estimating", 0, 0)
     return question.estimate(tally)
+
+
+def question_at(path: str | Path) -> Question:
+    """The question that a file of answers begins with, or that stands beside those of Spark."""
+    if is_spark(str(path)):
+        return question_in_spark(str(path))[0]
+    return read_answers(Path(path))[0]
 
 
 def _told(

@@ -1,4 +1,4 @@
-"""Files of answers that Spark counts: the question is in each file, the tally comes back."""
+"""Answers that Spark writes and counts: what comes back are the tallies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,25 +9,71 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from sfumato.collection.files import COLUMN, question_in
+from sfumato.collection.files import COLUMN, question_from, question_in, question_text
 from sfumato.collection.questions import Estimate, Question
+from sfumato.collection.simulate import simulate_to
+from sfumato.curator import Curator
+from sfumato.engine.addresses import SPARK
+from sfumato.engine.opening import is_spark
 from sfumato.errors import InputError, StorageError
 from sfumato.mechanisms.local.arrow import arrow_type, from_arrow
 
 
-def estimate_in_spark(address: str) -> Estimate:
-    """Estimates from all answers in the Parquet files that Spark finds at an address."""
-    from sfumato.engine.spark_values import files_of, fold_column
+def place_in_spark(out: str, table: Any, seed: int | None) -> str:
+    """The folder that Spark shall write, checked before anything is spent."""
+    folder = out.removeprefix(SPARK).rstrip("/")
+    if "/" not in folder or folder.casefold().endswith("-internal"):
+        raise InputError(
+            f"{out!r} names no folder that may be written: it needs a slash, and -internal at its "
+            "end is the mark of what may not be published. Nothing was spent. Write it like "
+            "spark::/data/answers."
+        )
+    if not is_spark(table):
+        raise InputError(
+            f"{out!r} is written by Spark, but the table is not read by it. Nothing was spent. "
+            "Give a file to write, or spark:: before the table."
+        )
+    if isinstance(table, str) and f"{folder}/".startswith(f"{table.removeprefix(SPARK)}/"):
+        raise InputError(f"{out!r} lies inside the table. Nothing was spent. Choose another.")
+    return f"{SPARK}{folder}{'' if seed is None else '-internal'}"
 
+
+def simulate_in_spark(address: str, question: Question, curator: Curator) -> int:
+    """One answer for each row, written by Spark; the question comes last, when all is there."""
+    from sfumato.engine.spark_writing import write_about
+
+    folder = address.removeprefix(SPARK)
+    written = simulate_to(folder, question, curator)
+    write_about(folder, question_text(question, simulated=not curator.private))
+    return written
+
+
+def question_in_spark(address: str) -> tuple[Question, bool]:
+    """The question beside the answers of a folder, or in all of its files; if they are simulated.
+
+    Files of answers that were written one by one may lie in one folder.
+    """
+    from sfumato.engine.spark_values import files_of
+    from sfumato.engine.spark_writing import read_about
+
+    if (text := read_about(address.removeprefix(SPARK))) is not None:
+        return question_from(text, address)
     found = [_question_of(file) for file in files_of(address)]
     if not found or any(other[0].id != found[0][0].id for other in found):
         raise InputError(f"{address}: the files answer different questions. Nothing was counted.")
-    question = found[0][0]
+    return found[0][0], any(simulated for _, simulated in found)
+
+
+def estimate_in_spark(address: str) -> Estimate:
+    """Estimates from all answers in the Parquet files that Spark finds at an address."""
+    from sfumato.engine.spark_values import fold_column
+
+    question, simulated = question_in_spark(address)
     counted = fold_column(address, COLUMN, _Counting(question.mechanism))
     tally = question.tally()
     tally.counts += counted[:-1]
     tally.answers = int(counted[-1])
-    tally.simulated = any(simulated for _, simulated in found)
+    tally.simulated = simulated
     return question.estimate(tally)
 
 

@@ -21,7 +21,7 @@ from sfumato.engine import count_marginals, open_table, rows
 from sfumato.engine.coded import CodedTable
 from sfumato.engine.opening import source_of
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.mechanisms.local import Grr, Oue
+from sfumato.mechanisms.local import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number, Schema
 from sfumato.schema.forms import FileForm
@@ -212,27 +212,6 @@ def _column(batches: Any) -> list[int]:
     return pa.Table.from_batches(batches)[0].to_pylist()
 
 
-@pytest.mark.parametrize(
-    "mechanism", [Grr(categories=100, epsilon=9), Oue(categories=100, epsilon=9)]
-)
-def test_answers_are_written_to_parquet_by_the_executors(
-    frame: Any, table: pa.Table, tmp_path: Path, mechanism: Any
-) -> None:
-    kernel = Perturbation(
-        marginal=("n o",), shape=(100,), mechanism=mechanism, grid=None, numbers=None,
-        rng=secure_rng(),
-    )  # fmt: skip
-    folder = tmp_path / "answers"
-    open_table(frame, SCHEMA).map_to_parquet(kernel, str(folder))  # type: ignore[attr-defined]
-    found = pq.read_table(folder)
-    assert found.num_rows == N_ROWS
-    if isinstance(mechanism, Grr):  # one in 82 answers is another one, in expectation
-        left = Counter(table["n o"].to_pylist()) - Counter(found["answer"].to_pylist())
-        assert left.total() < 100
-    with pytest.raises(StorageError, match="Spark could not"):
-        open_table(frame, SCHEMA).map_to_parquet(kernel, str(folder))  # type: ignore[attr-defined]
-
-
 def test_types_of_spark_read_as_the_same_values_from_arrow(spark: Any) -> None:
     zone = timezone(timedelta(hours=2))
     schema = Schema(
@@ -323,7 +302,7 @@ def test_what_spark_can_not_do_is_refused_before_a_row_is_read(spark: Any, frame
 def test_without_java_or_pyspark_one_line_says_what_to_install(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sfumato.engine import spark as engine
+    from sfumato.engine import spark_frames as engine
 
     with monkeypatch.context() as patch:
         patch.setattr(engine.SparkSession, "getActiveSession", lambda: None)
@@ -332,7 +311,7 @@ def test_without_java_or_pyspark_one_line_says_what_to_install(
         with pytest.raises(InputError, match="Spark needs Java 17"):
             open_table("spark::people", SCHEMA)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    monkeypatch.delitem(sys.modules, "sfumato.engine.spark")
+    monkeypatch.delitem(sys.modules, "sfumato.engine.spark_frames")
     with pytest.raises(InputError, match=r"needs pyspark, .* pip install 'sfumato\[spark\]'"):
         open_table("spark::people", SCHEMA)
 

@@ -12,6 +12,7 @@ import pytest
 from kernels import Copy, Draw, Wide
 from sfumato.engine import RowCount
 from sfumato.engine import spark_tasks as tasks
+from sfumato.engine.spark_writing import writable
 from sfumato.errors import SfumatoError, TableError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.schema import Category, Integer, Schema
@@ -134,7 +135,7 @@ def test_what_is_written_has_types_that_spark_has_and_the_same_values() -> None:
             "d": pa.array([b"xy"], pa.binary(2)),
         }
     )
-    found = tasks.writable(batch)
+    found = writable(batch)
     assert found.schema.types == [pa.int16(), pa.int64(), pa.decimal128(20, 0), pa.binary()]
     values = [int(v) if n != 3 else v for n, v in enumerate(found.to_pylist()[0].values())]
     assert values == [255, 2**32 - 1, 2**64 - 1, b"xy"]
