@@ -5,7 +5,7 @@ The rules are those of ``codes.encode``; a test holds both to the same codes.
 
 from bisect import bisect_right
 from datetime import date, datetime, time
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -80,11 +80,16 @@ def _(column: Category, value: Any) -> int:
     text = str(int(value)) if whole else str(value)
     if isinstance(value, bool):
         text = text.lower()
-    if text in column.values:
-        return column.values.index(text)
-    if column.other_code is None:
+    code = _places(column.values).get(text, column.other_code)
+    if code is None:
         raise _refused(column, expected(column))
-    return column.other_code
+    return code
+
+
+@lru_cache
+def _places(texts: tuple[str, ...]) -> dict[str, int]:
+    """Found at once: to go through the texts would take longer for the later ones."""
+    return {text: place for place, text in enumerate(texts)}
 
 
 @_code.register(Boolean)

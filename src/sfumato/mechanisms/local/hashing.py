@@ -316,13 +316,11 @@ def field_product(a: int, b: int, degree: int) -> int:
     >>> field_product(0b110, 0b011, 3)  # (x^2 + x)(x + 1) = x^3 + x, and x^3 = x + 1
     1
     """
-    product = 0
-    while b:
-        if b & 1:
-            product ^= a
+    polynomial, product = POLYNOMIALS[degree - 1], 0
+    for _ in range(degree):  # as many steps for every b: a device multiplies by its secret code
+        product ^= a * (b & 1)
         a <<= 1
-        if a >> degree:
-            a ^= POLYNOMIALS[degree - 1]
+        a ^= polynomial * (a >> degree)
         b >>= 1
     return product
 

@@ -117,19 +117,22 @@ function response(valueBits, seedBits, odds) {
   return { valueBits, seedBits, honest, truth, precision };
 }
 
-/** The product of two polynomials over GF(2), modulo the irreducible one of this degree. */
+/**
+ * The product of two polynomials over GF(2), modulo the irreducible one of this degree. The steps
+ * are the same whatever is multiplied: one of the two is the answer.
+ */
 function fieldProduct(one, other, degree) {
-  let product = 0;
-  for (let [a, b] = [one, other]; b; b >>= 1) {
-    if (b & 1) product ^= a;
+  let [product, a] = [0, one];
+  for (let step = 0; step < degree; step++) {
+    product ^= a & -((other >> step) & 1);
     a <<= 1;
-    if (a >> degree) a ^= POLYNOMIALS[degree - 1];
+    a ^= POLYNOMIALS[degree - 1] & -((a >> degree) & 1);
   }
   return product;
 }
 
 function odd(bits) {
-  let parity = false;
-  for (let left = bits; left; left &= left - 1) parity = !parity;
-  return parity;
+  let parity = bits;
+  for (const half of [16, 8, 4, 2, 1]) parity ^= parity >>> half;
+  return (parity & 1) === 1;
 }
