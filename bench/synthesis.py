@@ -1,12 +1,13 @@
 """Central synthesis on real tables: error, CPU seconds and memory, beside other libraries.
 
 SFUMATO_DATA=... python bench/synthesis.py [--table adult] [--method auto] [--epsilon 1]
-    [--seeds 5] [--markdown] [--compilation]
+    [--seeds 5] [--beside nltcs] [--markdown] [--compilation]
 
 Each line is a fresh process that publishes a table five times with seeded noise and draws as many
 rows as the real one has: mean total variation over all pairs and over 64 triples (the metric of
 ``synthesis_metric``). CPU seconds are of one run, compiled code loaded from disk; --compilation
-adds a run with an empty cache. Other libraries' figures are those that ``synthesis_peers`` stored.
+adds a run with an empty cache. Other libraries' figures are those that ``synthesis_peers`` stored;
+--beside runs them again, now, on one table.
 """
 
 import argparse
@@ -23,9 +24,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from environments import peer_python
 from recording import OURS, record
 from synthesis_metric import TABLES, pairs_and_triples, read_table
-from synthesis_peers import stored_rows
+from synthesis_peers import PEERS, ask_peer, store, stored_rows
+from synthesis_peers import line as peer_line
 
 HERE: Final = Path(__file__).resolve().parent
 METHODS: Final = ("auto", "independent", "mst", "aim", "privbayes")
@@ -49,11 +52,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--compilation", action="store_true")
+    parser.add_argument("--beside", choices=TABLES, help="run every peer on it too, at epsilon 1")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(one(**json.loads(given.one))))
         return
+    if given.beside:
+        peers_beside(given.beside)
     rows = []
     for table in given.table or TABLES:
         for method in given.method or METHODS:
@@ -68,6 +74,16 @@ def main() -> None:
         print(markdown(rows))
     missed = [row for row in rows if row["method"] == "auto" and not reached(row)]
     print(f"{len(missed)} of the figures to reach were missed")
+
+
+def peers_beside(table: str) -> None:
+    """The first method of every peer, in this run: stored in the place of an older figure."""
+    real = read_table(table)
+    for peer in PEERS:
+        peer_python(f"synthesis-{peer.name}")
+        row = ask_peer(peer, next(iter(peer.methods)), real, epsilon=1.0, seed=0)
+        store(row)
+        print(peer_line(row), flush=True)
 
 
 def record_rows(rows: list[dict[str, Any]]) -> None:
