@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit fuzz bench docs system-deps clean
+.PHONY: help demo test check unit fuzz bench growth docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
@@ -13,6 +13,7 @@ help:
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
 	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
 	@echo "make bench        benchmarks beside other libraries, and docs/benchmarks.md (ARGS='--list')"
+	@echo "make growth       what every main job costs as tables grow, and docs/growth.md (25 minutes)"
 	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
 	@echo "make clean        remove what the other targets made"
@@ -46,6 +47,9 @@ fuzz: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run.py $(ARGS); code=$$?; $(BIN)/python docs/make_benchmarks.py && exit $$code
+
+growth: $(VENV)/.installed-test
+	$(BIN)/python bench/growth.py $(ARGS); code=$$?; $(BIN)/python docs/make_growth.py && exit $$code
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/make_reference.py

@@ -27,6 +27,7 @@ Words = NDArray[np.uint64]
 
 _BUFFER_WORDS: Final = 8_192  # 64 KiB: stays in the first- and second-level cache
 _SECRET_BYTES: Final = 16  # 128 bits: what the cipher itself offers
+_MANY_WORDS: Final = 4_096
 _ZEROS: Final = memoryview(bytes(2**18))  # 256 KiB a call: fewer calls are faster
 _secure_generators: "weakref.WeakSet[Rng]" = weakref.WeakSet()
 
@@ -79,7 +80,7 @@ class Rng:
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """A random order of ``0 .. n - 1``."""
-        return np.argsort(self.words(n), kind="stable")
+        return _stable_order(self.words(n))
 
     def token(self) -> str:
         """32 hexadecimal digits nobody can guess: run and ledger names."""
@@ -120,6 +121,27 @@ class Rng:
             size = min(len(_ZEROS), whole - start)
             self._stream.update_into(_ZEROS[:size], raw[start : start + size + 15])
         self._fill_from_buffer(out[-2:])
+
+
+def _stable_order(words: Words) -> NDArray[np.int64]:
+    """As ``np.argsort(words, kind="stable")``, at half its cost where there are many.
+
+    Numbers sort faster than places, so each place is written over the low bits of its word. Where
+    all other bits of two words agree, which is rare, the whole words decide.
+    """
+    if words.size < _MANY_WORDS:
+        return np.argsort(words, kind="stable")
+    bits = (words.size - 1).bit_length()
+    low = np.uint64((1 << bits) - 1)
+    keys = (words & ~low) | np.arange(words.size, dtype=np.uint64)
+    keys.sort()
+    order = (keys & low).astype(np.int64)
+    keys >>= np.uint64(bits)
+    ties = np.flatnonzero(keys[1:] == keys[:-1])
+    for run in np.split(ties, np.flatnonzero(np.diff(ties) > 1) + 1) if ties.size else ():
+        tied = order[run[0] : run[-1] + 2]
+        tied[:] = tied[np.argsort(words[tied], kind="stable")]
+    return order
 
 
 def secure_rng() -> Rng:

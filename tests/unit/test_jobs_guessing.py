@@ -21,6 +21,29 @@ def found(values, name="c"):
     return guess(seen)
 
 
+def test_missing_values_are_counted_also_where_texts_are_too_many_to_be_told_apart(monkeypatch):
+    monkeypatch.setattr("sfumato.engine.profile.MOST_KEPT", 5)
+    batch = [*(str(number) for number in range(10)), "?", " ? ", "", None, "NA"]
+    (seen,) = profiles(as_frame(pa.table({"c": pa.chunked_array([batch, batch, batch])})))
+    assert seen.counts is None
+    assert seen.marks == {"?": 6, "NA": 3}
+    assert (seen.rows, seen.absent, seen.present) == (45, 6, 30)
+    assert seen.limits["integer"] == (0, 9)
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["1.2.2024", "29.02.2024"], (date(2024, 2, 1), date(2024, 2, 29))),
+        (["1.2.2024", "29.02.2023"], None),  # no such day
+        (["1.2.2024", "2024-02-01"], None),
+    ],
+)
+def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
+    (seen,) = profiles(as_frame(pa.table({"c": texts})))
+    assert seen.limits.get("%d.%m.%Y") == days
+
+
 @pytest.mark.parametrize(
     ("values", "column", "taken"),
     [

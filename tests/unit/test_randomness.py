@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 import sfumato
 from sfumato.errors import InputError
-from sfumato.randomness import derived_rng, secure_rng, simulation_rng
+from sfumato.randomness import _stable_order, derived_rng, secure_rng, simulation_rng
 
 FALSE_ALARM = 1e-6
 SOURCE = Path(sfumato.__file__).parent
@@ -252,3 +252,11 @@ def test_a_generator_is_never_duplicated(duplicate):
     for rng in (secure_rng(), simulation_rng(0)):
         with pytest.raises(TypeError, match="make another one"):
             duplicate(rng)
+
+
+@pytest.mark.parametrize("bits", [64, 20, 13, 3])
+@pytest.mark.parametrize("n", [0, 1, 2, 4_095, 4_096, 4_097, 50_000])
+def test_the_order_of_words_is_the_stable_one_with_few_ties_and_with_many(n, bits):
+    words = simulation_rng(n).words(n) >> np.uint64(64 - bits)
+    for shifted in (words, words << np.uint64(64 - bits)):
+        assert np.array_equal(_stable_order(shifted), np.argsort(shifted, kind="stable"))

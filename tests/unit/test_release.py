@@ -392,3 +392,43 @@ def test_published_rows_are_not_in_the_order_of_the_people():
     drawn = rows.draw(1_000, rng=simulation_rng(1))["age"]
     assert np.bincount(drawn).tolist() == [200] * 5
     assert (drawn == codes["age"]).mean() < 0.5
+
+
+def test_rows_drawn_in_blocks_keep_every_share(monkeypatch):
+    monkeypatch.setattr("sfumato.release.drawing.BLOCK_ROWS", 100)
+    drawn = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
+    assert drawn.num_rows == 1_050
+    assert drawn["age"].num_chunks == 11
+    ages = np.bincount(drawn["age"].to_numpy(), minlength=3)
+    towns = (np.array(drawn["town"].to_pylist()) == "=B").sum()
+    assert abs(ages - np.array([420, 315, 315])).max() <= 22  # a block is off by two at most
+    assert abs(towns - 525) <= 22
+
+
+def test_published_rows_are_drawn_at_once_so_that_none_comes_twice(monkeypatch):
+    monkeypatch.setattr("sfumato.release.drawing.BLOCK_ROWS", 2)
+    codes = {"age": np.array([0, 0, 1, 1, 2]), "town": np.array([0, 1, 0, 1, 0])}
+    rows = PublishedRows(schema=SCHEMA, codes=codes)
+    drawn = draw_table(rows, n_rows=5, rng=simulation_rng(4))
+    found = sorted(zip(*(drawn[name].to_pylist() for name in SCHEMA.names), strict=True))
+    assert found == [(0, "=B"), (0, "A"), (1, "=B"), (1, "A"), (2, "A")]
+
+
+def test_no_rows_are_a_table_of_no_rows():
+    assert draw_table(DENSE, n_rows=0, rng=simulation_rng(5)).num_rows == 0
+
+
+def test_rows_that_are_not_held_lie_in_a_file_that_is_gone_and_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sfumato.release.drawing.BLOCK_ROWS", 100)
+    held = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
+    monkeypatch.setattr("sfumato.release.drawing.HELD_BYTES", 300)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    mapped = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
+    assert mapped.equals(held)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file"))
+    with pytest.raises(StorageError, match="TMPDIR names the folder"):
+        draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.curator.scores import Asked
-from sfumato.engine import ExactCounts, Table, count_marginals
+from sfumato.engine import MAX_CELLS, ExactCounts, Table, count_marginals, count_merged
 from sfumato.engine.ratings import Ratings
 from sfumato.schema.coarse import Coarse
 from sfumato.schema.table import Marginal
@@ -19,6 +19,8 @@ class Counts:
     def __init__(self, table: Table | Ratings) -> None:
         self._table = table
         self._known: dict[Marginal, NDArray[np.int64]] = {}
+        self._view: Coarse | None = None
+        self._in_view: dict[Marginal, NDArray[np.int64]] = {}
         self._asked: Asked | None = None
         self._answers: NDArray[np.int64] | None = None
 
@@ -27,17 +29,30 @@ class Counts:
         self.count([()])
         return self._known[()]
 
-    def count(self, targets: Sequence[Target]) -> None:
-        """Count, in one pass over the table, what these targets need and is not known yet."""
+    def count(self, targets: Sequence[Target], merged: Coarse | None = None) -> None:
+        """Count, in one pass over the table, what these targets need and is not known yet.
+
+        All codes apart if that fits in memory; else as a view merges them, and kept for that view.
+        """
         marginals = dict.fromkeys(t if isinstance(t, tuple) else t.marginal for t in targets)
-        wanted = [marginal for marginal in marginals if marginal not in self._known]
-        if wanted:
+        if merged is not None and merged is not self._view:
+            self._view, self._in_view = merged, {}
+        kept = {} if merged is None else self._in_view
+        wanted = [each for each in marginals if each not in self._known and each not in kept]
+        if not wanted:
+            return
+        if merged is None or sum(map(self._table.schema.cells, wanted)) <= MAX_CELLS:
             found: ExactCounts = count_marginals(self._table, wanted)
             self._known |= {marginal: found[marginal] for marginal in wanted}
+        else:
+            found = count_merged(self._table, wanted, merged)
+            self._in_view |= {marginal: found[marginal] for marginal in wanted}
 
     def exact(self, target: Target, merged: Coarse | None = None) -> NDArray[np.int64]:
-        """The counts of a target that was counted."""
+        """The counts of a target that was counted, in the view that it was counted for."""
         if isinstance(target, tuple):
+            if merged is not None and merged is self._view and target in self._in_view:
+                return self._in_view[target]
             counts = self._known[target]
             return counts if merged is None else merged.sum(counts, target)
         if self._asked is not None and self._answers is not None:
@@ -49,7 +64,7 @@ class Counts:
     def answers(self, asked: Asked) -> NDArray[np.int64]:
         """The answers to all targets of a list in one flat vector; the last one is remembered."""
         if self._answers is None or self._asked is not asked:
-            self.count(asked.targets)
+            self.count(asked.targets, asked.merged)
             self._asked, self._answers = None, None
             self._answers = self._all(asked)
             self._asked = asked

@@ -221,7 +221,7 @@ class Curator(OnlyOne):
         noises = self._spending.noises(targets, costs, "measure", targets)
 
         def look() -> NDArray[np.float64]:
-            self._counts.count(targets)
+            self._counts.count(targets, merged)
             paired = zip(targets, noises, strict=True)
             seen = [noisy(t, self._counts.exact(t, merged), n, self.rng) for t, n in paired]
             return np.concatenate([one.values.reshape(-1) for one in seen])

@@ -12,6 +12,7 @@ from sfumato.engine.counting import (
     MarginalCounts,
     RowCount,
     count_marginals,
+    count_merged,
     rows,
 )
 from sfumato.engine.opening import open_table
@@ -28,6 +29,7 @@ __all__ = [
     "RowCount",
     "Table",
     "count_marginals",
+    "count_merged",
     "open_table",
     "rows",
 ]

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sfumato.engine.table import CodeBatch, Table, batch_rows
 from sfumato.errors import InputError, InternalError
 from sfumato.schema import Marginal, Schema
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.codes import Codes, code_type
 
 MAX_CELLS = 200_000_000
 """Cells counted in one pass, all marginals together: 1.6 GB of counters."""
@@ -99,6 +101,42 @@ class MarginalCounts:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class MergedCounts:
+    """The fold kernel that counts marginals of a coarser view: each code becomes its group first.
+
+    The full table of a pair of columns with very many values would not fit in memory.
+    """
+
+    counts: MarginalCounts
+    """Of the view's own schema."""
+    groups: dict[str, Codes]
+
+    @staticmethod
+    def of(view: Coarse, marginals: tuple[Marginal, ...]) -> "MergedCounts":
+        """Groups in the smallest type that holds them, as codes are."""
+        kinds = {name: code_type(view.schema[name]) for name in view.groups}
+        groups = {name: view.groups[name].astype(kind) for name, kind in kinds.items()}
+        return MergedCounts(MarginalCounts(view.schema, marginals), groups)
+
+    @property
+    def columns(self) -> Marginal:
+        """All columns of the marginals."""
+        return self.counts.columns
+
+    def zero(self) -> NDArray[np.int64]:
+        """A counter for each cell of the view."""
+        return self.counts.zero()
+
+    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
+        """Count one batch."""
+        merged = {
+            name: self.groups[name][codes[name]] if name in self.groups else codes[name]
+            for name in self.columns
+        }
+        self.counts.add(state, merged)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """Where the columns of each marginal stand in a block, and its counters in the state."""
@@ -134,12 +172,26 @@ def count_marginals(table: Table, marginals: Iterable[Marginal]) -> ExactCounts:
     Raises:
         InputError: more cells than fit in memory; nothing was read.
     """
-    wanted = tuple(dict.fromkeys(tuple(marginal) for marginal in marginals))
-    for marginal in wanted:
-        table.schema.marginal(marginal)
+    wanted = _wanted(table, marginals)
     _refuse_too_many_cells(table.schema, wanted)
     kernel = MarginalCounts(table.schema, wanted)
     return kernel.split(table.fold(kernel))
+
+
+def count_merged(table: Table, marginals: Iterable[Marginal], view: Coarse) -> ExactCounts:
+    """As ``count_marginals``, with codes counted together as a coarser view has them."""
+    wanted = _wanted(table, marginals)
+    _refuse_too_many_cells(view.schema, wanted)
+    kernel = MergedCounts.of(view, wanted)
+    return kernel.counts.split(table.fold(kernel))
+
+
+def _wanted(table: Table, marginals: Iterable[Marginal]) -> tuple[Marginal, ...]:
+    """Each marginal once, of columns that the table has."""
+    wanted = tuple(dict.fromkeys(tuple(marginal) for marginal in marginals))
+    for marginal in wanted:
+        table.schema.marginal(marginal)
+    return wanted
 
 
 def rows(table: Table) -> int:

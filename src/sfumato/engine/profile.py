@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from sfumato.engine.table import Source
 from sfumato.errors import TableError
-from sfumato.schema import formats
 from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
+from sfumato.schema.times import written_days
 
 MOST_KEPT: Final = 100_000
 """Different texts of a column beyond which they are no longer told apart."""
@@ -110,21 +110,21 @@ class _Seen:
         plain = pc.utf8_trim_whitespace(found.field("values"))
         odd = pc.or_(pc.not_equal(plain, found.field("values")), pc.equal(plain, ""))
         self.spaced |= bool(pc.any(odd).as_py())
-        self._count(len(values), plain, found.field("counts"))
-        kept = plain.filter(pc.invert(pc.is_in(plain, value_set=_NOT_VALUES)))
+        counts = found.field("counts")
+        none = pc.is_in(plain, value_set=_not_values())
+        self._set_aside(len(values), pc.sum(counts).as_py() or 0, _added(plain, counts, none))
+        present = pc.invert(none)
+        if self.counts is not None:
+            self.counts.update(_added(plain, counts, present))
+            self.counts = self.counts if len(self.counts) <= MOST_KEPT else None
+        kept = plain.filter(present)
         if len(kept):
             self._read(kept)
 
-    def _count(self, rows: int, texts: pa.Array, counts: pa.Array) -> None:
-        in_batch: Counter[str] = Counter()
-        for text, count in zip(texts.to_pylist(), counts.to_pylist(), strict=True):
-            in_batch[text] += count
-        empty = in_batch.pop("", 0)
-        self.marks.update({m: in_batch.pop(m) for m in NUMBER_MARKS if m in in_batch})
-        self.absent += rows - sum(counts.to_pylist()) + empty
-        if self.counts is not None:
-            self.counts.update(in_batch)
-            self.counts = self.counts if len(self.counts) <= MOST_KEPT else None
+    def _set_aside(self, rows: int, texts: int, none: Counter[str]) -> None:
+        """Count the rows without a text, those of empty ones, and marks."""
+        self.absent += rows - texts + none.pop("", 0)
+        self.marks.update({mark: none[mark] for mark in NUMBER_MARKS if mark in none})
 
     def _read(self, texts: pa.Array) -> None:
         self.padded |= bool(pc.any(pc.match_substring_regex(texts, r"^-?0[0-9]")).as_py())
@@ -156,6 +156,15 @@ class _Seen:
             padded=self.padded,
             unreadable=self.unreadable,
         )
+
+
+def _added(texts: pa.Array, counts: pa.Array, where: pa.Array) -> Counter[str]:
+    """The rows of each of some texts; one may stand there twice, with other spaces around it."""
+    found: Counter[str] = Counter()
+    pairs = zip(texts.filter(where).to_pylist(), counts.filter(where).to_pylist(), strict=True)
+    for text, count in pairs:
+        found[text] += count
+    return found
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -203,12 +212,9 @@ def _numbers(texts: pa.Array, *, pattern: str, kind: pa.DataType, most: int) -> 
 
 
 def _days(texts: pa.Array, *, written: str) -> Limits | None:
-    if not pc.all(pc.match_substring_regex(texts, formats.pattern(written))).as_py():
-        return None
-    whole = [formats.iso_text(written, text) or "" for text in texts.to_pylist()]
     try:
-        return _ends(pa.array([text[:10] for text in whole]).cast(pa.date32()))
-    except pa.ArrowInvalid:  # no such day
+        return _ends(written_days(texts, written))
+    except pa.ArrowInvalid:  # written otherwise, or no such day
         return None
 
 
@@ -224,7 +230,11 @@ def _ends(values: pa.Array) -> Limits:
     return found["min"], found["max"]
 
 
-_NOT_VALUES: Final = pa.array(["", *NUMBER_MARKS])
+@cache
+def _not_values() -> pa.Array:
+    return pa.array(["", *NUMBER_MARKS])
+
+
 _READERS: Final[Mapping[str, Reader]] = {
     "integer": partial(_numbers, pattern=r"^-?[0-9]{1,19}(\.0+)?$", kind=pa.int64(), most=LARGEST),
     "number": partial(

@@ -42,6 +42,7 @@ def deal_evenly(
     given: NDArray[np.int64],
     words: NDArray[np.uint64],
     weights: NDArray[np.float64],
+    begins: NDArray[np.int64],
     offsets: NDArray[np.float64],
     out: NDArray[np.int64],
 ) -> None:
@@ -53,23 +54,25 @@ def deal_evenly(
     Args:
         given: The block of each row.
         words: A random word for each row.
-        weights: (block, cell), none negative; a block without weight is taken as even.
+        weights: Of the cells, block after block, none negative; a block without weight is taken
+            as even.
+        begins: Where each block begins in ``weights``, and the end of the last.
         offsets: For each block a number in [0, 1).
         out: The cells.
     """
-    starts = np.zeros(len(weights) + 1, np.int64)
+    starts = np.zeros(begins.size, np.int64)
     for row in range(given.size):
         starts[given[row] + 1] += 1
-    for block in range(len(weights)):
+    for block in range(begins.size - 1):
         starts[block + 1] += starts[block]
     order, free = np.empty(given.size, np.int64), starts[:-1].copy()
     for row in range(given.size):
         order[free[given[row]]] = row
         free[given[row]] += 1
-    for block in range(len(weights)):
+    for block in range(begins.size - 1):
         rows = order[starts[block] : starts[block + 1]]
         _shuffle(rows, words[starts[block] : starts[block + 1]])
-        _walk(rows, weights[block], offsets[block], out)
+        _walk(rows, weights[begins[block] : begins[block + 1]], offsets[block], out)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

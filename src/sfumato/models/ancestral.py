@@ -37,13 +37,9 @@ def draw_given(blocks: Floats, given: Codes, *, rng: Rng, rounded: bool) -> Code
     cumulated weights: systematic sampling, Madow 1949. A block without weight is taken as even.
     """
     if rounded:
-        from sfumato.models._draw_kernels import deal_evenly
-
         # In one layout, whatever that of the blocks: the kernel is compiled for one.
-        weights = np.maximum(blocks, 0.0, order="C")
-        out = np.empty(given.size, dtype=np.int64)
-        deal_evenly(given, rng.words(given.size), weights, rng.uniform(len(blocks)), out)
-        return out
+        weights = np.maximum(blocks, 0.0, order="C").reshape(-1)
+        return _deal(weights, np.full(len(blocks), blocks.shape[1]), given, rng)
     weights = np.where(blocks.sum(axis=1, keepdims=True) > 0, np.maximum(blocks, 0.0), 1.0)
     mass = np.cumsum(weights, axis=1)
     ends = mass / mass[:, -1:]
@@ -51,6 +47,32 @@ def draw_given(blocks: Floats, given: Codes, *, rng: Rng, rounded: bool) -> Code
     found = np.searchsorted(wide, given + rng.uniform(given.size), side="right")
     last = (ends < 1).sum(axis=1)  # beyond it nothing has weight; a sum rounded up would go there
     return np.asarray(np.minimum(found - given * blocks.shape[1], last[given]), dtype=np.int64)
+
+
+def draw_within(weights: Floats, sizes: Codes, given: Codes, *, rng: Rng, rounded: bool) -> Codes:
+    """As ``draw_given``, of blocks of different sizes that stand one after the other.
+
+    A table of them would be as wide as the largest: too wide where most values of a column are
+    rare and merged into one.
+    """
+    if rounded:
+        return _deal(np.maximum(weights, 0.0), sizes, given, rng)
+    cell, ends = np.zeros(given.size, dtype=np.int64), np.cumsum(sizes)
+    for block in np.unique(given[sizes[given] > 1]):
+        rows, end = np.flatnonzero(given == block), ends[block]
+        only = weights[None, end - sizes[block] : end]
+        cell[rows] = draw_given(only, np.zeros_like(rows), rng=rng, rounded=False)
+    return cell
+
+
+def _deal(weights: Floats, sizes: Codes, given: Codes, rng: Rng) -> Codes:
+    """A cell of its block for each row, rounded."""
+    from sfumato.models._draw_kernels import deal_evenly
+
+    out = np.empty(given.size, dtype=np.int64)
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    deal_evenly(given, rng.words(given.size), weights, begins, rng.uniform(sizes.size), out)
+    return out
 
 
 def _cell(codes: Codes, sizes: tuple[int, ...], columns: Clique) -> Codes:

@@ -143,12 +143,9 @@ class GraphicalModel:
         groups = self.view.groups[name]
         order = np.argsort(groups, kind="stable")
         sizes = np.bincount(groups)
-        table = np.zeros((sizes.size, int(sizes.max())))
         starts = np.cumsum(sizes) - sizes
-        table[groups[order], np.arange(order.size) - starts[groups[order]]] = self.within[name][
-            order
-        ]
-        inside = ancestral.draw_given(table, codes, rng=rng, rounded=rounded)
+        shares = self.within[name][order]
+        inside = ancestral.draw_within(shares, sizes, codes, rng=rng, rounded=rounded)
         return np.asarray(order[starts[codes] + inside], dtype=np.int64)
 
 

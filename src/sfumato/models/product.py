@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.model import Rows, round_counts
+from sfumato.models.ancestral import draw_given
+from sfumato.models.model import Rows
 from sfumato.randomness import Rng
 from sfumato.schema.table import Marginal, Schema
 
@@ -26,13 +27,12 @@ class ProductModel:
         return counts
 
     def draw(self, n_rows: int, *, rng: Rng) -> Rows:
-        """Each column rounded by itself, then shuffled by itself: nothing else is tied."""
-        rows = {}
-        for column in self.schema:
-            counts = round_counts(self.shares[column.name], n_rows, rng=rng)
-            codes = np.repeat(np.arange(column.size), counts)
-            rows[column.name] = codes[rng.permutation(n_rows)]
-        return rows
+        """Each column rounded by itself, in a random order of its own: nothing else is tied."""
+        together = np.zeros(n_rows, dtype=np.int64)
+        return {
+            name: draw_given(self.shares[name][None, :], together, rng=rng, rounded=True)
+            for name in self.schema.names
+        }
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The shares, one array a column, in the schema's order."""

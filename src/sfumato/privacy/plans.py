@@ -131,6 +131,12 @@ def largest_plan(cap: ApproxDP, shares: Sequence[Share]) -> GaussianPlan | None:
     """
     if sum(share.share for share in shares) != 1 or any(share.share <= 0 for share in shares):
         raise InputError("the shares of a plan are above 0 and sum to 1")
+    return _largest_plan(cap, tuple(shares))
+
+
+@lru_cache(maxsize=64)
+def _largest_plan(cap: ApproxDP, shares: tuple[Share, ...]) -> GaussianPlan | None:
+    """A function of public values alone, asked for again by every run of a simulation."""
     target, delta = float(cap.epsilon * (1 - _MARGIN)), float(cap.delta)
 
     def fits(rho: float) -> bool:

@@ -5,9 +5,10 @@ whole.
 """
 
 from sfumato.release.described import describe_guarantee, describe_measurements, versions
+from sfumato.release.drawing import draw_table
 from sfumato.release.folders import check_apart, check_free, check_usable, new_folder
 from sfumato.release.marginals import noisy_marginals
-from sfumato.release.table import FORMAT, TableRelease, draw_table
+from sfumato.release.table import FORMAT, TableRelease
 
 __all__ = [
     "FORMAT",

@@ -23,7 +23,6 @@ from sfumato.models.dense import DenseModel
 from sfumato.models.graphical import GraphicalModel
 from sfumato.models.mixture import MixtureModel
 from sfumato.models.model import Model
-from sfumato.models.possible_rows import draw_possible
 from sfumato.models.product import ProductModel
 from sfumato.models.rows import PublishedRows
 from sfumato.models.tree import TreeModel
@@ -33,11 +32,11 @@ from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.release import frames
 from sfumato.release.described import describe_guarantee, versions
+from sfumato.release.drawing import draw_table
 from sfumato.release.folders import check_free, new_folder
 from sfumato.release.showing import promise, promise_facts, rows_card
 from sfumato.release.texts import as_written, without_formulas
 from sfumato.schema import Schema
-from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
 MOST_CSV_ROWS = 5_000_000
@@ -199,16 +198,6 @@ class TableRelease:
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             reason = getattr(error, "strerror", None) or "it is not a complete release"
             raise StorageError(f"can't read the release {folder}: {reason}") from None
-
-
-def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
-    """Rows of a model as values of its schema, none of which is declared impossible."""
-    rows = draw_possible(model, n_rows, rng=rng)
-    columns = {
-        column.name: decode(column, rows[column.name].astype(code_type(column)), rng=rng)
-        for column in model.schema
-    }
-    return pa.table(columns)
 
 
 def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableRelease:

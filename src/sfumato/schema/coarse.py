@@ -57,9 +57,8 @@ class Coarse:
 
     def labels(self, name: str) -> list[str]:
         """A name for each group: the codes that it holds."""
-        groups = self.groups[name]
-        held = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        return [_label(codes.tolist()) for codes in held]
+        order, starts = self._in_order(name)
+        return [_label(codes.tolist()) for codes in np.split(order, starts[1:])]
 
     def sum(self, counts: NDArray[np.int64], names: Marginal) -> NDArray[np.int64]:
         """Counts of a marginal of the fine schema, added up within groups.
@@ -71,10 +70,15 @@ class Coarse:
         """
         for axis, name in enumerate(names):
             if name in self.groups:
-                order = np.argsort(self.groups[name], kind="stable")
-                starts = np.flatnonzero(np.diff(self.groups[name][order], prepend=-1))
+                order, starts = self._in_order(name)
                 counts = np.add.reduceat(counts.take(order, axis=axis), starts, axis=axis)
         return counts
+
+    def _in_order(self, name: str) -> tuple[Groups, Groups]:
+        """The codes of a column, group by group and rising in each, and where each group begins."""
+        groups = self.groups[name]
+        order = np.argsort(groups, kind="stable")
+        return order, np.flatnonzero(np.diff(groups[order], prepend=-1))
 
 
 def _label(codes: list[int]) -> str:

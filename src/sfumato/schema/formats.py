@@ -7,6 +7,7 @@ what it finds is put together as ISO text, whose reader knows the calendar.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from sfumato.errors import SchemaError
@@ -57,6 +58,7 @@ def check_time_format(text: str, *, with_zone: bool) -> None:
         raise SchemaError(f"format {needed} is declared; got {text!r}")
 
 
+@lru_cache(maxsize=256)
 def pattern(text: str | None) -> str:
     r"""The regular expression of a format; without one, of ISO dates and times.
 

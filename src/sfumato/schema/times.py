@@ -74,6 +74,16 @@ def draw_times(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng
     return micros.cast(kind, safe=False)
 
 
+def written_days(texts: pa.Array, written: str) -> pa.Array:
+    """Texts of a declared format as days; ``pa.ArrowInvalid`` if one is none.
+
+    >>> written_days(pa.array(["1.2.2024"]), "%d.%m.%Y").to_pylist()
+    [datetime.date(2024, 2, 1)]
+    """
+    parts = _parts(texts, written)
+    return _joined("-", *(parts[name] for name in "Ymd")).cast(pa.date32())
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether Arrow holds text in one of the two forms that its functions take."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -95,10 +105,7 @@ def inside(begins: NDArray[np.int64], ends: NDArray[np.int64], rng: Rng) -> NDAr
 
 def _days_from_text(column: Date, values: pa.Array) -> pa.Array:
     texts = pc.utf8_trim_whitespace(values)
-    if column.format is None:
-        return texts.cast(pa.date32())
-    parts = _parts(texts, column.format)
-    return _joined("-", *(parts[name] for name in "Ymd")).cast(pa.date32())
+    return texts.cast(pa.date32()) if column.format is None else written_days(texts, column.format)
 
 
 def _moments_from_text(column: DateTime, values: pa.Array) -> pa.Array:

@@ -103,11 +103,14 @@ class _Edges:
 
     view: Coarse
     pairs: tuple[Marginal, ...]
+    scored: tuple[Marginal, ...]
+    """What is scored in the place of each pair: of one that is too large only the total, because
+    the number of scores is fixed in advance."""
     places: Pairs
     columns: int
     ties: list[Clique]
     counts: list[NDArray[np.float64]]
-    """What independent columns expect."""
+    """What independent columns expect of what is scored."""
     worthy: NDArray[np.bool_]
     """Neither too large, nor known already, nor of a column with one value left."""
 
@@ -145,21 +148,22 @@ def _commit(curator: Curator) -> bool:
 
 def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
     pairs = tuple(combinations(schema.names, 2))
-    counts = begun.model.coarse_marginals(pairs)
     room = (limits(spec.model_mb).all_cells - begun.model.tree.cells) / len(schema)
-    known = [set(total.marginal) for total in spec.totals]
+    view, known = begun.view.schema, [set(total.marginal) for total in spec.totals]
+    scored = tuple(pair if view.cells(pair) <= room else () for pair in pairs)
     worthy = [
-        table.size <= room and min(table.shape) > 1 and not any(set(pair) <= k for k in known)
-        for pair, table in zip(pairs, counts, strict=True)
+        each == pair and min(view.shape(pair)) > 1 and not any(set(pair) <= k for k in known)
+        for pair, each in zip(pairs, scored, strict=True)
     ]
     number = {name: place for place, name in enumerate(schema.names)}
     return _Edges(
         view=begun.view,
         pairs=pairs,
+        scored=scored,
         places=np.array(list(combinations(range(len(schema)), 2))).reshape(-1, 2),
         columns=len(schema),
         ties=[tuple(number[name] for name in names) for names in tied(schema, spec.totals)],
-        counts=counts,
+        counts=begun.model.coarse_marginals(scored),
         worthy=np.array(worthy, dtype=np.bool_),
     )
 
@@ -168,7 +172,7 @@ def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     """The errors of all pairs with noise; the tree is then post-processing."""
     if not edges.worthy.any():
         return []
-    errors = curator.score(edges.pairs, score=edges.score, cost=cost, merged=edges.view)
+    errors = curator.score(edges.scored, score=edges.score, cost=cost, merged=edges.view)
     chosen: list[int] = []
     for _ in range(_GUESSES):
         gains = np.where(edges.worthy, errors - edges.noise(curator, curator.left, chosen), 0.0)
@@ -186,6 +190,6 @@ def _one_by_one(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     score = replace(edges.score, penalties=edges.noise(curator, rest, []))
     while (allowed := edges.joining(chosen)).any():
         chosen.append(
-            curator.select(edges.pairs, score=score, cost=step, allowed=allowed, merged=edges.view)
+            curator.select(edges.scored, score=score, cost=step, allowed=allowed, merged=edges.view)
         )
     return [edges.pairs[place] for place in chosen]

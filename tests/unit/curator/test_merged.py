@@ -262,3 +262,31 @@ def test_some_neighbor_moves_a_merged_error_that_far(protect):
         - score.of(answered([(0, 0)] * protect.rows, VIEW), asked)
     )
     assert gap.max() == score.sensitivity(asked)
+
+
+def test_a_view_is_counted_by_itself_where_all_codes_apart_would_not_fit(monkeypatch):
+    """The same noise on the same sums, and still one look for each marginal."""
+
+    def seen(table):
+        curator = gate(table=table, rng=simulation_rng(3))
+        score = L1Error(answers=np.zeros(6))
+        (scored,) = curator.score((BOTH,), score=score, cost=PureDP(1), merged=VIEW)
+        (pair,) = curator.measure([BOTH], costs=[PureDP(1)], merged=VIEW)
+        (single,) = curator.measure([("smoker",)], costs=[PureDP(1)])
+        return scored, pair.values.tolist(), single.values.tolist()
+
+    whole, parts = SpyTable(), SpyTable()
+    expected = seen(whole)
+    monkeypatch.setattr("sfumato.curator.counts.MAX_CELLS", 9)
+    assert seen(parts) == expected
+    assert whole.looks == parts.looks == 2
+
+
+def test_counts_of_one_view_are_not_taken_for_those_of_another(monkeypatch):
+    monkeypatch.setattr("sfumato.curator.counts.MAX_CELLS", 1)
+    halves = Coarse(fine=SCHEMA, groups={"age": np.array([0, 0, 1, 1, 1])})
+    curator = gate()
+    for view, groups in ((VIEW, GROUPS), (halves, halves.groups["age"]), (VIEW, GROUPS)):
+        expected = np.bincount(groups[AGES])
+        (found,) = curator.measure([("age",)], costs=[PureDP(200)], merged=view)
+        assert found.values.tolist() == expected.tolist()

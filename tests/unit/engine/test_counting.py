@@ -14,12 +14,14 @@ from sfumato.engine import (
     ExactCounts,
     MarginalCounts,
     count_marginals,
+    count_merged,
     rows,
 )
 from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import InputError, InternalError, SchemaError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
+from sfumato.schema.coarse import Coarse
 
 
 def schema_of(*sizes: int) -> Schema:
@@ -136,3 +138,32 @@ def test_the_number_of_rows_is_a_fold() -> None:
     table = _Spied(schema_of(2, 2), random_codes(schema_of(2, 2), 12))
     assert rows(table) == 12
     assert table.seen == [("c0",)]
+
+
+@pytest.mark.parametrize("groups", [2, 300, 66_000])
+def test_merged_codes_are_counted_as_the_sums_of_their_groups(groups: int) -> None:
+    schema = schema_of(70_000, 3, 5)
+    table = ArrayTable(schema, random_codes(schema, BATCH_ROWS + 1))
+    merged = np.concatenate([np.arange(groups), simulation_rng(1).below(groups, 70_000 - groups)])
+    view = Coarse(fine=schema, groups={"c0": merged, "c2": np.array([1, 0, 0, 1, 1])})
+    marginals = [(), ("c0",), ("c0", "c1"), ("c2", "c0"), ("c1", "c2")]
+    fine, found = count_marginals(table, marginals), count_merged(table, marginals, view)
+    for marginal in marginals:
+        np.testing.assert_array_equal(found[marginal], view.sum(fine[marginal], marginal))
+
+
+def test_a_view_is_counted_where_all_codes_apart_would_not_fit() -> None:
+    schema = schema_of(100_000, 100_000)
+    table = ArrayTable(schema, random_codes(schema, 1_000))
+    halves = (np.arange(100_000) >= 50_000).astype(np.int64)
+    view = Coarse(fine=schema, groups={"c0": halves, "c1": halves})
+    with pytest.raises(InputError, match="at most"):
+        count_marginals(table, [schema.names])
+    assert count_merged(table, [schema.names], view)[schema.names].sum() == 1_000
+
+
+def test_a_view_that_is_too_large_itself_is_refused() -> None:
+    schema = schema_of(100_000, 100_000, 2)
+    view = Coarse(fine=schema, groups={"c2": np.array([0, 0])})
+    with pytest.raises(InputError, match="at most"):
+        count_merged(ArrayTable(schema, random_codes(schema, 10)), [("c0", "c1")], view)

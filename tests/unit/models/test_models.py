@@ -108,10 +108,10 @@ def _dependence(rows, first, second):
 
 def test_columns_of_a_product_are_independent_and_a_tie_would_be_seen():
     """Six pairs with at most 6 degrees of freedom; one exceeds 40 with probability 5e-7."""
-    rows = dict(_product().draw(20_000, rng=simulation_rng(4)))
+    rows = dict(_product().draw(80_000, rng=simulation_rng(4)))
     for first, second in combinations(SCHEMA.names, 2):
         assert _dependence(rows, first, second) < 40
-    tied = np.where(simulation_rng(5).uniform(20_000) < 0.05, rows["a"] > 0, rows["d"])
+    tied = np.where(simulation_rng(5).uniform(80_000) < 0.05, rows["a"] > 0, rows["d"])
     assert _dependence({**rows, "d": tied.astype(np.int64)}, "a", "d") > 40
 
 

@@ -72,6 +72,14 @@ def test_long_groups_are_named_by_their_first_codes_and_stay_apart():
     assert coarse.labels("a") == ["0, 2, 4, 6, ... (20 codes)", "1, 3, 5, 7, ... (20 codes)"]
 
 
+def test_many_groups_are_named_as_each_by_itself_would_be():
+    groups = np.concatenate([np.arange(3_000), simulation_rng(3).below(3_000, 1_000)])
+    coarse = Coarse(fine=Schema.from_dict({"a": 4_000}), groups={"a": groups})
+    for group in (0, 17, 2_999):
+        codes = [str(code) for code in np.flatnonzero(groups == group)]
+        assert coarse.labels("a")[group].split(", ...")[0] == ", ".join(codes[:4])
+
+
 def test_a_view_without_groups_is_the_schema():
     counts = np.arange(14).reshape(7, 2)
     assert view().sum(counts, ("job", "smoker")) is counts

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, PureDP
-from sfumato.randomness import secure_rng
+from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
 from sfumato.schema.totals import PublicTotal
 from sfumato.synthesis import Independent, Mst
@@ -105,3 +105,29 @@ def test_every_option_is_checked():
     for wrong in ({"model_mb": 0}, {"merge_sigmas": 0.0}, {"rows": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             Mst(**wrong)
+
+
+def test_columns_of_very_many_values_are_published_not_refused_after_the_charge(chain):
+    """Their pair has 10^10 cells, and many more groups than a model holds: it is not scored."""
+    rng, size = simulation_rng(4), 100_000
+    codes = {"x": rng.below(size, 4_000), "y": rng.below(size, 4_000), "a": chain.codes["a"]}
+    codes["b"] = chain.codes["b"]
+    columns = [Integer(name=n, low=0, high=size - 1 if n in "xy" else 5) for n in codes]
+    schema = Schema(columns=tuple(columns), dataset="study")
+    curator = chain.curator(budget=ApproxDP(4, "1e-6"), schema=schema, codes=codes)
+    fit = Mst(model_mb=8).run(curator)
+    assert edges(fit) == {("a", "b")}
+    rows = fit.model.draw(4_000, rng=rng)
+    assert all(rows["x"] < size)
+    assert np.unique(rows["x"]).size > 1_000
+
+
+def test_pairs_are_measured_whose_full_tables_would_not_fit_in_memory(chain):
+    """All rows have one of six values of 100,000: the others are merged before counting."""
+    size = 100_000
+    codes = {"a": chain.codes["a"] * 1_000, "b": chain.codes["b"] * 1_000}
+    columns = tuple(Integer(name=name, low=0, high=size - 1) for name in codes)
+    schema = Schema(columns=columns, dataset="study")
+    curator = chain.curator(budget=ApproxDP(40, "1e-6"), schema=schema, codes=codes)
+    fit = Mst(merge_sigmas=6.0).run(curator)
+    assert edges(fit) == {("a", "b")}
