@@ -29,7 +29,7 @@ from recording import machine, versions
 from run import ONE_THREAD, RESULTS, keep
 
 NAME: Final = "growth"
-PREPARE_S: Final = 300.0
+PREPARE_S: Final = 600.0
 LEAST_LEFT_MB: Final = 2_500
 """What a point leaves of the machine's memory; above it, it is stopped."""
 FREE_DISK_GB: Final = 12

@@ -16,7 +16,7 @@ SERVICE_NAME_BYTES: Final = 16
 SERVICE_SINGLE: Final = 2_600
 SERVICE_BATCHED: Final = 117_000
 """Answers for each CPU-second of the service: docs/deploy.md, bench/survey_load.py."""
-SPARK_CPU_S: Final = 16.7
+SPARK_CPU_S: Final = 2.16
 SPARK_ROWS: Final = 10**7
 """All 105 pairs of 15 columns in local mode: docs/spark.md, bench/spark.py."""
 AXIS: Final = {curve.name: curve.axis for curve in CURVES}

@@ -101,6 +101,10 @@ def record_rows(rows: list[dict[str, Any]]) -> None:
         for field, unit in (("cpu_s", "CPU-s"), ("memory_mb", "MB")):
             if row[field] is not None:
                 record(f"{case}: {unit}", who, row[field], unit, **told)
+        if row["method"] == "mst":  # the same algorithm by all
+            whose, alone = row.get("peer", OURS), f"{case}, trees alone"
+            record(f"{alone}: error of pairs", whose, row["tv2"], "total variation", **told)
+            record(f"{alone}: CPU-s", whose, row["cpu_s"], "CPU-s", **told)
 
 
 def one(table: str, method: str, epsilon: float, seeds: int) -> dict[str, Any]:

@@ -124,7 +124,8 @@ TASKS: Final = (
                     ahead=100,
                     than=LOOPS,
                     why="so few cells take the document only milliseconds; ours is mostly 60 "
-                    "passes through a gate that checks, charges and draws exactly, 40 us each",
+                    "passes through a gate that checks, charges, journals and draws exactly, 0.1 "
+                    "ms each",
                 )
                 for part in (
                     "multiplicative weights",

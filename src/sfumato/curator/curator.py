@@ -197,7 +197,7 @@ class Curator(OnlyOne):
         everybody = Range(())  # no bounds
         noises = self._spending.noises([everybody], [cost], "number of rows", ())
         told = self._journal.outcome(
-            asked_text("total", (), noises),
+            asked_text("total", "()", noises),
             lambda: noisy((), self._counts.rows(), noises[0], self.rng).values.reshape(-1),
         )
         return retold(self.schema, [()], noises, told)[0]
@@ -226,7 +226,7 @@ class Curator(OnlyOne):
             seen = [noisy(t, self._counts.exact(t, merged), n, self.rng) for t, n in paired]
             return np.concatenate([one.values.reshape(-1) for one in seen])
 
-        told = self._journal.outcome(asked_text("measure", targets, noises, merged), look)
+        told = self._journal.outcome(asked_text("measure", repr(targets), noises, merged), look)
         return retold(self.schema, targets, noises, told, merged)
 
     @in_turn
@@ -247,7 +247,7 @@ class Curator(OnlyOne):
             return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
         kind = f"score {type(score).__name__}"
-        return self._journal.outcome(asked_text(kind, asked.targets, [noise], merged), look)
+        return self._journal.outcome(asked_text(kind, asked.text, [noise], merged), look)
 
     @in_turn
     def select(
@@ -270,7 +270,7 @@ class Curator(OnlyOne):
             return np.array([selection.select(scores, rng=self.rng, allowed=allowed)], float)
 
         kind = f"select {type(score).__name__}"
-        told = self._journal.outcome(asked_text(kind, asked.targets, [selection], merged), look)
+        told = self._journal.outcome(asked_text(kind, asked.text, [selection], merged), look)
         return check_place(int(told[0]), allowed)
 
     @in_turn

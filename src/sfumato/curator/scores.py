@@ -45,6 +45,8 @@ class Asked:
     """The place of each range among the targets."""
     merged: Coarse | None
     """The view in which codes are counted together; ``schema`` is then its own."""
+    text: str
+    """The targets as the journal names them: written once, however often they are asked."""
 
     @staticmethod
     def of(
@@ -65,6 +67,7 @@ class Asked:
             targets=targets,
             offsets=layout(schema, targets),
             ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
+            text=repr(targets),
         )
 
 

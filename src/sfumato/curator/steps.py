@@ -51,7 +51,7 @@ def retold(
 
 
 def asked_text(
-    verb: str, targets: Sequence[Target], noises: Sequence[object], merged: Coarse | None = None
+    verb: str, targets: str, noises: Sequence[object], merged: Coarse | None = None
 ) -> str:
     """Everything public that says how to read an answer: for the journal's digest.
 
@@ -59,7 +59,7 @@ def asked_text(
     the last digits of a model may differ from run to run.
     """
     groups = {} if merged is None else {n: g.tolist() for n, g in merged.groups.items()}
-    return f"{verb} {targets!r} with {list(noises)!r} merged {groups!r}"
+    return f"{verb} {targets} with {list(noises)!r} merged {groups!r}"
 
 
 @lru_cache(maxsize=256)

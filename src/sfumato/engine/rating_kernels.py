@@ -8,6 +8,18 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
+def keep_least(starts: Ints, keys: NDArray[np.uint64], most: int, kept: NDArray[np.bool_]) -> None:
+    """Mark of each person's ratings those with the least keys; of equal ones the earlier."""
+    for person in range(starts.size - 1):
+        first, end = starts[person], starts[person + 1]
+        if end - first <= most:
+            kept[first:end] = True
+        else:
+            for place in np.argsort(keys[first:end], kind="mergesort")[:most]:
+                kept[first + place] = True
+
+
+@njit(cache=True, nogil=True)
 def _residual(value: float, offset: float, bound: float) -> float:
     return min(1.0, max(-1.0, (value - offset) / bound))
 

@@ -246,7 +246,8 @@ def _first_of_each(
     mixed = seeds[person] ^ (item.astype(np.uint64) + np.uint64(1)) * _MIX
     mixed = (mixed ^ mixed >> np.uint64(31)) * np.uint64(0x7FB5D329728EA185)
     mixed ^= mixed >> np.uint64(27)
-    order = np.lexsort((item, mixed, person))
-    starts = np.searchsorted(person, np.arange(len(people)))
-    rank = np.arange(person.size) - starts[person]  # persons are sorted, and so they stay
-    return np.sort(order[rank < most])
+    from sfumato.engine.rating_kernels import keep_least
+
+    kept = np.zeros(person.size, dtype=np.bool_)
+    keep_least(np.searchsorted(person, np.arange(len(people) + 1)), mixed, most, kept)
+    return np.flatnonzero(kept)
