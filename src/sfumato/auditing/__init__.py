@@ -8,6 +8,7 @@ from sfumato.auditing.cases import CASES, case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.finding import Finding
 from sfumato.auditing.table import FULL, QUICK, Effort, Row, audit_case, markdown, text
+from sfumato.auditing.together import audit_cases
 
 __all__ = [
     "CASES",
@@ -22,6 +23,7 @@ __all__ = [
     "Row",
     "audit",
     "audit_case",
+    "audit_cases",
     "case",
     "clopper_pearson",
     "epsilon_lower_bound",

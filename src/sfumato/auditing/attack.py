@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sfumato.auditing.bounds import epsilon_lower_bound, rho_lower_bound
 from sfumato.auditing.case import Case
 from sfumato.auditing.outputs import whole
-from sfumato.privacy.guarantees import ZCDP
+from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 
 _SMALLEST_PILOT: Final = 500
@@ -51,9 +51,9 @@ class Attack:
         )
         if isinstance(case.guarantee, ZCDP):
             return rho_lower_bound(on_x, on_y, width=_WIDTH, confidence=confidence)
-        return epsilon_lower_bound(
-            int(on_x.sum()), runs, int(on_y.sum()), runs, confidence=confidence
-        )
+        hits = int(on_x.sum()), int(on_y.sum())
+        delta = float(case.guarantee.delta) if isinstance(case.guarantee, ApproxDP) else 0.0
+        return epsilon_lower_bound(hits[0], runs, hits[1], runs, confidence=confidence, delta=delta)
 
 
 def find_attack(case: Case, *, runs: int, rng: Rng) -> Attack:

@@ -9,11 +9,13 @@ from sfumato.auditing.attack import Attack, find_attack
 from sfumato.auditing.case import Case, of_mechanism
 from sfumato.auditing.checks import LEVEL, Check
 from sfumato.auditing.finding import Finding
+from sfumato.auditing.telling import WholeAttack, find_whole_attack
 from sfumato.mechanisms.local import LocalMechanism
 from sfumato.randomness import Rng
 
 _DEVICE_RUNS: Final = 2_000
 _DEVICE_PART: Final = 50
+_LEAST_RUNS: Final = 40
 
 
 def audit(
@@ -38,7 +40,7 @@ def audit(
         rng: Where all draws come from; a simulation's is good enough, and repeatable.
         confidence: Of the lower bound.
     """
-    check.whole(at_least=100, runs=runs)
+    check.whole(at_least=_LEAST_RUNS, runs=runs)
     start = perf_counter()
     case = mechanism if isinstance(mechanism, Case) else of_mechanism(mechanism)
     attack, bound = attacked(case, runs=runs, rng=rng, confidence=confidence)
@@ -52,12 +54,16 @@ def audit(
         checks=tuple(checked(case, runs=runs, rng=rng)),
         seconds=perf_counter() - start,
         pair=f"{case.inputs[attack.x]} against {case.inputs[attack.y]}",
+        end_to_end=case.end_to_end,
     )
 
 
-def attacked(case: Case, *, runs: int, rng: Rng, confidence: float) -> tuple[Attack, float]:
+def attacked(
+    case: Case, *, runs: int, rng: Rng, confidence: float
+) -> tuple[Attack | WholeAttack, float]:
     """The best attack, and the lower bound that it shows on fresh draws."""
-    attack = find_attack(case, runs=runs, rng=rng)
+    find = find_whole_attack if case.end_to_end else find_attack
+    attack: Attack | WholeAttack = find(case, runs=runs, rng=rng)
     return attack, attack.lower_bound(case, runs=runs, rng=rng, confidence=confidence)
 
 

@@ -38,19 +38,26 @@ def clopper_pearson(hits: int, runs: int, *, error: float) -> tuple[float, float
 
 
 def epsilon_lower_bound(
-    hits_x: int, runs_x: int, hits_y: int, runs_y: int, *, confidence: float
+    hits_x: int,
+    runs_x: int,
+    hits_y: int,
+    runs_y: int,
+    *,
+    confidence: float,
+    delta: float = 0.0,
 ) -> float:
     """A lower bound of epsilon from how often an event followed x and y; at least 0.
 
-    epsilon-DP allows P(E|x) <= e^epsilon P(E|y), so ln(lower limit of P(E|x) / upper limit of
-    P(E|y)) is exceeded by no honest epsilon but with probability 1 - confidence, which is split
-    over both sides. Ding, Wang, Wang, Zhang, Kifer 2018, "Detecting violations of differential
-    privacy", arXiv 1805.10277; Jagielski, Ullman, Oprea 2020, arXiv 2006.07709, theorem 1.
+    (epsilon, delta)-DP allows P(E|x) <= e^epsilon P(E|y) + delta, so ln((lower limit of P(E|x) -
+    delta) / upper limit of P(E|y)) is exceeded by no honest epsilon but with probability
+    1 - confidence, which is split over both sides. Ding, Wang, Wang, Zhang, Kifer 2018, "Detecting
+    violations of differential privacy", arXiv 1805.10277; Jagielski, Ullman, Oprea 2020, arXiv
+    2006.07709, theorem 1.
     """
     error = _error(confidence) / 2
     low, _ = clopper_pearson(hits_x, runs_x, error=error)
     _, high = clopper_pearson(hits_y, runs_y, error=error)
-    return max(0.0, log(low / high)) if low > 0 else 0.0
+    return max(0.0, log((low - delta) / high)) if low > delta else 0.0
 
 
 def rho_lower_bound(

@@ -58,6 +58,11 @@ class Case:
     """What must hold besides."""
     runs: int = RUNS
     """Samples on each side that show 0.9 of the loss and reject 1.2 times the claim."""
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Places of inputs that are neighbors; none of them where any two are."""
+    end_to_end: bool = False
+    """Whether an output is a whole release, told as facts: the attack must then learn what tells,
+    and no part of the loss is demanded."""
     planted: "tuple[Planted, ...]" = ()
     accuracy: Measure | None = None
     """Measured against predicted error over a number of simulated collections."""

@@ -13,8 +13,12 @@ from sfumato.auditing import (
     cases_gate,
     cases_keyvalue,
     cases_means,
+    cases_publishing,
+    cases_recommending,
     cases_records,
+    cases_rows,
     cases_scouting,
+    cases_surveying,
     recommender_cases,
 )
 from sfumato.auditing.case import Case
@@ -52,6 +56,8 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "Memo": cases_records.memo,
     "DiscreteLaplace": cases_central.discrete_laplace,
     "DiscreteGaussian": cases_central.discrete_gaussian,
+    "DiscreteLaplaceWide": cases_central.wide_laplace,
+    "DiscreteGaussianWide": cases_central.wide_gaussian,
     "ExponentialMechanism": cases_central.exponential_mechanism,
     "PermuteAndFlip": cases_central.permute_and_flip,
     "RatingSums": recommender_cases.rating_sums,
@@ -64,8 +70,14 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "GateMeasureReplaced": cases_gate.measure_replaced,
     "GateCoins": cases_committed.coins,
     "GateTexts": cases_scouting.texts,
+    "GateScout": cases_scouting.whole_scout,
+    **cases_rows.CASES,
+    **cases_surveying.CASES,
+    **cases_publishing.CASES,
+    **cases_recommending.CASES,
 }
-"""Builders of cases; each takes the multiple of epsilon that is planted as a bug."""
+"""Builders of cases; each takes the multiple of epsilon that is planted as a bug. What is audited
+end to end has multiples of its own."""
 
 PROTOCOLS: Final[Mapping[str, str]] = {
     "hadamard": "HadamardResponse",
@@ -94,4 +106,4 @@ def known(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")
+    return "".join(letter for letter in name.lower() if letter not in "-_ ")

@@ -1,12 +1,14 @@
 """Noise and selection on a server that holds the data, as cases."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp
 from typing import Final
 
 import numpy as np
 
-from sfumato.auditing.case import Case, largest_ratio, with_larger
+from sfumato.auditing import planted_central
+from sfumato.auditing.case import Case, Planted, largest_ratio, with_larger
 from sfumato.auditing.finding import Ratio
 from sfumato.auditing.outputs import Outputs
 from sfumato.mechanisms import (
@@ -18,34 +20,58 @@ from sfumato.mechanisms import (
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.randomness import Rng
 
-COUNTS: Final = (0, 1)
-"""Neighboring counts."""
+ONE: Final = Fraction(1)
 
 Selection = PermuteAndFlip | ExponentialMechanism
 
 
+WIDE: Final = 3_000_000
+"""How far neighbors are apart where the noise is wide."""
+_BINS: Final = 4  # of wide noise, in what neighbors are apart
+
+
 def discrete_laplace(larger: Fraction) -> Case:
     """A count with two-sided geometric noise."""
-    claimed = PureDP(1)
-
-    def make(factor: Fraction) -> Case:
-        noise = DiscreteLaplace.for_cost(PureDP(claimed.epsilon * factor), 1)
-        loss = float(noise.guarantee(1).epsilon)
-        return _noisy_count("DiscreteLaplace", noise, claimed, loss)
-
-    return with_larger(make, larger)
+    claimed, honest = PureDP(1), _laplace(ONE, 1)
+    bugs = (
+        planted_central.smaller_scale(honest, DiscreteLaplace.for_cost(claimed, 1)),
+        planted_central.repeated_noise(honest, DiscreteLaplace.for_cost(claimed, 1)),
+        planted_central.float_laplace(claimed),
+    )
+    return with_larger(lambda factor: _laplace(factor, 1), larger, *bugs)
 
 
 def discrete_gaussian(larger: Fraction) -> Case:
     """A count with discrete Gaussian noise, in the rho of zCDP; 1.2 times in 1 / sigma."""
+    noise, honest = DiscreteGaussian.for_cost(ZCDP(Fraction(1, 2)), 1), _gaussian(ONE, 1)
+    bugs = (
+        planted_central.smaller_scale(honest, noise),
+        planted_central.repeated_noise(honest, noise),
+    )
+    return with_larger(lambda factor: _gaussian(factor, 1), larger, *bugs)
+
+
+def wide_laplace(larger: Fraction) -> Case:
+    """The same for a sum that one row moves by millions."""
+    return with_larger(lambda factor: _laplace(factor, WIDE), larger)
+
+
+def wide_gaussian(larger: Fraction) -> Case:
+    """The same for a sum that one row moves by millions."""
+    return with_larger(lambda factor: _gaussian(factor, WIDE), larger)
+
+
+def _laplace(factor: Fraction, apart: int) -> Case:
+    claimed = PureDP(1)
+    noise = DiscreteLaplace.for_cost(PureDP(claimed.epsilon * factor), apart)
+    return _noisy_count("DiscreteLaplace", noise, claimed, apart / float(noise.scale), apart)
+
+
+def _gaussian(factor: Fraction, apart: int) -> Case:
     claimed = ZCDP(Fraction(1, 2))
-
-    def make(factor: Fraction) -> Case:
-        noise = DiscreteGaussian.for_cost(ZCDP(claimed.rho * factor**2), 1)
-        loss = float(1 / noise.spread**2)  # the divergence of order 1 too, by symmetry
-        return _noisy_count("DiscreteGaussian", noise, claimed, loss)
-
-    return with_larger(make, larger)
+    noise = DiscreteGaussian.for_cost(ZCDP(claimed.rho * factor**2), apart**2)
+    loss = float((apart / noise.spread) ** 2)  # the divergence of order 1 too, by symmetry
+    return _noisy_count("DiscreteGaussian", noise, claimed, loss, apart)
 
 
 def exponential_mechanism(larger: Fraction) -> Case:
@@ -59,18 +85,30 @@ def permute_and_flip(larger: Fraction) -> Case:
 
 
 def _noisy_count(
-    name: str, noise: DiscreteLaplace | DiscreteGaussian, claimed: PureDP | ZCDP, loss: float
+    name: str,
+    noise: DiscreteLaplace | DiscreteGaussian,
+    claimed: PureDP | ZCDP,
+    loss: float,
+    apart: int,
 ) -> Case:
+    """Of wide noise, which hardly comes twice, the output is a bin: it tells nearly all."""
+    wide = apart > 1
+    bin_ = max(1, apart // _BINS)
+
     def draw(count: int, n: int, *, rng: Rng) -> Outputs:
-        return count + noise.sample(n, rng=rng)
+        return (count + noise.sample(n, rng=rng)) // bin_
+
+    def one_by_one(count: int, n: int, *, rng: Rng) -> Outputs:
+        return np.array([count + noise.sample(1, rng=rng)[0] for _ in range(n)]) // bin_
 
     return Case(
-        name=name,
+        name=name + "Wide" * wide,
         guarantee=claimed,
-        inputs=COUNTS,
+        inputs=(0, apart),
         draw=draw,
         ratio=lambda: exp(loss),
-        note="one count, a row more or less",
+        device=one_by_one,
+        note=f"a sum that a row moves by {apart:,}" if wide else "one count, a row more or less",
     )
 
 
@@ -101,7 +139,9 @@ def _selection(
             note=" against ".join(f"scores {scores}" for scores in neighbors),
         )
 
-    return with_larger(make, larger)
+    doubled = replace(make(2 * ONE), planted=())
+    bug = Planted(bug="the factor 2 for scores that rise and fall left out", case=doubled)
+    return with_larger(make, larger, bug)
 
 
 def _largest_ratio(spec: Selection, neighbors: tuple[tuple[int, ...], ...]) -> Ratio:

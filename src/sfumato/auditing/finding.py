@@ -36,6 +36,8 @@ class Finding:
     """The two inputs that were told apart."""
     checks: tuple[Check, ...] = ()
     """Of the code that runs, besides the bound."""
+    end_to_end: bool = False
+    """Whether whole releases were attacked; their parts are audited apart, and more sharply."""
 
     @property
     def unit(self) -> str:
@@ -135,6 +137,7 @@ class Finding:
             "refuted": self.refuted,
             "conclusive": self.conclusive,
             "verdict": self.verdict,
+            "end_to_end": self.end_to_end,
             "checks": [check.to_dict() for check in self.checks],
             "seconds": self.seconds,
         }

@@ -32,6 +32,9 @@ def audit(
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the table as a page, too.")
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Processes at once; 0 is one for each core.")
+    ] = 0,
     listed: Annotated[bool, typer.Option("--list", help="Name the mechanisms, and stop.")] = False,
     quiet: options.Quiet = False,
     json: Annotated[
@@ -48,11 +51,10 @@ def audit(
     names = [*dict.fromkeys(cases.known(name) for name in mechanisms or auditing.CASES)]
     _check_page(markdown)
     effort = auditing.QUICK if quick else auditing.FULL
-    rows = []
     with progress.shown(quiet=quiet or json) as tell:
-        for place, name in enumerate(names, start=1):
-            tell(f"{place} of {len(names)}: {name}", 0, 0)
-            rows.append(auditing.audit_case(name, effort=effort, runs=runs, seed=seed))
+        rows = auditing.audit_cases(
+            names, effort=effort, runs=runs, seed=seed, processes=jobs or _cores(), tell=tell
+        )
     if markdown is not None:
         named = names if mechanisms else []
         page = auditing.markdown(rows, command=_command(named, runs, quick, seed))
@@ -62,6 +64,11 @@ def audit(
     else:
         typer.echo(auditing.text(rows))
     _tell_problems(rows)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _list_names(names: list[str], *, as_json: bool) -> None:

@@ -183,5 +183,5 @@ def test_a_spec_is_described_as_it_is_written():
 def test_what_is_no_mechanism_is_refused_before_anything_is_drawn():
     with pytest.raises(InputError, match="local mechanism or a Case, got str"):
         audit("Grr", runs=1_000, rng=simulation_rng(0))
-    with pytest.raises(InputError, match="runs must be a whole number >= 100"):
+    with pytest.raises(InputError, match="runs must be a whole number >= 40"):
         audit(GRR, runs=10, rng=simulation_rng(0))

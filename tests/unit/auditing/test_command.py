@@ -20,7 +20,7 @@ def run(*arguments):
 
 
 def test_a_table_on_standard_output_and_progress_beside_it():
-    outcome = run("grr", "DiscreteLaplace", "--quick")
+    outcome = run("grr", "DiscreteLaplace", "--quick", "--jobs", "1")
     assert outcome.exit_code == 0
     head, *body = outcome.stdout.splitlines()
     assert head.startswith("mechanism")
@@ -75,17 +75,21 @@ def test_an_unknown_mechanism_is_refused_before_anything_is_audited():
     assert (outcome.stdout, outcome.exception.exit_code) == ("", 2)
 
 
-@pytest.mark.parametrize("arguments", [("--runs", "10"), ("--seed", "-1"), ("--runs", "many")])
+@pytest.mark.parametrize(
+    "arguments", [("--runs", "10"), ("--seed", "-1"), ("--runs", "many"), ("--jobs", "-1")]
+)
 def test_numbers_out_of_range_are_refused(arguments):
     assert run("Grr", *arguments).exit_code == 2
 
 
 def test_a_claim_that_falls_is_one_message_and_exit_code_1(monkeypatch):
-    monkeypatch.setattr(table, "_is_caught", lambda bug, runs, rng: False)
-    outcome = run("DiscreteLaplace", "--quick")
+    monkeypatch.setattr(table, "_is_caught", lambda bug, runs, effort, rng: False)
+    outcome = run("ExponentialMechanism", "--quick")
     assert outcome.exit_code == 1
     message = outcome.stderr.splitlines()[-1]
     assert message == (
-        "sfumato: the audit failed. DiscreteLaplace: a planted bug was missed: epsilon x 2."
+        "sfumato: the audit failed. ExponentialMechanism: a planted bug was missed: epsilon x 2; "
+        "ExponentialMechanism: a planted bug was missed: "
+        "the factor 2 for scores that rise and fall left out."
     )
-    assert "0/1" in outcome.stdout
+    assert "0/2" in outcome.stdout

@@ -1,0 +1,178 @@
+"""Nothing that draws for privacy goes without an audit: a new mechanism, verb or method fails here.
+
+Everything is found by looking at the code, and each thing is either a case of ``sfumato audit`` or
+named here with the case that audits it, or with the reason why there is nothing to audit.
+"""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import sfumato
+from sfumato import collection, mechanisms
+from sfumato.auditing import CASES
+from sfumato.auditing.cases import case
+from sfumato.collection.plans import TWO_ROUNDS
+from sfumato.curator import Curator, scores
+from sfumato.curator.interviews import Interview
+from sfumato.curator.scouting import Scout
+from sfumato.jobs.dp2pub import TRUSTS
+from sfumato.publishing import METHODS, RECOMMENDERS
+
+AS_PART_OF = {
+    "BitWeights": "BitResponse",
+    "ClampedNoise": "LocalLaplace",
+    "LinearWeights": "Duchi",
+    "MixedWeights": "Hybrid",
+    "ResponseWeights": "Grr",
+    "Thresholding": "GateTexts",
+    "ValueBit": "PrivKvm",  # its later rounds
+    "WindowWeights": "Piecewise",
+}
+"""What a mechanism is made of, and the mechanism."""
+
+
+def classes_in(package):
+    """All public classes that the modules of a package define."""
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        found = importlib.import_module(module.name)
+        for name, kind in inspect.getmembers(found, inspect.isclass):
+            if kind.__module__ == module.name and not name.startswith("_"):
+                yield name, kind
+
+
+def draws(kind):
+    """Whether a class randomizes: one of its public methods takes a generator."""
+    public = inspect.getmembers(kind, lambda one: inspect.isfunction(one) or inspect.ismethod(one))
+    return any(
+        "rng" in inspect.signature(method).parameters
+        for name, method in public
+        if not name.startswith("_")
+    )
+
+
+WITHOUT_A_PROMISE = {
+    "Bernoulli": "a coin for other code to use",
+    "Categorical": "a die for other code to use",
+    "Grid": "rounds a number before a mechanism sees it",
+}
+
+
+def test_every_mechanism_that_draws_is_audited():
+    found = {
+        name
+        for name, kind in classes_in(mechanisms)
+        if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False) and draws(kind)
+    }
+    assert {"Grr", "DiscreteLaplace", "PermuteAndFlip", "RsFd", "Memo"} <= found
+    expected = {AS_PART_OF.get(name, name) for name in found - set(WITHOUT_A_PROMISE)}
+    assert expected <= set(CASES)
+
+
+VERBS = {
+    Curator: {
+        "total": "GateTotal",
+        "measure": "GateMeasure",
+        "score": "GateScore",
+        "select": "GateSelect",
+        "commit": "GateCoins",
+        "perturb": "GatePerturb",
+        "perturb_to": "GatePerturb",
+        "respond": "GateRespond",
+        "interview": "GateInterview",
+        "item_sums": "RatingSums",
+        "gram": "RatingGram",
+        "reserve": "",
+        "sigma_of": "",
+        "tell": "",
+        "pick": "",
+    },
+    Scout: {"texts": "GateTexts", "shapes": "GateScout", "measure": "GateScout", "sigma_of": ""},
+    Interview: {"ask": "GateInterview"},
+}
+"""The case of every verb of the gates; none for those that look at nothing."""
+
+
+@pytest.mark.parametrize("gate", VERBS, ids=lambda gate: gate.__name__)
+def test_every_verb_of_a_gate_is_audited(gate):
+    public = {
+        name for name, _ in inspect.getmembers(gate, inspect.isfunction) if not name.startswith("_")
+    }
+    assert public == set(VERBS[gate])
+    assert {name for name in VERBS[gate].values() if name} <= set(CASES)
+
+
+def test_every_score_is_of_a_selection_that_is_audited():
+    """The sensitivities of scores are tested on neighbors in ``test_scores``; selections here."""
+    here = {
+        name
+        for name, kind in inspect.getmembers(scores, inspect.isclass)
+        if hasattr(kind, "sensitivity") and not getattr(kind, "_is_protocol", False)
+    }
+    assert here == {"L1Error", "WeightedL1Error", "MutualInformation"}
+    assert {"GateSelect", "GateSelectReplaced", "PublishPrivBayes"} <= set(CASES)
+
+
+def spelled(*words):
+    return "".join(words).replace("-", "").lower()
+
+
+def test_every_method_of_every_command_is_audited_end_to_end():
+    known = {name.lower() for name in CASES if case(name).end_to_end}
+    methods = {spelled("publish", method) for method in METHODS}
+    recommenders = {spelled("recommend", method) for method in RECOMMENDERS}
+    trusts = {
+        spelled("dp2pub", trust, variant if trust == "nobody" else "")
+        for trust, variants in TRUSTS.items()
+        for variant in variants
+        if trust != "server"  # that is ``publish --method dp2pub``
+    }
+    surveys = {spelled("survey", variant) for variant in TWO_ROUNDS}
+    assert methods | recommenders | trusts | surveys | {"answerssimulate"} <= known
+    assert len(trusts) == 3
+
+
+ASKED = {
+    "Question": "AskQuestion",
+    "PairsQuestion": "AskPairs",
+    "RecordQuestion": "AskRecord",
+    "VarianceQuestion": "AskVariance",
+}
+
+
+def test_every_question_that_a_device_answers_is_audited_end_to_end():
+    questions = {name for name, _ in classes_in(collection) if name.endswith("Question")}
+    assert questions == set(ASKED)
+    assert all(case(name).end_to_end for name in ASKED.values())
+
+
+def test_every_case_plants_a_bug_and_claims_something():
+    for name in CASES:
+        made = case(name)
+        assert made.planted, name
+        assert made.claimed > 0, name
+
+
+KINDS_OF_BUGS = {
+    "a scale a fifth too small", "a predictable generator", "a domain taken from the rows",
+    "the number of rows published exactly", "values in the order in which rows have them",
+    "the budget used twice, by the file", "the published amplification, sampled",
+    "floats: answers that some values can't give", "floats: sums that some counts can't give",
+    "the factor 2 for scores that rise and fall left out", "a replaced row taken for an added one",
+    "the true value in slot 0",
+}  # fmt: skip
+
+
+def test_bugs_of_every_kind_are_planted():
+    planted = {bug.bug for name in CASES for bug in case(name).planted}
+    assert planted >= KINDS_OF_BUGS
+
+
+def test_every_public_mechanism_of_the_package_was_looked_at():
+    """What ``import sfumato`` offers of mechanisms is among the classes that are looked at."""
+    offered = [getattr(sfumato, name) for name in sfumato.__all__]
+    kinds = [kind for kind in offered if inspect.isclass(kind) and "mechanisms" in kind.__module__]
+    assert len(kinds) > 30
+    assert {kind.__name__ for kind in kinds} <= {name for name, _ in classes_in(mechanisms)}
