@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit fuzz bench growth docs system-deps clean
+.PHONY: help demo test check unit fuzz bench growth attacks drills supply-chain docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
@@ -14,6 +14,9 @@ help:
 	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
 	@echo "make bench        benchmarks beside other libraries, and docs/benchmarks.md (ARGS='--list')"
 	@echo "make growth       what every main job costs as tables grow, and docs/growth.md (25 minutes)"
+	@echo "make attacks      attacks on broken releases and on ours, and docs/attacks.md (10 minutes)"
+	@echo "make drills       kill, race, fill, damage: the ledger, the commands, the service (35 minutes)"
+	@echo "make supply-chain lowest and newest versions, wheel alone, same build twice, known holes"
 	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
 	@echo "make clean        remove what the other targets made"
@@ -50,6 +53,16 @@ bench: $(VENV)/.installed-test
 
 growth: $(VENV)/.installed-test
 	$(BIN)/python bench/growth.py $(ARGS); code=$$?; $(BIN)/python docs/make_growth.py && exit $$code
+
+attacks: $(VENV)/.installed-test
+	$(BIN)/python bench/attack.py --json bench/results/attacks.json $(ARGS); code=$$?; \
+	  $(BIN)/python docs/make_attacks.py && exit $$code
+
+drills: $(VENV)/.installed-test
+	$(BIN)/python bench/drill.py $(ARGS)
+
+supply-chain: $(VENV)/.installed-test
+	$(BIN)/python tools/supply_chain.py $(ARGS)
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python docs/make_reference.py

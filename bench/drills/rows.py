@@ -13,17 +13,28 @@ class Row:
     holds: bool
     found: dict[str, Any]
     """Figures by name."""
+    seconds: float = 0.0
 
-    def line(self, seconds: float) -> str:
-        figures = ", ".join(f"{name} {_shown(value)}" for name, value in self.found.items())
+    def line(self) -> str:
+        figures = ", ".join(f"{name} {shown(value)}" for name, value in self.found.items())
         verdict = "holds" if self.holds else "BROKEN"
-        return f"{self.drill:24} {self.database:12} {verdict:7} {seconds:6.1f} s  {figures}"
+        return f"{self.drill:28} {self.database:12} {verdict:7} {self.seconds:6.1f} s  {figures}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"drill": self.drill, "database": self.database, "holds": self.holds, **self.found}
+        about = {"drill": self.drill, "database": self.database, "holds": self.holds}
+        return {**about, "seconds": self.seconds, **self.found}
+
+    @staticmethod
+    def from_dict(told: dict[str, Any]) -> "Row":
+        known = ("drill", "database", "holds", "seconds")
+        found = {name: value for name, value in told.items() if name not in known}
+        return Row(found=found, **{name: told[name] for name in known})
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A figure for people."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_shown(own)}" for name, own in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {shown(own)}" for name, own in value.items()) + "}"
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

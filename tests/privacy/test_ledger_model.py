@@ -74,10 +74,20 @@ def doubled(cost: Cost | ApproxDP) -> Cost | ApproxDP:
 
 
 class LedgerMachine(RuleBasedStateMachine):
+    steps = 0
+    """Of all machines of a kind together."""
+
+    def opened(self, cap: Cap | None) -> Ledger:
+        """A ledger without a spend; another kind of machine has another place for it."""
+        self.folder = TemporaryDirectory()
+        return Ledger.open(Path(self.folder.name) / "file", dataset="adult", cap=cap)
+
+    def forget(self) -> None:
+        self.folder.cleanup()
+
     @initialize(cap=st.one_of(st.none(), caps))
     def begin(self, cap: Cap | None) -> None:
-        self.folder = TemporaryDirectory()
-        self.ledger = Ledger.open(Path(self.folder.name) / "file", dataset="adult", cap=cap)
+        self.ledger = self.opened(cap)
         self.cap = cap
         self.totals = Totals()
         self.relation: OneRow | None = None
@@ -87,7 +97,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "ledger"):
             self.ledger.close()
-            self.folder.cleanup()
+            self.forget()
 
     @rule(cost=costs, protect=relations, request=st.one_of(st.none(), st.sampled_from("abcdef")))
     def spend(self, cost: Cost | ApproxDP, protect: OneRow, request: str | None) -> None:
@@ -142,6 +152,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_knows_what_was_spent(self) -> None:
+        type(self).steps += 1
         if hasattr(self, "ledger"):
             assert (self.ledger.spent, self.ledger.cap) == (self.totals, self.cap)
 
