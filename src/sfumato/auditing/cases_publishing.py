@@ -17,7 +17,7 @@ from sfumato.auditing.case import Case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.facts import Facts, facts_of
 from sfumato.auditing.finding import parameter
-from sfumato.auditing.whole_runs import EndToEnd
+from sfumato.auditing.whole_runs import BUG_RUNS, EndToEnd
 from sfumato.collection.tables import semi_honest_release, two_round_release
 from sfumato.curator import Curator
 from sfumato.engine import ArrayTable
@@ -57,6 +57,8 @@ class Published:
     times: int
     """So many times the budget must be seen in whole releases; less is seen in the parts."""
     others: tuple[Rows, ...] = _FEW
+    bug_runs: int = BUG_RUNS
+    """On each side, against each bug."""
     replays: bool = False
     """Whether a known seed must be replayed to tell, as under one of them alone little moves."""
     spent: PureDP | ApproxDP | None = None
@@ -130,6 +132,7 @@ class Published:
             pairs=pairs,
             tell=self.tell,
             runs=self.runs,
+            bug_runs=self.bug_runs,
             replays=self.replays,
             note=f"whole releases of 2 columns of 2 values, a row {change}",
         )
@@ -189,7 +192,7 @@ METHODS: Final[Mapping[str, Published]] = {
     "PublishCliqueTree": _added("cliquetree", runs=400, times=32, claimed=GAUSSIAN),
     "PublishAim": _added("aim", runs=400, times=32, claimed=GAUSSIAN),
     "PublishPrivBayes": _pure(_named("privbayes"), runs=1_500, times=8),
-    "PublishDp2Pub": _pure(_named("dp2pub"), runs=1_500, times=8),
+    "PublishDp2Pub": replace(_pure(_named("dp2pub"), runs=1_500, times=8), bug_runs=600),
     "PublishAuto": _added("auto", runs=1_500, times=8),
     "Dp2PubSemiHonest": _pure(_semi_honest, runs=1_000, times=8),
     "Dp2PubNobodyGrouped": replace(
