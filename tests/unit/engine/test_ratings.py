@@ -1,5 +1,7 @@
 """Ratings come in with raw ids, are checked against what is public, and are held by person."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pytest
 from sfumato.engine.counting import count_marginals
 from sfumato.engine.ratings import open_catalogue, open_ratings
 from sfumato.errors import InputError, TableError
+from sfumato.randomness import simulation_rng
 from sfumato.schema.ratings import Catalogue, RatingScale
 
 FILMS = ("Alien", "Brazil", "Casablanca", "Dune")
@@ -181,3 +184,17 @@ def test_a_catalogue_may_be_any_list_of_ids(ids):
 def test_arguments_that_make_no_sense_are_refused_at_once(wrong):
     with pytest.raises(InputError):
         open_ratings(frame(("ann", "Dune", 3)), **({"catalogue": FILMS, "scale": STARS} | wrong))
+
+
+def test_of_a_person_with_too_many_ratings_those_with_the_least_keys_stay() -> None:
+    """Equal keys are in the order of items, and who has few keeps all of them."""
+    from sfumato.engine.rating_kernels import keep_least
+
+    counts = np.array([0, 3, 9, 1, 12])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    keys = simulation_rng(6).below(5, int(counts.sum())).astype(np.uint64)
+    kept = np.zeros(keys.size, dtype=np.bool_)
+    keep_least(starts, keys, 4, kept)
+    for first, end in pairwise(starts):
+        least = sorted(range(first, end), key=lambda place: (keys[place], place))[:4]
+        assert np.flatnonzero(kept[first:end]).tolist() == sorted(p - first for p in least)

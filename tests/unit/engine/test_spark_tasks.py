@@ -12,10 +12,12 @@ import pytest
 from kernels import Copy, Draw, Wide
 from sfumato.engine import RowCount
 from sfumato.engine import spark_tasks as tasks
+from sfumato.engine.counting import MergedCounts
 from sfumato.engine.spark_writing import writable
 from sfumato.errors import SfumatoError, TableError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.schema import Category, Integer, Schema
+from sfumato.schema.coarse import Coarse
 
 SCHEMA = Schema(columns=(Integer(name="x", low=0, high=9), Category(name="y", values=("a", "b"))))
 KEY = bytes(range(32))
@@ -153,3 +155,16 @@ def test_a_map_keeps_the_order_of_the_rows() -> None:
         for value in batch[0].to_pylist()
     ]
     assert values == [0, 1, 2, 0, 1]
+
+
+def test_merged_counts_arrive_in_a_task_as_they_were_sent() -> None:
+    """Codes are merged in the executors where a pair would have too many cells."""
+    schema = Schema(columns=(Integer(name="a", low=0, high=5), Integer(name="b", low=0, high=1)))
+    view = Coarse(fine=schema, groups={"a": np.array([0, 0, 1, 1, 2, 2])})
+    kernel = MergedCounts.of(view, (("a", "b"),))
+    rows = pa.record_batch({"a": [0, 1, 2, 5, 5], "b": [0, 0, 1, 1, 1]})
+    opening = tasks.RawRows(schema=schema, columns=("a", "b"), where="here")
+    work = tasks.shipped(tasks.Folding(opening=opening, kernel=kernel))
+    state = kernel.zero()
+    tasks.add_pieces(state, tasks.contents(tasks.run(work, iter([rows]), 0)))
+    assert state.tolist() == [2, 0, 0, 1, 0, 2]
