@@ -7,6 +7,8 @@ from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.cases import CASES, case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.finding import Finding
+from sfumato.auditing.lockstep import Followed, follow
+from sfumato.auditing.overhearing import Hearing, Overheard
 from sfumato.auditing.table import FULL, QUICK, Effort, Row, audit_case, markdown, text
 from sfumato.auditing.together import audit_cases
 
@@ -19,6 +21,9 @@ __all__ = [
     "Check",
     "Effort",
     "Finding",
+    "Followed",
+    "Hearing",
+    "Overheard",
     "Planted",
     "Row",
     "audit",
@@ -27,6 +32,7 @@ __all__ = [
     "case",
     "clopper_pearson",
     "epsilon_lower_bound",
+    "follow",
     "markdown",
     "rho_lower_bound",
     "text",

@@ -98,7 +98,7 @@ def with_larger(make: Callable[[Fraction], Case], larger: Fraction, *more: Plant
         more: Bugs of this mechanism's own.
     """
     honest, spender = make(Fraction(1)), make(larger)
-    spender = replace(spender, guarantee=_tight(honest))
+    spender = replace(spender, guarantee=tight(honest.guarantee, honest.ratio()))
     planted = Planted(bug=f"epsilon x {float(larger):g}", case=spender)
     return replace(honest, planted=(planted, *more))
 
@@ -236,12 +236,11 @@ def _plain(value: Any) -> str:
     return short(value) if isinstance(value, Fraction) else repr(value)
 
 
-def _tight(case: Case) -> Guarantee:
+def tight(claimed: Guarantee, ratio: Ratio | None) -> Guarantee:
     """The claim, or the exact loss where that is clearly smaller."""
-    ratio, claimed = case.ratio(), case.claimed
-    if ratio is None or log(ratio) > _TIGHT * claimed:
-        return case.guarantee
+    if ratio is None or log(ratio) > _TIGHT * parameter(claimed):
+        return claimed
     loss = Fraction(f"{log(ratio) * (1 + _ABOVE):.9f}")
-    if isinstance(case.guarantee, ZCDP):
+    if isinstance(claimed, ZCDP):
         return ZCDP(loss)
-    return LocalDP(loss) if isinstance(case.guarantee, LocalDP) else PureDP(loss)
+    return LocalDP(loss) if isinstance(claimed, LocalDP) else PureDP(loss)

@@ -8,6 +8,7 @@ best is searched. Bugs are planted where users and wrappers make them: around th
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, product
 from typing import Final
 
@@ -17,11 +18,13 @@ from sfumato.auditing.case import Case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.facts import Facts, facts_of
 from sfumato.auditing.finding import parameter
+from sfumato.auditing.lockstep import Lockstep
+from sfumato.auditing.overhearing import Hearing, Overheard, told_facts
 from sfumato.auditing.whole_runs import BUG_RUNS, EndToEnd
 from sfumato.collection.tables import semi_honest_release, two_round_release
 from sfumato.curator import Curator
 from sfumato.engine import ArrayTable
-from sfumato.privacy.guarantees import ApproxDP, PureDP, from_json
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
 from sfumato.privacy.protection import OneRow
 from sfumato.publishing import algorithm_named, ledger_part, publish
 from sfumato.randomness import Rng
@@ -55,7 +58,7 @@ class Published:
     protect: OneRow
     runs: int
     times: int
-    """So many times the budget must be seen in whole releases; less is seen in the parts."""
+    """So many times the budget must be seen in samples; twice as much is seen in step."""
     others: tuple[Rows, ...] = _FEW
     bug_runs: int = BUG_RUNS
     """On each side, against each bug."""
@@ -65,14 +68,21 @@ class Published:
     """If not what is claimed."""
     values: "Callable[[Rows, int], tuple[str, ...]]" = lambda rows, place: ("0", "1")
     """Of a column: public knowledge, whoever is in the table."""
+    told: OneRow | None = None
+    """What the gate is told to protect, if that is not how the tables differ."""
     tells_rows: bool = False
     """Whether the true number of rows is passed on as if it were public."""
 
     def tell(self, rows: Rows, rng: Rng) -> Facts:
-        """All that one run publishes."""
-        return facts_of(self.release(rows, rng))
+        """All that one run publishes, and all that the gate told it besides."""
+        hearing = Hearing(seed=int(rng.below(2**32, 1)[0]))
+        return {**self.overheard(rows, hearing), **told_facts(hearing)}
 
-    def release(self, rows: Rows, rng: Rng) -> TableRelease:
+    def overheard(self, rows: Rows, hearing: Hearing) -> Facts:
+        """All that one run publishes, by a curator that is overheard."""
+        return facts_of(self.release(rows, hearing.rng, partial(Overheard, hearing=hearing)))
+
+    def release(self, rows: Rows, rng: Rng, gate: Callable[..., Curator] = Curator) -> TableRelease:
         """Of one run."""
         values = [self.values(rows, place) for place in range(2)]
         columns = (Category(name=name, values=own) for name, own in zip("ab", values, strict=True))
@@ -83,7 +93,7 @@ class Published:
         }
         budget = self.claimed if self.spent is None else self.spent
         table = ArrayTable(schema, codes)
-        curator = Curator(table, protect=self.protect, budget=budget, rng=rng)
+        curator = gate(table, protect=self.told or self.protect, budget=budget, rng=rng)
         return self.make(curator, len(rows) if self.tells_rows else None)
 
     def spending(self, times: int) -> "Published":
@@ -94,6 +104,15 @@ class Published:
             return replace(self, spent=ApproxDP(epsilon, claimed.delta))
         return replace(self, spent=PureDP(epsilon))
 
+    @property
+    def audited(self) -> PureDP | ZCDP:
+        """What is claimed, in the unit of its steps: the rho that (epsilon, delta) pays for."""
+        if isinstance(self.claimed, PureDP):
+            return self.claimed
+        hearing = Hearing(seed=0)
+        self.overheard(self.neighbors()[0][-1], hearing)
+        return ZCDP(hearing.paid())
+
     def neighbors(self) -> tuple[tuple[Rows, ...], tuple[tuple[int, int], ...]]:
         """Tables, of everybody else and with each kind of row in front, and who are neighbors."""
         added = self.protect == ADDED
@@ -102,6 +121,11 @@ class Published:
         within = [(x, y) for x, y in combinations(range(len(kinds)), 2) if x == 0 or not added]
         starts = range(0, len(tables), len(kinds))
         return tables, tuple((start + x, start + y) for start in starts for x, y in within)
+
+    def lockstep(self, claimed: PureDP | ZCDP) -> Lockstep:
+        """Its runs, followed on neighbors."""
+        inputs, pairs = self.neighbors()
+        return Lockstep(run=self.overheard, claimed=claimed, inputs=inputs, pairs=pairs)
 
     def paid_within(self, runs: int, rng: Rng) -> Check:
         """Whether a release says that it was paid for with what is promised, or less."""
@@ -116,31 +140,42 @@ class Published:
     def case(self, name: str) -> Case:
         """With its bugs."""
         inputs, pairs = self.neighbors()
+        claimed = self.audited
         change = "more or less" if self.protect == ADDED else "replaced"
-        bugs = {
-            f"the budget used {self.times} times": self.spending(self.times),
-            "values in the order in which rows have them": replace(self, values=_as_they_come),
-            "a domain taken from the rows": replace(self, values=_that_occur),
-        }
-        if self.protect == ADDED:
-            exact = replace(self, tells_rows=True)
-            bugs = {"the number of rows published exactly": exact, **bugs}
+        paid = "" if isinstance(self.claimed, PureDP) else f", for {self.claimed}"
         whole = EndToEnd(
             name=name,
-            claimed=self.claimed,
+            claimed=claimed,
             inputs=inputs,
             pairs=pairs,
             tell=self.tell,
+            lockstep=self.lockstep(claimed),
             runs=self.runs,
             bug_runs=self.bug_runs,
             replays=self.replays,
-            note=f"whole releases of 2 columns of 2 values, a row {change}",
+            note=f"whole releases of 2 columns of 2 values, a row {change}{paid}",
         )
         return whole.case(
-            {bug: broken.tell for bug, broken in bugs.items()},
+            {f"the budget used {self.times} times": self.spending(self.times).tell},
             checks=(self.paid_within,),
             checked={"the budget used twice, by the file": self.spending(2).paid_within},
+            followed={bug: broken.lockstep(claimed) for bug, broken in self.broken().items()},
         )
+
+    def broken(self) -> "Mapping[str, Published]":
+        """Mistakes around the method, which a run on a neighbor shows."""
+        bugs = {
+            "the budget used twice": self.spending(2),
+            "values in the order in which rows have them": replace(self, values=_as_they_come),
+            "a domain taken from the rows": replace(self, values=_that_occur),
+        }
+        if self.protect != ADDED:
+            return bugs
+        return {
+            **bugs,
+            "the number of rows published exactly": replace(self, tells_rows=True),
+            "a replaced row taken for an added one": replace(self, protect=REPLACED, told=ADDED),
+        }
 
 
 def _that_occur(rows: Rows, place: int) -> tuple[str, ...]:
@@ -187,10 +222,10 @@ def _added(method: str, *, runs: int, times: int, claimed: PureDP | ApproxDP = P
 METHODS: Final[Mapping[str, Published]] = {
     "PublishHistogram": _added("histogram", runs=1_500, times=3),
     "PublishIndependent": _added("independent", runs=1_500, times=4),
-    "PublishMwem": _added("mwem", runs=1_500, times=8),
-    "PublishMst": _added("mst", runs=400, times=32, claimed=GAUSSIAN),
-    "PublishCliqueTree": _added("cliquetree", runs=400, times=32, claimed=GAUSSIAN),
-    "PublishAim": _added("aim", runs=400, times=32, claimed=GAUSSIAN),
+    "PublishMwem": _added("mwem", runs=1_500, times=6),
+    "PublishMst": _added("mst", runs=400, times=8, claimed=GAUSSIAN),
+    "PublishCliqueTree": _added("cliquetree", runs=400, times=8, claimed=GAUSSIAN),
+    "PublishAim": _added("aim", runs=400, times=8, claimed=GAUSSIAN),
     "PublishPrivBayes": _pure(_named("privbayes"), runs=1_500, times=8),
     "PublishDp2Pub": replace(_pure(_named("dp2pub"), runs=1_500, times=8), bug_runs=600),
     "PublishAuto": _added("auto", runs=1_500, times=8),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -10,11 +11,13 @@ import pyarrow as pa
 from sfumato.auditing.case import Case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.facts import Facts, facts_of
+from sfumato.auditing.lockstep import Lockstep
+from sfumato.auditing.overhearing import Hearing, Overheard, told_facts
 from sfumato.auditing.whole_runs import EndToEnd
 from sfumato.curator import Curator
 from sfumato.engine.ratings import open_ratings
-from sfumato.privacy.guarantees import ApproxDP, from_json
-from sfumato.privacy.protection import OnePerson
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
+from sfumato.privacy.protection import OnePerson, OneRow
 from sfumato.publishing import RECOMMENDERS, publish, recommender_named
 from sfumato.randomness import Rng
 from sfumato.release.recommender import RecommenderRelease
@@ -34,6 +37,7 @@ _RUNS: Final = 600
 _OTHERS: Final[People] = ((5, None, None),) * 4
 _OWN: Final[People] = ((5, 5, 5), (1, 1, 1), (None, 5, 1), (None, None, 5))
 _INPUTS: Final[tuple[People, ...]] = (_OTHERS, *((own, *_OTHERS) for own in _OWN))
+_PAIRS: Final = tuple((0, place) for place in range(1, len(_INPUTS)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,14 +46,22 @@ class Recommended:
 
     method: str
     spent: ApproxDP = CLAIMED
+    protect: OnePerson | OneRow = PROTECT
     catalogue: Callable[[People], tuple[int, ...]] = lambda people: tuple(range(ITEMS))
     """The items: public knowledge, whoever rated them."""
 
     def tell(self, people: People, rng: Rng) -> Facts:
-        """All that one run publishes."""
-        return facts_of(self.release(people, rng))
+        """All that one run publishes, and all that the gate told it besides."""
+        hearing = Hearing(seed=int(rng.below(2**32, 1)[0]))
+        return {**self.overheard(people, hearing), **told_facts(hearing)}
 
-    def release(self, people: People, rng: Rng) -> RecommenderRelease:
+    def overheard(self, people: People, hearing: Hearing) -> Facts:
+        """All that one run publishes, by a curator that is overheard."""
+        return facts_of(self.release(people, hearing.rng, partial(Overheard, hearing=hearing)))
+
+    def release(
+        self, people: People, rng: Rng, gate: Callable[..., Curator] = Curator
+    ) -> RecommenderRelease:
         """Of one run."""
         given = [
             (person, item, rating)
@@ -64,7 +76,7 @@ class Recommended:
             scale=_SCALE,
             dataset="audit",
         )
-        curator = Curator(ratings, protect=PROTECT, budget=self.spent, rng=rng)
+        curator = gate(ratings, protect=self.protect, budget=self.spent, rng=rng)
         return publish(recommender_named(self.method, options={}), curator)
 
     def spending(self, times: int) -> "Recommended":
@@ -78,27 +90,43 @@ class Recommended:
         name = "what the file says was paid is within the promise"
         return Check(name=name, passed=passed, detail=f"{spent} of {CLAIMED}")
 
+    @property
+    def audited(self) -> ZCDP:
+        """What is claimed, in the unit of its steps: the rho that (epsilon, delta) pays for."""
+        hearing = Hearing(seed=0)
+        self.overheard(_INPUTS[-1], hearing)
+        return ZCDP(hearing.paid())
+
+    def lockstep(self, claimed: ZCDP) -> Lockstep:
+        """Its runs, followed on neighbors."""
+        return Lockstep(run=self.overheard, claimed=claimed, inputs=_INPUTS, pairs=_PAIRS)
+
     def case(self, name: str) -> Case:
         """With its bugs."""
-        times = 128 if self.method in PAIRED else 32
+        times = 16 if self.method in PAIRED else 8
+        claimed = self.audited
         bugs = {
-            f"the budget used {times} times": self.spending(times),
+            "the budget used twice": self.spending(2),
             "items in the order in which people rate them": replace(self, catalogue=_as_they_come),
             "a catalogue taken from the ratings": replace(self, catalogue=_that_occur),
         }
+        if self.method not in PAIRED[1:]:
+            bugs["a rating protected, not the person"] = replace(self, protect=OneRow())
         whole = EndToEnd(
             name=name,
-            claimed=CLAIMED,
+            claimed=claimed,
             inputs=_INPUTS,
-            pairs=tuple((0, place) for place in range(1, len(_INPUTS))),
+            pairs=_PAIRS,
             tell=self.tell,
+            lockstep=self.lockstep(claimed),
             runs=_RUNS,
-            note=f"whole releases of {ITEMS} items, a person more or less",
+            note=f"whole releases of {ITEMS} items, a person more or less, for {CLAIMED}",
         )
         return whole.case(
-            {bug: broken.tell for bug, broken in bugs.items()},
+            {f"the budget used {times} times": self.spending(times).tell},
             checks=(self.paid_within,),
             checked={"the budget used twice, by the file": self.spending(2).paid_within},
+            followed={bug: broken.lockstep(claimed) for bug, broken in bugs.items()},
         )
 
 

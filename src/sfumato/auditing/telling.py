@@ -2,8 +2,9 @@
 
 No output of a publication comes twice, so the attack learns: pilot draws of every input show how
 much likelier each value of each fact is under one of two neighbors, the sum over the most telling
-facts scores an output, and outputs above some score are the event. Neighbors, facts and score are
-chosen on pilots; the bound is then computed on fresh draws, so no correction is due for the search.
+facts scores an output, or numbers are weighed along a line, and outputs above some score are the
+event. All that is chosen on pilots; the bound is then computed on fresh draws, so no correction is
+due for the search.
 """
 
 from bisect import bisect_left
@@ -17,11 +18,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.bounds import epsilon_lower_bound
+from sfumato.auditing.bounds import epsilon_lower_bound, event_rho_lower_bound, rho_of_coins
 from sfumato.auditing.case import Case
 from sfumato.auditing.facts import Fact
 from sfumato.auditing.outputs import Outputs
-from sfumato.privacy.guarantees import ApproxDP
+from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,9 @@ _SMOOTHED: Final = 1.0
 _FACTS: Final = (1, 2, 4, 8, 16)
 _CUTS: Final = 40
 _DEVIATIONS: Final = 3.3
+_ALONG: Final = 24
+_SHRUNK: Final = 0.2
+_TINY: Final = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,23 +60,65 @@ class Clue:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Direction:
+    """Numbers along the line on which the two inputs are farthest apart, by their spread.
+
+    Fisher's linear discriminant (1936), of the numbers whose means differ most: noise that many of
+    them share cancels. Covariances of few outputs are shrunk towards none (Ledoit, Wolf 2004).
+    """
+
+    names: tuple[str, ...]
+    means: Floats
+    weights: Floats
+
+    @staticmethod
+    def between(names: Sequence[str], on_x: Outputs, on_y: Outputs) -> "Direction | None":
+        """From pilots of both inputs; None where no number tells anything."""
+        both = np.concatenate([on_x, on_y])
+        named = [name for name in names if any(isinstance(o.get(name), float) for o in both)]
+        x, y = (_numbers(named, outputs) for outputs in (on_x, on_y))
+        means = np.nanmean(np.concatenate([x, y]), axis=0)
+        x, y = (np.where(np.isnan(each), means, each) for each in (x, y))
+        spread = np.sqrt((x.var(axis=0) + y.var(axis=0)) / 2)
+        moved = np.where(spread > 0, (x.mean(axis=0) - y.mean(axis=0)) / (spread + _TINY), 0.0)
+        best = np.argsort(-np.abs(moved), kind="stable")[:_ALONG]
+        best = best[moved[best] != 0]
+        if not best.size:
+            return None
+        unit = [(each - each.mean(axis=0))[:, best] / spread[best] for each in (x, y)]
+        shared = sum(each.T @ each for each in unit) / len(both)
+        shrunk = (1 - _SHRUNK) * shared + _SHRUNK * np.eye(best.size)
+        weights = np.linalg.solve(shrunk, moved[best]) / spread[best]
+        return Direction(
+            names=tuple(named[place] for place in best), means=means[best], weights=weights
+        )
+
+    def weigh(self, outputs: Outputs) -> Floats:
+        """How far each output is on the side of x."""
+        found = _numbers(self.names, outputs) - self.means
+        return np.asarray(np.where(np.isnan(found), 0.0, found) @ self.weights)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WholeAttack:
     """The neighbors, and the clues whose sum must reach a threshold."""
 
     x: int
     y: int
-    clues: tuple[Clue, ...]
+    clues: tuple[Clue | Direction, ...]
     threshold: float
     promise: float
     """What pilots made of it: the bound that fresh draws may be expected to show."""
 
     def hits(self, outputs: Outputs) -> int:
         """How many outputs are in the event."""
-        return int((_scores(self.clues, outputs)[-1] >= self.threshold).sum())
+        return int((_score(self.clues, outputs) >= self.threshold).sum())
 
     def lower_bound(self, case: Case, *, runs: int, rng: Rng, confidence: float) -> float:
-        """The bound of epsilon on fresh draws, at the delta of the claim."""
+        """The bound of rho, or of epsilon at the delta of the claim, on fresh draws."""
         x, y = (self.hits(case.draw(case.inputs[i], runs, rng=rng)) for i in (self.x, self.y))
+        if isinstance(case.guarantee, ZCDP):
+            return event_rho_lower_bound(x, runs, y, runs, confidence=confidence)
         return epsilon_lower_bound(x, runs, y, runs, confidence=confidence, delta=_delta(case))
 
 
@@ -111,25 +157,41 @@ def _chosen(
 ) -> WholeAttack:
     """The number of clues and the threshold that promise most."""
     x, y = pair
-    clues = _clues(names, learned[x], learned[y])
-    on_x, on_y = _scores(clues, judged[x]), _scores(clues, judged[y])
-    best = WholeAttack(x=x, y=y, clues=clues[:1], threshold=0.0, promise=-np.inf)
-    for number in sorted({min(number, len(clues)) for number in _FACTS}):
-        own = np.concatenate([on_x[number], on_y[number]])
-        cuts = np.unique(np.quantile(own, np.linspace(0, 1, _CUTS)))
+    best = WholeAttack(x=x, y=y, clues=(), threshold=0.0, promise=-np.inf)
+    for clues in _ways_to_tell(names, learned[x], learned[y]):
+        on_x, on_y = (_score(clues, judged[place]) for place in pair)
+        cuts = np.unique(np.quantile([*on_x, *on_y], np.linspace(0, 1, _CUTS)))
         for cut in cuts.tolist():
-            hits = [int((scores[number] >= cut).sum()) for scores in (on_x, on_y)]
-            promise = _promise(hits, len(judged[x]), len(judged[y]), runs, _delta(case))
+            hits = [int((scores >= cut).sum()) for scores in (on_x, on_y)]
+            promise = _promise(case, hits, len(judged[x]), len(judged[y]), runs)
             if promise > best.promise:
-                best = WholeAttack(x=x, y=y, clues=clues[:number], threshold=cut, promise=promise)
+                best = WholeAttack(x=x, y=y, clues=clues, threshold=cut, promise=promise)
     return best
 
 
-def _promise(hits: Sequence[int], n_x: int, n_y: int, runs: int, delta: float) -> float:
-    """About the bound that ``runs`` fresh draws would show."""
+def _ways_to_tell(
+    names: Sequence[str], on_x: Outputs, on_y: Outputs
+) -> Iterator[tuple[Clue | Direction, ...]]:
+    """The most telling facts, fewer or more of them, and all numbers along one line."""
+    clues = _clues(names, on_x, on_y)
+    for number in sorted({min(number, len(clues)) for number in _FACTS}):
+        yield clues[:number]
+    along = Direction.between(names, on_x, on_y)
+    if along is not None:
+        yield (along,)
+
+
+def _promise(case: Case, hits: Sequence[int], n_x: int, n_y: int, runs: int) -> float:
+    """About the bound that ``runs`` fresh draws would show; below 0 the nearer, the better."""
     p, q = (hits[0] + 0.5) / (n_x + 1), (hits[1] + 0.5) / (n_y + 1)
+    if isinstance(case.guarantee, ZCDP):
+        low, high = (
+            chance + side * _DEVIATIONS * sqrt(chance * (1 - chance) / runs)
+            for chance, side in ((p, -1), (q, 1))
+        )
+        return rho_of_coins(low, high) if low > high else low - high
     slack = sqrt((1 - p) / (runs * p)) + sqrt((1 - q) / (runs * q))
-    return log(max(p - delta, 1e-9) / q) - _DEVIATIONS * slack
+    return log(max(p - _delta(case), 1e-9) / q) - _DEVIATIONS * slack
 
 
 def _varying(outputs: Outputs) -> list[str]:
@@ -200,10 +262,16 @@ def _grouped(
     return np.array([group(output.get(name)) for output in outputs], dtype=np.int64)
 
 
-def _scores(clues: Sequence[Clue], outputs: Outputs) -> Floats:
-    """Sums of the first 0, 1, 2, ... clues, a row each."""
-    weighed = [np.zeros(len(outputs)), *(clue.weigh(outputs) for clue in clues)]
-    return np.cumsum(np.stack(weighed), axis=0)
+def _score(clues: Sequence[Clue | Direction], outputs: Outputs) -> Floats:
+    """What all clues together say for x and against y."""
+    return sum((clue.weigh(outputs) for clue in clues), np.zeros(len(outputs)))
+
+
+def _numbers(names: Sequence[str], outputs: Outputs) -> Floats:
+    """A row for each output, a column for each fact; nan where it tells no number."""
+    found = ((output.get(name) for name in names) for output in outputs)
+    rows = [[fact if isinstance(fact, float) else np.nan for fact in row] for row in found]
+    return np.array(rows, dtype=np.float64).reshape(len(outputs), len(names))
 
 
 def _both_ways(pairs: Sequence[Pair]) -> Iterator[Pair]:

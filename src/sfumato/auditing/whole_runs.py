@@ -8,6 +8,7 @@ from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.checks import Check, Checking
 from sfumato.auditing.facts import Facts, stacked_facts
 from sfumato.auditing.finding import parameter
+from sfumato.auditing.lockstep import Lockstep
 from sfumato.auditing.outputs import Outputs
 from sfumato.errors import SfumatoError
 from sfumato.privacy.guarantees import Guarantee
@@ -35,6 +36,8 @@ class EndToEnd:
     """Places of neighbors; none where any two inputs are."""
     bug_runs: int = BUG_RUNS
     """On each side, against each bug."""
+    lockstep: Lockstep | None = None
+    """The same runs, overheard and followed on neighbors, where a curator answers."""
     replays: bool = False
     """Whether an attacker who knows the seed tries every input, instead of subtracting the noise of
     a seed that is always the same. It costs a run for each input."""
@@ -45,6 +48,7 @@ class EndToEnd:
         *,
         checks: tuple[Checking, ...] = (),
         checked: Mapping[str, Checking] | None = None,
+        followed: Mapping[str, Lockstep] | None = None,
     ) -> Case:
         """The case with its bugs, and a predictable generator as one more.
 
@@ -52,8 +56,13 @@ class EndToEnd:
             bugs: The same with a mistake in it, each to be refuted by samples.
             checks: What must hold of the method besides.
             checked: Mistakes that a check must see; a quick pass plants the first of all bugs.
+            followed: Mistakes that a run on a neighbor, in step, must show.
         """
-        seen = {name: self._of(self.tell, checks=(each,)) for name, each in (checked or {}).items()}
+        real = None if self.lockstep is None else self.lockstep.tight
+        in_step = {name: broken.checking(real) for name, broken in (followed or {}).items()}
+        mistakes = dict(checked or {}) | in_step
+        seen = {name: self._of(self.tell, checks=(each,)) for name, each in mistakes.items()}
+        checks += () if self.lockstep is None else (self.lockstep.checking(),)
         known = replayed(self.tell, self.inputs) if self.replays else seeded(self.tell)
         broken = {"a predictable generator": known, **bugs}
         found = [Planted(bug=bug, case=case, by="check") for bug, case in seen.items()]
@@ -77,7 +86,7 @@ class EndToEnd:
             guarantee=self.claimed,
             inputs=self.inputs,
             draw=draw,
-            ratio=lambda: None,
+            ratio=lambda: None if self.lockstep is None else self.lockstep.ratio(),
             runs=self.runs if runs is None else runs,
             checks=checks,
             pairs=self.pairs,

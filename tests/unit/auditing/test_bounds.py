@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, norm
 
 from sfumato.auditing import clopper_pearson, epsilon_lower_bound, rho_lower_bound
-from sfumato.auditing.bounds import incomplete_beta
+from sfumato.auditing.bounds import event_rho_lower_bound, incomplete_beta, rho_of_coins
 from sfumato.errors import InputError
 from sfumato.mechanisms import DiscreteGaussian
 from sfumato.privacy import ZCDP
@@ -77,6 +77,22 @@ def test_the_bound_of_rho_is_below_the_truth_and_would_see_a_smaller_claim(rho):
     on_x, on_y = gaussian_scores(rho, 200_000)
     bound = rho_lower_bound(on_x, on_y, width=8.0, confidence=1 - 1e-6)
     assert 0.7 * float(rho) < bound <= float(rho)
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.5, 2.0])
+def test_no_event_of_a_gaussian_shows_more_than_its_rho(rho):
+    mu = math.sqrt(2 * rho)
+    found = [rho_of_coins(norm.sf(cut - mu), norm.sf(cut)) for cut in np.linspace(-3, 5, 200)]
+    assert 0.6 * rho < max(found) <= rho
+
+
+def test_the_bound_of_rho_from_an_event_is_that_of_the_nearest_coins():
+    low, _ = clopper_pearson(700, 1_000, error=5e-4)
+    _, high = clopper_pearson(300, 1_000, error=5e-4)
+    found = event_rho_lower_bound(700, 1_000, 300, 1_000, confidence=0.999)
+    assert found == rho_of_coins(low, high)
+    assert 0.1 < found < rho_of_coins(0.7, 0.3)
+    assert event_rho_lower_bound(500, 1_000, 500, 1_000, confidence=0.999) == 0
 
 
 def test_equal_samples_show_no_rho():

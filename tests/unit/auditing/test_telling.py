@@ -6,13 +6,13 @@ import pytest
 from sfumato.auditing import Case, audit
 from sfumato.auditing.audit import attacked
 from sfumato.auditing.facts import facts_of, flattened, stacked_facts
-from sfumato.auditing.telling import find_whole_attack
+from sfumato.auditing.telling import Direction, find_whole_attack
 from sfumato.auditing.whole_runs import EndToEnd
 from sfumato.curator import Curator
 from sfumato.engine import ArrayTable
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
-from sfumato.privacy import ApproxDP, LocalDP, OneRow, PureDP
+from sfumato.privacy import ZCDP, ApproxDP, LocalDP, OneRow, PureDP
 from sfumato.publishing import publish
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Schema
@@ -80,6 +80,24 @@ def test_facts_that_tell_a_little_each_are_added_up():
     attack, bound = attacked(case_of(told), runs=400, rng=simulation_rng(3), confidence=0.999)
     assert {clue.name for clue in attack.clues} >= set("0123")
     assert bound > 1.2
+
+
+def test_noise_that_many_numbers_share_is_weighed_away():
+    """The first of three numbers differs by a twentieth of its noise, which the others share."""
+
+    def told(value, rng):
+        shared = float(rng.below(1_000, 1)[0])
+        return {
+            "own": shared + 50 * value + float(rng.below(20, 1)[0]),
+            "same": shared + float(rng.below(20, 1)[0]),
+            "again": shared + float(rng.below(20, 1)[0]),
+        }
+
+    attack, bound = attacked(
+        case_of(told, guarantee=ZCDP("0.1")), runs=300, rng=simulation_rng(5), confidence=0.999
+    )
+    assert isinstance(attack.clues[0], Direction)
+    assert bound > 0.1
 
 
 def test_nothing_is_found_where_there_is_nothing():
