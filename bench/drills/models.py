@@ -99,7 +99,7 @@ def files(_folder: Path, times: int) -> Iterator[Row]:
 
 
 def _tests(drill: str, *paths: str, **more: int) -> Row:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *paths]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     passed = _PASSED.search(done.stdout)
     return Row(

@@ -135,6 +135,18 @@ def test_a_flipped_bit_is_refused(path: Path, text: bytes) -> None:
         reopened(path).verify()
 
 
+@pytest.mark.parametrize("text", [b"json_extract", b"UNIQUE", b"entries ("])
+def test_a_structure_that_is_no_text_any_more_is_refused(path: Path, text: bytes) -> None:
+    """SQLite quotes what it can't read, and that is no UTF-8 either."""
+    content = bytearray(path.read_bytes())
+    for place in range(len(text)):
+        changed = content.copy()
+        changed[content.index(text) + place] ^= 128
+        path.write_bytes(changed)
+        with pytest.raises(LedgerCorruptError, match="check of its database structure"):
+            reopened(path).verify()
+
+
 def test_a_flipped_bit_in_an_outcome_is_refused(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.rindex(b"outcome")] ^= 4

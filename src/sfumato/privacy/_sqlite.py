@@ -263,6 +263,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
         if code in _DAMAGED or isinstance(error, sqlite3.IntegrityError):
             raise corrupt("database structure", str(error)) from error
         raise _unusable(path, str(error)) from error
+    except UnicodeDecodeError as error:  # of SQLite's own words about it, too
+        raise corrupt("database structure", "a text in it is not UTF-8") from error
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
 
