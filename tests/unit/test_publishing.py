@@ -15,7 +15,14 @@ from sfumato.models.generator import independent_table, integer_schema, tree_tab
 from sfumato.privacy import ApproxDP, Ledger, OneRow, PureDP
 from sfumato.publishing import Auto, algorithm_named, budget_for, choose, publish
 from sfumato.randomness import simulation_rng
-from sfumato.schema import Boolean, Integer, Schema, all_marginals, chosen_marginals
+from sfumato.schema import (
+    Boolean,
+    Integer,
+    Schema,
+    all_marginals,
+    chosen_marginals,
+    random_ranges,
+)
 from sfumato.synthesis import CliqueTree, Histogram, Independent, Mst, Mwem
 
 
@@ -104,19 +111,50 @@ def test_without_one_the_choice_pays_a_twentieth_for_a_noisy_count() -> None:
     assert curator.left == PureDP("0.95")
 
 
-def test_the_choice_does_not_depend_on_what_the_rows_say() -> None:
-    """The same public facts, two tables that differ in every row: the same choice."""
-    workload = all_marginals(integers(3, 3), degree=2)
-    chosen = []
-    for value in (0, 2):
-        table = open_table(pa.table({"c0": [value] * 50, "c1": [value] * 50}), workload.schema)
-        curator = Curator(
-            table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
-            ledger=Ledger.in_memory(dataset="made"),
-        )  # fmt: skip
-        choice = Auto(workload=workload, rows=50).choose(curator)
-        chosen.append((choice.algorithm, choice.predicted))
-    assert chosen[0] == chosen[1]
+GAUSSIAN = ApproxDP(1, "1e-9")
+TWO = integers(3, 3)
+ASKED = {
+    "pairs": all_marginals(TWO, degree=2),
+    "ranges": random_ranges(TWO, n=5, rng=simulation_rng(8)),
+}
+
+
+def chosen_for(value: int, *, count: int = 50, budget: Any, asked: str, rows: int | None) -> Any:
+    """What is chosen, predicted and left for rows that all say the same."""
+    table = open_table(pa.table({"c0": [value] * count, "c1": [value] * count}), TWO)
+    curator = Curator(
+        table, protect=OneRow(), budget=budget, rng=simulation_rng(3),
+        ledger=Ledger.in_memory(dataset="made"),
+    )  # fmt: skip
+    choice = Auto(workload=ASKED[asked], rows=rows).choose(curator)
+    return choice.algorithm, choice.reason, choice.predicted, curator.left
+
+
+@pytest.mark.parametrize("rows", [50, None])
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("budget", [PureDP(1), GAUSSIAN], ids=["Laplace", "Gaussian"])
+def test_the_choice_does_not_depend_on_what_the_rows_say(
+    budget: Any, asked: str, rows: int | None
+) -> None:
+    """The same public facts, two tables that differ in every row: the same choice.
+
+    Where the number of rows is not declared, it is counted with noise: the same for both.
+    """
+    first, second = (chosen_for(value, budget=budget, asked=asked, rows=rows) for value in (0, 2))
+    assert first == second
+
+
+@pytest.mark.parametrize("budget", [PureDP(1), GAUSSIAN], ids=["Laplace", "Gaussian"])
+def test_another_number_of_rows_is_seen_where_it_is_counted_and_nowhere_else(budget: Any) -> None:
+    few, many = (
+        chosen_for(0, count=count, budget=budget, asked="ranges", rows=None)
+        for count in (50, 5_000)
+    )
+    assert few != many
+    declared = [
+        chosen_for(0, count=count, budget=budget, asked="ranges", rows=50) for count in (50, 5_000)
+    ]
+    assert declared[0] == declared[1]
 
 
 def test_one_column_is_counted_and_a_huge_domain_without_delta_is_split_into_columns() -> None:

@@ -60,6 +60,10 @@ def released(algorithm, *, rng=None):
     return release_recommender(algorithm, curator(rng=rng), receipt=ledger_part)
 
 
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
 @pytest.fixture(scope="module")
 def release():
     return released(ItemRidge())
@@ -129,9 +133,23 @@ def test_predictions_follow_the_order_that_was_asked(release):
 def test_a_history_is_stored_nowhere(release, tmp_path):
     release.save(tmp_path / "before")
     release.recommend(HISTORY)
+    release.predict(HISTORY, ["tt009"])
     release.save(tmp_path / "after")
-    texts = [(tmp_path / name / "release.json").read_text() for name in ("before", "after")]
-    assert texts[0] == texts[1]
+    before, after = (contents(tmp_path / name) for name in ("before", "after"))
+    assert before == after
+    assert {"release.json", "model.npz"} <= before.keys()
+
+
+def test_a_model_that_learned_from_a_history_would_be_seen(tmp_path):
+    """One number that moves by the least a float can is another file."""
+    made = released(ItemRidge())
+    made.save(tmp_path / "before")
+    popularity = made.model.ridge.popularity.copy()
+    popularity[1] = np.nextafter(popularity[1], np.inf)
+    ridge = replace(made.model.ridge, popularity=popularity)
+    replace(made, model=replace(made.model, ridge=ridge)).save(tmp_path / "after")
+    before, after = (contents(tmp_path / name) for name in ("before", "after"))
+    assert before["model.npz"] != after["model.npz"]
 
 
 def test_similar_items_are_of_the_catalogue_and_not_the_item_itself(release):

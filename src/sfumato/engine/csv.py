@@ -46,7 +46,11 @@ class CsvFile:
     """Public names that help to tell which delimiter the header uses."""
     encoding: str = "utf-8"
     delimiter: str | None = None
-    """One character; None takes it from the header: comma, semicolon, tab or bar."""
+    """One character; None takes it from the header: comma, semicolon, tab or bar.
+
+    Without a header it is the comma, or the tab of .tsv and .tab: a first row is private, and
+    must not say how all others are read.
+    """
     fields: Marginal = ()
     """The names of all fields, where the file has no header."""
 
@@ -116,28 +120,36 @@ class CsvFile:
         start, final = next(self._chunks(), (b"", True))
         if not start.removeprefix(_BOM).strip():
             raise TableError(f"{self.path}: the file is empty; there is nothing to publish.")
-        marks = DELIMITERS if self.delimiter is None else (self.delimiter,)
-        found = [header for mark in marks if (header := _read_header(start, final, mark))]
+        found = [header for mark in self._marks() if (header := _read_header(start, final, mark))]
         if not found:
             raise TableError(
                 f"{self.path}, line 1: the header can't be read: a quote is not closed, or the "
                 f"line is longer than {_CHUNK_BYTES:,} bytes. {_NOTHING_DONE}"
             )
         if self.fields:
-            return self._without_header(found)
+            return self._without_header(found[0])
         expected = set(self.expected)
         return max(found, key=lambda header: (len(expected & {*header.names}), len(header.names)))
 
-    def _without_header(self, found: list["_Header"]) -> "_Header":
-        """The declared names, by the delimiter that cuts the first row into as many fields."""
-        fitting = [first for first in found if len(first.names) == len(self.fields)]
-        if not fitting:
-            most = max(len(first.names) for first in found)
+    def _marks(self) -> tuple[str, ...]:
+        """The delimiters that may be: several only where a header, which is public, can tell."""
+        if self.delimiter is not None:
+            return (self.delimiter,)
+        if not self.fields:
+            return DELIMITERS
+        tabs = {suffix.lower() for suffix in self.path.suffixes} & {".tsv", ".tab"}
+        return ("\t",) if tabs else (",",)
+
+    def _without_header(self, first: "_Header") -> "_Header":
+        """The declared names, where the first row has as many fields."""
+        if len(first.names) != len(self.fields):
+            mark = "tab" if first.delimiter == ord("\t") else repr(chr(first.delimiter))
             raise TableError(
-                f"{self.path}, line 1: this row has {most} fields, but {len(self.fields)} names "
-                f"are given for a file without a header. {_NOTHING_DONE}"
+                f"{self.path}, line 1: this row has {len(first.names)} fields, but "
+                f"{len(self.fields)} names are given for a file without a header. {_NOTHING_DONE} "
+                f"It was read with the delimiter {mark}: name another one with --delimiter."
             )
-        return _Header(self.fields, fitting[0].delimiter, fitting[0].mark, lines=0)
+        return _Header(self.fields, first.delimiter, first.mark, lines=0)
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """The file as UTF-8, checked, in pieces; the last one is marked."""

@@ -51,6 +51,13 @@ class JsonFile:
         """All keys of all objects."""
         return self._names
 
+    def shared_names(self) -> tuple[str, ...]:
+        """The keys that every object has, if none has others; in the order of the alphabet.
+
+        Objects have no order of their own, and that of one of them would tell of its row.
+        """
+        return self._shared_names
+
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
         """The named keys as text."""
         chosen = ", ".join(
@@ -88,6 +95,28 @@ class JsonFile:
             if _perhaps_renamed(names):
                 self._refuse_alike(connection)
         return names
+
+    @cached_property
+    def _shared_names(self) -> tuple[str, ...]:
+        names = sorted(self.names())
+        query = (
+            "SELECT 1 FROM read_json_objects($path) "
+            "WHERE list_sort(json_keys(json)) IS DISTINCT FROM list_sort($names) LIMIT 1"
+        )
+        with connect() as connection:
+            try:
+                found = connection.sql(query, params={"path": self._pattern, "names": names})
+                differ = bool(found.fetchall())
+            except duckdb.Error:
+                raise self._malformed() from None
+        if differ:
+            raise TableError(
+                f"{self.path}: its objects do not all have the same keys, each once. Without a "
+                "schema the keys are taken as the names of the columns and published, so a key "
+                f"that few rows have would tell of them. {_NOTHING_DONE} Write the keys that are "
+                "missing as null, or list the columns in a schema of your own (--schema)."
+            )
+        return tuple(names)
 
     def _refuse_alike(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Refuse keys that differ in case only: the reader takes one and drops the other."""

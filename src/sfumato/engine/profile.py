@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.engine.table import Source
+from sfumato.engine.table import Source, public_names
 from sfumato.errors import TableError
 from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 from sfumato.schema.times import written_days
@@ -65,7 +65,7 @@ class Profile:
 
 def profiles(source: Source) -> Iterator[Profile]:
     """All columns of a table."""
-    names = tuple(name for name in source.names() if name.strip())
+    names = public_names(source)
     if len(names) > MOST_COLUMNS:
         raise TableError(
             f"{source.describe()} has {len(names):,} columns; a draft of more than "

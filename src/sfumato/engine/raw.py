@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.engine.source import SourceTable, person_texts, trimmed
-from sfumato.engine.table import Source
+from sfumato.engine.table import Source, public_names
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.shapes import LONG, SHAPES, shape_codes
@@ -46,7 +46,7 @@ class RawTable:
     @property
     def names(self) -> Marginal:
         """The columns that have a name: public, as file names are."""
-        return tuple(name for name in self._source.names() if name.strip())
+        return public_names(self._source)
 
     def describe(self) -> str:
         """Where the rows come from, for messages."""

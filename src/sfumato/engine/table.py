@@ -112,6 +112,27 @@ class Source(Protocol):
         """Where the rows come from, for messages."""
 
 
+@runtime_checkable
+class NamedByRows(Protocol):
+    """A source whose rows name its columns, as JSON objects do: such names may be private."""
+
+    def shared_names(self) -> tuple[str, ...]:
+        """The names of the columns if each row has all of them; else an error."""
+
+
+def public_names(source: Source) -> tuple[str, ...]:
+    """The columns that have a name, of a table of which nothing is declared.
+
+    Whoever holds the table says them without looking at any row. Where rows say them, adding or
+    removing a row must not change them, so they are taken only if no row differs.
+
+    Raises:
+        TableError: the names depend on the rows.
+    """
+    names = source.shared_names() if isinstance(source, NamedByRows) else source.names()
+    return tuple(name for name in names if name.strip())
+
+
 def batch_rows(codes: Mapping[str, NDArray[Any]]) -> int:
     """The number of rows of a batch of one or more columns."""
     return int(next(iter(codes.values())).size)

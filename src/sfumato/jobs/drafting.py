@@ -14,7 +14,7 @@ from typing import Any, Final
 from sfumato.engine.csv import CsvFile
 from sfumato.engine.opening import source_of
 from sfumato.engine.profile import first_row_is_data, profiles
-from sfumato.engine.table import Source
+from sfumato.engine.table import Source, public_names
 from sfumato.errors import InputError, SchemaError, StorageError, TableError, sentence
 from sfumato.jobs.guessing import Guess, LeftOut, guess
 from sfumato.jobs.running import Tell, silent
@@ -116,7 +116,7 @@ def draft_schema(
     if not fields:
         fields = _fields(source, header)
         source = source_of(table, (), encoding, delimiter, fields=fields) if fields else source
-    source.names()
+    public_names(source)
     if dataset is not None:
         Ledger.open(ledger, dataset=dataset).look("schema draft: limits and values, unprotected")
     tell("reading the table, without any guarantee", 0, 0)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sfumato.engine import count_marginals, open_table, rows
 from sfumato.engine import csv as engine_csv
-from sfumato.engine import open_table, rows
 from sfumato.engine.csv import CsvFile
 from sfumato.errors import TableError
 from sfumato.schema import Category, Schema
+from sfumato.schema.forms import FileForm
 
 deterministic = settings(
     max_examples=150,
@@ -131,3 +132,47 @@ def test_a_line_number_counts_lines_inside_quotes(
     content = b'x,y\n"1\n\n2",3\r\n"\r\n",5\n\n6\n'
     with pytest.raises(TableError, match="line 8: this row has 1 fields"):
         read(tmp_path / "t.csv", content)
+
+
+HEADLESS = Schema(
+    columns=(
+        Category(name="group", values=("1", "2", "1;2", "2;3"), other=True),
+        Category(name="score", values=("2,5", "3,5", "5"), other=True),
+    ),
+    file=FileForm(names=("group", "score")),
+)
+
+
+EITHER = "1;2,5\n2;3,5\n" * 20
+"""Rows that commas and semicolons both cut in two: the first one must not choose."""
+
+
+@pytest.mark.parametrize("first", ["1,5", "2;3,5", "2,2;5"])
+def test_without_a_header_no_row_says_how_the_others_are_read(first: str, tmp_path: Path) -> None:
+    counts = []
+    for text in (EITHER, f"{first}\n{EITHER}"):
+        (tmp_path / "t.csv").write_text(text)
+        found = count_marginals(open_table(tmp_path / "t.csv", HEADLESS), [("group", "score")])
+        counts.append(found["group", "score"])
+    assert abs(counts[1] - counts[0]).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "delimiter"),
+    [("t.tsv", "1\t5\n", None), ("t.csv", "1;5\n", ";"), ("t.csv", "1,5\n", None)],
+)
+def test_the_delimiter_of_a_file_without_a_header_is_said(
+    name: str, text: str, delimiter: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert rows(open_table(tmp_path / name, HEADLESS, delimiter=delimiter)) == 1
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_a_first_row_with_another_delimiter_is_refused_whatever_follows(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(f"SECRET123;5\n{EITHER}")
+    with pytest.raises(TableError, match=r"1 fields.*--delimiter") as caught:
+        open_table(tmp_path / name, HEADLESS)
+    assert "SECRET123" not in str(caught.value)

@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engine import raw
@@ -98,3 +99,41 @@ def test_a_table_without_rows_is_refused():
 
 def test_columns_without_a_name_are_not_looked_at():
     assert table(pa.table({"a": [1], " ": [2]})).names == ("a",)
+
+
+UNUSED = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, None, 2]), ["Rome", "Oslo", "y", "bob"])
+USED = pa.DictionaryArray.from_arrays(pa.array([0, 0, 1, None, 2]), ["Rome", "Oslo", "y"])
+
+
+@pytest.mark.parametrize(
+    ("towns", "metadata", "options"),
+    [
+        (UNUSED, {}, {}),
+        (USED, {"pandas": '{"bob": 1}', "note": "bob"}, {}),
+        (USED.dictionary_decode(), {}, {"use_dictionary": False, "write_statistics": False}),
+        (USED.dictionary_decode(), {}, {"row_group_size": 1}),
+    ],
+    ids=["unused category", "metadata", "no statistics", "groups of one row"],
+)
+def test_what_parquet_says_beside_its_rows_is_not_looked_at(towns, metadata, options, tmp_path):
+    """As a category of somebody who is gone."""
+    pq.write_table(pa.table({"town": USED.dictionary_decode()}), tmp_path / "plain.parquet")
+    other = pa.table({"town": towns}).replace_schema_metadata(metadata)
+    pq.write_table(other, tmp_path / "other.parquet", **options)
+    plain, found = (table(tmp_path / f"{name}.parquet") for name in ("plain", "other"))
+    assert found.names == plain.names == ("town",)
+    assert found.texts(("town",)) == plain.texts(("town",))
+    assert found.shapes(("town",))["town"].tolist() == plain.shapes(("town",))["town"].tolist()
+
+
+@pytest.mark.parametrize("odd", ["forty,2.5", '"a;b|c\td","x\n1"', ",", "2020-01-31,007"])
+@pytest.mark.parametrize("first", [True, False])
+def test_one_row_of_a_csv_file_changes_how_no_other_value_reads(odd, first, tmp_path):
+    usual = [f"{n % 60},{n % 9:05d}" for n in range(30)]
+    more = [odd, *usual] if first else [*usual, odd]
+    shapes = []
+    for rows in (usual, more):
+        (tmp_path / "t.csv").write_text("age,zip\n" + "\n".join(rows) + "\n")
+        shapes.append(table(tmp_path / "t.csv").shapes(("age", "zip")))
+    for name in ("age", "zip"):
+        assert abs(shapes[1][name] - shapes[0][name]).sum() == 1

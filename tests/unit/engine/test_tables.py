@@ -135,6 +135,35 @@ def test_duckdb_fetches_no_extension_and_reads_no_variable() -> None:
     assert bundled == [(True,)]
 
 
+FEW_BYTES = "SET memory_limit = '30MB'; SET threads = 1"
+MANY_ROWS = "CREATE TABLE t AS SELECT repeat('x', 50) || i AS s FROM range(600000) r(i)"
+
+
+def test_duckdb_runs_out_of_memory_rather_than_write_rows_to_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with connect() as connection:
+        connection.execute(FEW_BYTES)
+        with pytest.raises(duckdb.OutOfMemoryException):
+            connection.execute(MANY_ROWS)
+        assert connection.sql("FROM duckdb_temporary_files()").fetchall() == []
+        assert connection.sql("SELECT current_setting('temp_directory')").fetchall() == [("",)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_duckdb_as_it_comes_would_write_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the test above would see it."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(FEW_BYTES)
+        connection.execute(MANY_ROWS)
+        assert connection.sql("FROM duckdb_temporary_files()").fetchall()
+        assert list(tmp_path.iterdir())
+
+
 def test_a_relation_that_fails_does_not_quote_its_data() -> None:
     relation = duckdb.sql("SELECT CAST('SECRET123' AS INTEGER) AS a, '1' AS b FROM range(3)")
     with pytest.raises(TableError, match="DuckDB can't run the relation") as caught:

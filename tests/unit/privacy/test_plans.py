@@ -20,6 +20,7 @@ from sfumato.privacy import (
     epsilon_of_noise,
     zcdp_budget,
 )
+from sfumato.privacy.guarantees import MAX_EPSILON
 from sfumato.privacy.plans import (
     GaussianPart,
     GaussianPlan,
@@ -206,10 +207,25 @@ def test_a_plan_is_its_rho_where_costs_are_added() -> None:
     assert "8 draws" in str(one)
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(1, 99), st.integers(1, 9)), min_size=1))
+@st.composite
+def any_part(draw: st.DrawFn) -> tuple[float, int, int]:
+    """Of rho = n (shift / sigma)^2 / 2 at most 4,500, so that two are within the largest."""
+    n, shift = draw(st.integers(1, 99)), draw(st.integers(1, 9))
+    least = max(0.1, shift * math.sqrt(n / 9_000))
+    return draw(st.floats(least, 1_000)), n, shift
+
+
+@given(st.lists(any_part(), min_size=1, max_size=2))
 def test_a_plan_is_read_back_as_it_was_written(parts: list[tuple[float, int, int]]) -> None:
-    one = plan(*parts[:2])
+    one = plan(*parts)
     assert from_json(json.loads(json.dumps(to_json(one)))) == one
+
+
+def test_a_plan_of_the_largest_rho_is_made_and_more_is_refused() -> None:
+    part = GaussianPart(spread=Fraction(1), coordinates=MAX_EPSILON)
+    assert GaussianPlan(parts=(part,)).rho == MAX_EPSILON
+    with pytest.raises(InputError, match="rho is at most 10000, got 10001"):
+        GaussianPlan(parts=(part, GaussianPart(spread=Fraction(1), coordinates=1)))
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,8 @@ def test_numbers_have_their_code_in_every_native_type(kind):
     assert _codes(OPEN, with_null) == [0, 1, 3, 3, 3, 4]
     assert _codes(FLAG, with_null[:1]) == [1]
     assert _codes(AGE, with_null[2:]) == [1, 6, 13, 14]
-    assert _codes(AGE, with_null.dictionary_encode()) == [0, 0, 1, 6, 13, 14]
+    places = pa.array([0, 1, 2, 3, 4, None], pa.int32())  # pyarrow < 22 encodes no half floats
+    assert _codes(AGE, pa.DictionaryArray.from_arrays(places, array)) == [0, 0, 1, 6, 13, 14]
 
 
 def test_nan_is_a_missing_value_for_every_kind():

@@ -18,16 +18,18 @@ SCHEMA = Schema(
 )
 
 
-def counts(path, schema, name):
-    return count_marginals(open_table(path, schema), [(name,)])[(name,)].tolist()
+def counts(path, schema, name, delimiter=None):
+    table = open_table(path, schema, delimiter=delimiter)
+    return count_marginals(table, [(name,)])[(name,)].tolist()
 
 
 @pytest.mark.parametrize(("bom", "mark"), [("", ","), ("\ufeff", ","), ("", ";"), ("", "\t")])
 def test_a_file_without_a_header_is_read_by_declared_names(tmp_path, bom, mark):
     path = tmp_path / "raw.csv"
     path.write_text(bom + RAW.replace(",", mark))
-    assert rows(open_table(path, SCHEMA)) == 3
-    assert counts(path, SCHEMA, "age") == [2, 0, 1]
+    said = None if mark == "," else mark
+    assert rows(open_table(path, SCHEMA, delimiter=said)) == 3
+    assert counts(path, SCHEMA, "age", said) == [2, 0, 1]
 
 
 def test_spaces_around_texts_do_not_count_and_spaces_alone_are_missing(tmp_path):
