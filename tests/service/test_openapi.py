@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import schemathesis
-from fastapi.routing import iter_route_contexts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
@@ -30,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from service.conftest import Made, Running, running
+from service.test_authorization import served
 from sfumato.service import owners
 from sfumato.service.app import make_service
 from sfumato.service.people import said
@@ -216,10 +216,9 @@ def test_a_planted_bug_is_found(world, monkeypatch, bug):
 
 
 def test_the_description_speaks_of_every_route_that_is_no_page(world):
-    routes = iter_route_contexts(world.found.service.app.routes)
-    served = {f"{method} {each.path}" for each in routes for method in each.methods or ()}
+    found = {f"{method} {path}" for method, path in served(world.found.service.app)}
     pages = {"GET /answer", "GET /owner", "GET /openapi.json", "HEAD /openapi.json"}
-    assert served - pages == set(OPERATIONS)
+    assert found - pages == set(OPERATIONS)
 
 
 def test_what_needs_a_token_says_so_and_nothing_else(world):

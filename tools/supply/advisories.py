@@ -14,16 +14,25 @@ from supply.environments import CommandError, Environment
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What one answer of pip-audit says."""
+    """What is known of some packages."""
 
     asked: int
     unanswered: tuple[str, ...]
     vulnerable: tuple[str, ...]
+    """As ``NAME VERSION: ADVISORY``."""
 
     @property
     def clean(self) -> bool:
         """Whether every package was asked about and none has a known vulnerability."""
         return not self.unanswered and not self.vulnerable and self.asked > 0
+
+    def completed(self, further: "Advice") -> "Advice":
+        """With what somebody else says of the packages that were left unanswered."""
+        return Advice(
+            asked=self.asked,
+            unanswered=further.unanswered,
+            vulnerable=self.vulnerable + further.vulnerable,
+        )
 
 
 def read(answer: dict[str, Any]) -> Advice:

@@ -16,7 +16,7 @@ TESTING: Final = ("pytest", "pytest-xdist", "hypothesis", "opendp", "pandas", "p
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """One requirement of the package or of one of its extras."""
+    """One requirement of the package, of what builds it, or of one of its extras."""
 
     group: str
     requirement: Requirement
@@ -34,14 +34,22 @@ class Need:
 
 def needs(file: Path = ROOT / "pyproject.toml") -> list[Need]:
     """Every requirement on somebody else's package, of the package itself first."""
-    project = tomllib.loads(file.read_text())["project"]
-    groups = {"sfumato": project["dependencies"], **project["optional-dependencies"]}
+    whole = tomllib.loads(file.read_text())
+    project, built_with = whole["project"], whole["build-system"]["requires"]
+    extras = project["optional-dependencies"]
+    groups = {"sfumato": project["dependencies"], "build": built_with, **extras}
     return [
         Need(group=group, requirement=found)
         for group, texts in groups.items()
         for text in texts
         if (found := Requirement(text)).name != project["name"]
     ]
+
+
+def pins(file: Path) -> dict[str, str]:
+    """The versions that a file of constraints fixes, by name."""
+    lines = [line.partition("==") for line in file.read_text().split()]
+    return {name: version for name, _, version in lines}
 
 
 def unbounded(found: list[Need]) -> list[str]:
@@ -51,13 +59,12 @@ def unbounded(found: list[Need]) -> list[str]:
     ]
 
 
-def lowest(found: list[Need], *, extras: tuple[str, ...] = RUNNING) -> dict[str, str]:
-    """The lowest version of everything that runs or tests the package, by name."""
+def lowest(found: list[Need], *, groups: tuple[str, ...] = ("sfumato", *RUNNING)) -> dict[str, str]:
+    """The lowest version of everything in some groups, and of what tests them, by name."""
     chosen: dict[str, str] = {}
     for need in found:
-        wanted = need.group in ("sfumato", *extras)
         tests = need.group == "test" and need.requirement.name in TESTING
-        if need.lowest and (wanted or tests):
+        if need.lowest and (need.group in groups or tests):
             chosen[need.requirement.name] = need.lowest
     if "psycopg" in chosen:
         chosen["psycopg-binary"] = chosen["psycopg"]  # the two are released together
