@@ -11,13 +11,14 @@ _NOT_IN_XML: Final = re.compile(
 _DIRECTION: Final = frozenset({"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"})
 _ISOLATE: Final = "\u2068"
 _END_ISOLATE: Final = "\u2069"
-_CHARACTER_PX: Final = 6.1  # the mean of common sans-serif fonts at 11 px
-_CAPITAL_PX: Final = 7.6
+_CHARACTER_PX: Final = 7.0  # of DejaVu Sans at 11 px: about the widest that a reader may have
+_CAPITAL_PX: Final = 8.2
 _WIDE_CHARACTER_PX: Final = 11.2
-_NARROW_CHARACTER_PX: Final = 3.6
+_NARROW_CHARACTER_PX: Final = 4.0
 _NO_WIDTH: Final = frozenset({"Mn", "Me", "Cf"})
 """Marks above and below letters, joiners and direction marks."""
 _NARROW: Final = frozenset("iljtfI.,:;'|()[]! ")
+_BROAD: Final = frozenset("mwMW%&+=<>@…")
 
 
 def printable(text: str) -> str:
@@ -51,13 +52,13 @@ def shorten(text: str, room_px: float) -> str:
     if width_px(text) <= room_px:
         return text
     kept = text
-    while kept and width_px(kept) + _CHARACTER_PX > room_px:
+    while kept and width_px(kept) + _WIDE_CHARACTER_PX > room_px:
         kept = kept[:-1]
     return kept.rstrip() + "…"
 
 
 def width_px(text: str) -> float:
-    """About how wide the text is at 11 px; East Asian characters count double."""
+    """How wide the text is at 11 px, in a wide font."""
     return sum(_character_px(c) for c in text)
 
 
@@ -66,7 +67,7 @@ def _character_px(character: str) -> float:
         return 0.0
     if character in _NARROW:
         return _NARROW_CHARACTER_PX
-    if character.isupper():
-        return _CAPITAL_PX
-    wide = unicodedata.east_asian_width(character) in "WF"
-    return _WIDE_CHARACTER_PX if wide else _CHARACTER_PX
+    wide = character in _BROAD or unicodedata.east_asian_width(character) in "WF"
+    if wide:
+        return _WIDE_CHARACTER_PX
+    return _CAPITAL_PX if character.isupper() else _CHARACTER_PX
