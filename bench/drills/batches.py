@@ -56,38 +56,54 @@ POINTS = {
 
 def kills(folder: Path, times: int) -> Iterator[Row]:
     """Killed at each named point, and taken up again."""
-    bench, found = Bench.made(folder), Counter[str]()
-    for point, first in POINTS.items():
-        for number in range(times):
-            own = folder / f"{len(found)}-{number}-{point}"
-            own.mkdir()
-            asked = bench.publication(own / "out", dataset=f"{point} {number}")
-            ended = asked.done(first=first)
-            found["not killed"] += not ended.killed
-            found.update(_taken_up(asked, own))
-    yield _row("publish, kill -9 at points", times * len(POINTS), found, points=len(POINTS))
+    for database, bench in _benches(folder):
+        found = Counter[str]()
+        for point, first in POINTS.items():
+            for number in range(times):
+                own = bench.folder / f"{point} {number}"
+                own.mkdir()
+                asked = bench.publication(own / "out", dataset=own.name)
+                ended = asked.done(first=first)
+                found["not killed"] += not ended.killed
+                found.update(_taken_up(asked, own))
+        kills = times * len(POINTS)
+        yield _row("publish, kill -9 at points", database, kills, found, points=len(POINTS))
 
 
 def kills_at_any_moment(folder: Path, times: int) -> Iterator[Row]:
     """Killed, or interrupted by Ctrl-C, at any moment of its life."""
-    bench, rng = Bench.made(folder), simulation_rng(90)
-    usual = _seconds(bench, folder)
-    for name, sent in (("kill -9", signal.SIGKILL), ("Ctrl-C", signal.SIGINT)):
-        found = Counter[str]()
-        for number, moment in enumerate(rng.uniform(times).tolist()):
-            own = folder / f"{name}{number}"
-            own.mkdir()
-            asked = bench.publication(own / "out", dataset=f"{name} {number}")
-            child = asked.started()
-            time.sleep(1.1 * usual * moment)
-            child.send(sent)
-            ended = child.ended()
-            found["stopped"] += ended.code != 0
-            if sent == signal.SIGINT:
-                found["exit code neither 0 nor 130"] += ended.code not in (0, 130)
-                found["tracebacks"] += any("Traceback" in line for line in ended.said)
-            found.update(_taken_up(asked, own))
-        yield _row(f"publish, {name} at any moment", times, found)
+    sent = (("kill -9", signal.SIGKILL), ("Ctrl-C", signal.SIGINT))
+    for database, bench in _benches(folder):
+        for name, number in sent:
+            found = _stopped_at_any_moment(bench, name, number, times)
+            yield _row(f"publish, {name} at any moment", database, times, found)
+
+
+def _stopped_at_any_moment(bench: Bench, name: str, sent: int, times: int) -> Counter[str]:
+    found, usual = Counter[str](), _seconds(bench, name)
+    for number, moment in enumerate(simulation_rng(90 + sent).uniform(times).tolist()):
+        own = bench.folder / f"{name} {number}"
+        own.mkdir()
+        asked = bench.publication(own / "out", dataset=own.name)
+        child = asked.started()
+        time.sleep(1.1 * usual * moment)
+        child.send(sent)
+        ended = child.ended()
+        found["stopped"] += ended.code != 0
+        if sent == signal.SIGINT:
+            found["exit code neither 0 nor 130"] += ended.code not in (0, 130)
+            found["tracebacks"] += any("Traceback" in line for line in ended.said)
+        found.update(_taken_up(asked, own))
+    return found
+
+
+def _benches(folder: Path) -> Iterator[tuple[str, Bench]]:
+    """On a ledger of each kind. It is there from the start: a kill may come before it is made."""
+    for store in stores.both(folder):
+        with store.fresh() as address:
+            bench = Bench.made(folder / store.name, ledger=address)
+            Ledger.open(address, dataset="drill").close()
+            yield store.name, bench
 
 
 def _taken_up(asked: Asked, own: Path) -> Counter[str]:
@@ -104,12 +120,12 @@ def _taken_up(asked: Asked, own: Path) -> Counter[str]:
     return found
 
 
-def _row(drill: str, times: int, found: Counter[str], **more: int) -> Row:
+def _row(drill: str, database: str, times: int, found: Counter[str], **more: int) -> Row:
     fine = {"complete at last", "stopped"}
     wrong = sum(number for name, number in found.items() if name not in fine)
     return Row(
         drill=drill,
-        database="SQLite",
+        database=database,
         holds=wrong == 0 and found["complete at last"] == times,
         found={"times": times, **more, **found},
     )
@@ -222,27 +238,36 @@ def _booked(ledger: str, dataset: str) -> bool:
 
 def resumed_together(folder: Path, rounds: int) -> Iterator[Row]:
     """A run that was killed after its charge is resumed by six processes at once."""
-    bench, found = Bench.made(folder), Counter[str]()
-    for number in range(rounds):
-        own = folder / f"resumed{number}"
-        own.mkdir()
-        asked = [bench.publication(own / f"out{n}", dataset=f"d{number}") for n in range(RACING)]
-        first = asked[0].done(first=POINTS["charged, not looked at"])
-        assert first.killed, first
-        ended = forks.together([each.job("--resume") for each in asked])
-        made = [each for each in asked if each.out.exists()]
-        counts_of = {str(TableRelease.load(each.out).marginals().to_pydict()) for each in made}
-        found["resumed"] += len(made)
-        found["different counts"] += len(counts_of) != 1
-        found["charged twice"] += asked[0].spent() != asked[0].epsilon
-        found["other exits"] += sum(each.code not in (0, 2, 3) for each in ended)
-        found["half releases"] += len(made) - sum(each.complete() for each in made)
-    wrong = sum(number for name, number in found.items() if name != "resumed")
-    yield Row(
-        drill=f"resumed by {RACING} at once",
-        database="SQLite",
-        holds=wrong == 0 and found["resumed"] >= rounds,
-        found={"rounds": rounds, **found},
+    for database, bench in _benches(folder):
+        found = Counter[str]()
+        for number in range(rounds):
+            found.update(_resumed(bench, f"resumed {number}"))
+        wrong = found.total() - found["resumed"]
+        yield Row(
+            drill=f"resumed by {RACING} at once",
+            database=database,
+            holds=wrong == 0 and found["resumed"] >= rounds,
+            found={"rounds": rounds, **found},
+        )
+
+
+def _resumed(bench: Bench, name: str) -> Counter[str]:
+    own = bench.folder / name
+    own.mkdir()
+    asked = [bench.publication(own / f"out{n}", dataset=name) for n in range(RACING)]
+    first = asked[0].done(first=POINTS["charged, not looked at"])
+    assert first.killed, first
+    ended = forks.together([each.job("--resume") for each in asked])
+    made = [each for each in asked if each.out.exists()]
+    counts_of = {str(TableRelease.load(each.out).marginals().to_pydict()) for each in made}
+    return Counter(
+        {
+            "resumed": len(made),
+            "different counts": int(len(counts_of) != 1),
+            "charged twice": int(asked[0].spent() != asked[0].epsilon),
+            "other exits": sum(each.code not in (0, 2, 3) for each in ended),
+            "half releases": len(made) - sum(each.complete() for each in made),
+        }
     )
 
 
@@ -280,10 +305,11 @@ def refused(folder: Path, times: int) -> Iterator[Row]:
     )
 
 
-def _seconds(bench: Bench, folder: Path) -> float:
+def _seconds(bench: Bench, name: str) -> float:
     """How long a publication takes here and now."""
-    (folder / "usual").mkdir()
-    begun = time.perf_counter()
-    ended: Ended = bench.publication(folder / "usual" / "out", dataset="usual").done()
+    own = bench.folder / f"usual {name}"
+    own.mkdir()
+    asked, begun = bench.publication(own / "out", dataset=own.name), time.perf_counter()
+    ended: Ended = asked.done()
     assert ended.code == 0, ended
     return time.perf_counter() - begun

@@ -22,10 +22,10 @@ HEADER = 100
 """Bytes of a SQLite file of which every bit is tried; of the others one, in turn."""
 _CHECK = re.compile(r"check of its ([\w ]+?) failed")
 _TRIGGERS = ("entries_stay", "entries_last", "outcomes_stay", "outcomes_last")
-_E = "sfumato_ledger.entries"
+_E, _O = "sfumato_ledger.entries", "sfumato_ledger.outcomes"
 _PAST_TRIGGERS = "".join(
     f"ALTER TABLE {table} DISABLE TRIGGER ALL; GRANT ALL ON {table} TO CURRENT_USER; "
-    for table in (_E, "sfumato_ledger.outcomes")
+    for table in (_E, _O)
 )
 
 FILE_EDITS = {
@@ -33,7 +33,9 @@ FILE_EDITS = {
     "smaller cost": "UPDATE entries SET body = replace(body, '3/10', '1/10') WHERE seq = 5",
     "deleted row": "DELETE FROM entries WHERE seq = 3",
     "deleted tail": "DELETE FROM entries WHERE seq > 3",
-    "deleted last": "DELETE FROM entries WHERE seq = 5",
+    "deleted last": "DELETE FROM entries WHERE seq = 6",
+    "lost outcome": "DELETE FROM outcomes",
+    "another outcome": "UPDATE outcomes SET payload = x'00'",
     "emptied": "DELETE FROM entries",
     "dropped": "DROP TABLE entries",
     "another link": "UPDATE entries SET previous = substr(previous, 2) || '0' WHERE seq = 2",
@@ -45,7 +47,9 @@ DATABASE_EDITS = {
     "smaller cost": f"UPDATE {_E} SET body = replace(body, '3/10', '1/10') WHERE seq = 5",
     "deleted row": f"DELETE FROM {_E} WHERE seq = 3",
     "deleted tail": f"DELETE FROM {_E} WHERE seq > 3",
-    "deleted last": f"DELETE FROM {_E} WHERE seq = 5",
+    "deleted last": f"DELETE FROM {_E} WHERE seq = 6",
+    "lost outcome": f"DELETE FROM {_O}",
+    "another outcome": f"UPDATE {_O} SET payload = ''",
     "emptied": f"DELETE FROM {_E}",
     "dropped": "DROP SCHEMA sfumato_ledger CASCADE",
     "another link": f"UPDATE {_E} SET previous = repeat('0', 64) WHERE seq = 2",
@@ -125,7 +129,7 @@ def edits(folder: Path, _times: int) -> Iterator[Row]:
 
 
 def backups(folder: Path, times: int) -> Iterator[Row]:
-    """An older copy put back, after one more spend each time."""
+    """An older copy put back, after one more spend, or one more outcome, each time."""
     for store in stores.both(folder):
         refused = {}
         for number in range(times):
@@ -133,7 +137,10 @@ def backups(folder: Path, times: int) -> Iterator[Row]:
                 _made(address)
                 kept = _backup(store, address, folder)
                 with Ledger.open(address, dataset="adult") as ledger:
-                    ledger.spend(PureDP("0.7"), label="the rest", protect=OneRow())
+                    if number % 2:
+                        ledger.journal("r1", b"drawn")
+                    else:
+                        ledger.spend(PureDP("0.7"), label="the rest", protect=OneRow())
                 _restore(store, address, kept)
                 refused[f"backup {number}"] = _refusal(address)
         yield _refusals("an older backup", store, refused)
@@ -172,7 +179,7 @@ def _files(folder: Path) -> dict[str, str | None]:
 
 
 def _made(address: str | Path) -> Path:
-    """A ledger with a cap and three spends: entries 0 to 5."""
+    """A ledger with a cap, three spends and an outcome: entries 0 to 6."""
     with Ledger.open(address, dataset="adult", cap=PureDP(1)) as ledger:
         for n in range(3):
             ledger.spend(PureDP("0.1"), label=f"step {n}", protect=OneRow(), request=f"r{n}")

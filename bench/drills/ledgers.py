@@ -133,7 +133,7 @@ def kills_at_any_moment(folder: Path, times: int) -> Iterator[Row]:
                 child.send(signal.SIGKILL)
                 said |= {line.split()[1] for line in child.ended().said}
             with Ledger.open(address, dataset="adult") as ledger:
-                paid = [str(entry.request) for entry in ledger.entries() if entry.request]
+                paid = [str(entry.request) for entry in ledger.entries() if entry.event == "spend"]
                 ledger.verify()
         yield Row(
             drill="kill -9 at any moment",

@@ -21,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A closed ledger with a cap and three spends: entries 0 to 5."""
+    """A closed ledger with a cap, three spends and an outcome: entries 0 to 6."""
     path = tmp_path / "ledger"
     with Ledger.open(path, dataset="adult", cap=PureDP(1)) as ledger:
         for n in range(3):
@@ -79,7 +79,7 @@ def test_an_edited_row_is_refused(path: Path) -> None:
 
 def test_an_edited_row_is_noticed_by_a_ledger_already_open(path: Path) -> None:
     ledger = reopened(path)
-    sql(path, "UPDATE entries SET body = replace(body, '3/10', '1/10') WHERE seq = 5")
+    sql(path, "UPDATE entries SET body = replace(body, '3/10', '1/10') WHERE seq = 6")
     with pytest.raises(LedgerCorruptError, match="hashes"):
         ledger.spend(PureDP("0.1"), label="more", protect=OneRow())
 
@@ -155,6 +155,62 @@ def test_a_flipped_bit_in_an_outcome_is_refused(path: Path) -> None:
         reopened(path).outcome("r0")
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("DELETE FROM outcomes", "is gone"),
+        ("UPDATE outcomes SET payload = x'00'", "was changed"),
+        ("UPDATE outcomes SET payload = 'outcome'", "of another type"),
+        ("DELETE FROM entries WHERE seq = 6", "was changed"),
+    ],
+)
+def test_an_outcome_is_the_one_that_an_entry_fixed(
+    path: Path, home: Path, change: str, what: str
+) -> None:
+    """Else it could be drawn again for nothing, or exchanged."""
+    forget_anchor(home)
+    sql(path, change)
+    with pytest.raises(LedgerCorruptError, match=f"check of its outcomes.*{what}"):
+        reopened(path).verify()
+    with pytest.raises(LedgerCorruptError, match=f"check of its outcomes.*{what}"):
+        reopened(path).outcome("r0")
+    with pytest.raises(LedgerCorruptError, match=f"check of its outcomes.*{what}"):
+        reopened(path).journal("r0", b"another draw")
+
+
+def test_an_outcome_that_no_request_paid_for_is_refused(path: Path, home: Path) -> None:
+    forget_anchor(home)
+    rewrite(path, lambda seq, body: body.update(request="r9\n0") if seq == 6 else None)
+    with pytest.raises(LedgerCorruptError, match=r"request ids.*nobody paid for"):
+        reopened(path).verify()
+
+
+@pytest.mark.parametrize("column", ["body", "previous", "hash"])
+def test_a_text_that_became_bytes_is_refused(path: Path, column: str) -> None:
+    """One bit of a row says which of the two it is."""
+    sql(path, f"UPDATE entries SET {column} = CAST({column} AS BLOB) WHERE seq = 4")
+    with pytest.raises(LedgerCorruptError, match="check of its database structure"):
+        reopened(path).verify()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"seq": 1e400, "hash": "a"}',
+        b'{"seq": 99999999999999999999999, "hash": "a"}',
+        b'{"seq": -1, "hash": "a"}',
+        b'{"seq": 3, "hash": "\xff"',
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_an_anchor_that_can_not_be_read_is_refused(path: Path, home: Path, content: bytes) -> None:
+    (anchor,) = (home / "anchors").glob("*.json")
+    anchor.write_bytes(content)
+    with pytest.raises(LedgerCorruptError, match="check of its anchor"):
+        reopened(path)
+
+
 @pytest.mark.parametrize("content", [b"", b"epsilon,delta\n1,0\n", b"\0" * 4096])
 def test_an_empty_or_foreign_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "foreign"
@@ -212,6 +268,39 @@ def test_two_copies_of_a_ledger_do_not_double_the_budget(path: Path, tmp_path: P
         reopened(tmp_path / "copy")
 
 
+def test_a_backup_from_before_an_outcome_can_not_draw_it_again(path: Path, tmp_path: Path) -> None:
+    """Charge, copy, draw, put the copy back: a second draw for one charge."""
+    shutil.copy(path, tmp_path / "backup")
+    with reopened(path) as ledger:
+        ledger.journal("r1", b"first draw")
+    shutil.copy(tmp_path / "backup", path)
+    with pytest.raises(LedgerCorruptError, match=r"anchor.*older backup"):
+        reopened(path)
+
+
+def test_of_two_copies_one_keeps_an_outcome(path: Path, tmp_path: Path) -> None:
+    shutil.copy(path, tmp_path / "copy")
+    with reopened(path) as one, reopened(tmp_path / "copy") as other:
+        one.journal("r1", b"first draw")
+        with pytest.raises(LedgerCorruptError, match="anchor"):
+            other.journal("r1", b"second draw")
+
+
+def test_a_copy_that_is_overtaken_while_it_writes_tells_nothing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both had looked at the anchor before either moved it."""
+    shutil.copy(path, tmp_path / "copy")
+    with reopened(path) as one, reopened(tmp_path / "copy") as other:
+        before = [other.head] * 2  # when an outcome is looked for, and when one is written
+        one.journal("r1", b"first draw")
+        real = other._anchor
+        monkeypatch.setattr(other, "_anchor", lambda: before.pop() if before else real())
+        with pytest.raises(LedgerCorruptError, match="anchor"):
+            other.journal("r1", b"second draw")
+    assert before == []
+
+
 def test_another_ledger_in_the_same_place_is_refused(path: Path, tmp_path: Path) -> None:
     ledger = reopened(path)
     ledger.close()  # it would open itself again
@@ -223,7 +312,7 @@ def test_another_ledger_in_the_same_place_is_refused(path: Path, tmp_path: Path)
 
 def test_without_an_anchor_a_rollback_can_not_be_excluded(path: Path, home: Path) -> None:
     head = reopened(path).head
-    sql(path, "DELETE FROM entries WHERE seq > 3")
+    sql(path, "DELETE FROM entries WHERE seq > 3", "DELETE FROM outcomes")
     forget_anchor(home)
     ledger = reopened(path)
     assert "a rollback can't be excluded" in str(ledger.verify())

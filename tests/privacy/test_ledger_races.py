@@ -1,6 +1,8 @@
 """Many processes at one ledger: exactly what the cap allows is granted."""
 
 import json
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -44,3 +46,33 @@ def test_forty_callers_of_one_request_pay_once_and_see_the_same_bytes(tmp_path: 
     assert len(set(answers)) == 1
     ledger = Ledger.open(tmp_path / "ledger", dataset="adult")
     assert ledger.composed() == PureDP("0.01")
+
+
+INTERRUPTED = """
+import signal, sqlite3, sys, threading
+from sfumato.privacy import Ledger, OneRow, PureDP
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+ledger = Ledger.open(sys.argv[1], dataset="adult")
+ledger.spend(PureDP(1), label="first", protect=OneRow())
+other = sqlite3.connect(sys.argv[1], isolation_level=None, check_same_thread=False)
+other.execute("BEGIN IMMEDIATE")
+threading.Timer(0.5, lambda: other.execute("ROLLBACK")).start()
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.2)  # handled as soon as the waiting statement returns
+try:
+    ledger.spend(PureDP(1), label="stopped", protect=OneRow())
+except KeyboardInterrupt:
+    print("stopped")
+print(ledger.spend(PureDP(1), label="later", protect=OneRow()).seq)
+Ledger.open(sys.argv[1], dataset="adult").spend(PureDP(1), label="another's", protect=OneRow())
+print(ledger.spent.pure_epsilon)
+"""
+
+
+def test_an_interrupt_while_the_ledger_is_busy_leaves_no_lock_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "ledger")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.returncode) == (["stopped", "3", "3"], 0), done.stderr

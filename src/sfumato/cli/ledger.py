@@ -170,6 +170,7 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
                 "hash": entry.hash,
             }
             for entry in ledger.entries()
+            if entry.event != "kept"  # one for each step of a run; ``export`` has them
         ],
     }
 

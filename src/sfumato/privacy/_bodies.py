@@ -1,5 +1,7 @@
 """What is written into an entry, checked: names, labels, costs, caps, and the time for people."""
 
+import hashlib
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -14,6 +16,10 @@ from sfumato.privacy.protection import Protection
 
 _LONGEST_NAME = 200
 _LONGEST_LABEL = 2_000
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Printable by their category, and yet nobody sees them."""
 
 
 def note(event: Event, dataset: str, text: str) -> Body:
@@ -63,10 +69,35 @@ def spending(
     return body if request is None else {**body, "request": request}
 
 
+def keeping(dataset: str, key: str, payload: bytes) -> Body:
+    """The entry that fixes an outcome by its hash, so that the head moves when one is kept."""
+    return {
+        **note("kept", dataset, "outcome kept before it is told"),
+        "request": key,
+        "sha256": fingerprint(payload),
+    }
+
+
+def outcome_key(request: str, step: int) -> str:
+    """What an outcome goes by; no request has a line break in it, so no two are alike."""
+    return f"{name(request=request)}\n{step}"
+
+
+def paid_by(key: str) -> str:
+    """The request of an outcome."""
+    return key.rpartition("\n")[0]
+
+
+def fingerprint(payload: bytes) -> str:
+    """``sha256`` in hexadecimal."""
+    return hashlib.sha256(payload).hexdigest()
+
+
 def name(**named: str) -> str:
     """A dataset or request name in one spelling: two that look alike are the same."""
     ((field, value),) = named.items()
-    if not isinstance(value, str) or not value.isprintable() or value != value.strip():
+    seen = isinstance(value, str) and value.isprintable() and not _INVISIBLE.search(value)
+    if not seen or value != value.strip():
         raise InputError(f"{field} must be printable text without spaces around it, got {value!r}")
     if not 0 < len(value) <= _LONGEST_NAME:
         raise InputError(f"{field} must have 1 to {_LONGEST_NAME} characters, got {len(value)}")

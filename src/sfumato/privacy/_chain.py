@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import SfumatoError
+from sfumato.privacy._bodies import fingerprint, paid_by
 from sfumato.privacy._entries import (
     FORMAT,
     NO_HASH,
@@ -90,6 +91,34 @@ def verify_export(export: Mapping[str, Any], anchors: Iterable[Head] = ()) -> Ve
     return verify_rows(rows, anchors)
 
 
+def check_outcomes(rows: Iterable[Row], outcomes: Iterable[tuple[str, str, bytes]]) -> None:
+    """Refuse outcomes that no entry fixed, others than it fixed, and entries without theirs."""
+    bodies = (_body(row) for row in rows)
+    fixed = {
+        (body["dataset"], body["request"]): body.get("sha256")
+        for body in bodies
+        if body["event"] == "kept"
+    }
+    for dataset, key, payload in outcomes:
+        check_outcome(key, payload, fixed.pop((dataset, key), None))
+    for _, key in fixed:
+        check_outcome(key, None, "")
+
+
+def check_outcome(key: str, payload: bytes | None, fixed: str | None) -> None:
+    """Refuse an outcome that is not the one whose hash was fixed by an entry.
+
+    Args:
+        key: What it goes by.
+        payload: What is kept.
+        fixed: The hash; None without an entry.
+    """
+    if payload is None:
+        raise corrupt("outcomes", f"what was kept for request {paid_by(key)!r} is gone")
+    if fixed != fingerprint(payload):
+        raise corrupt("outcomes", f"what was kept for request {paid_by(key)!r} was changed")
+
+
 def checked_links(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows, each after its number, link and hash were checked."""
     last = Head(-1, NO_HASH)
@@ -148,6 +177,8 @@ def _check_entry(
     if request is not None:
         if (dataset, request) in requests:
             raise corrupt("request ids", f"entry {seq} repeats one")
+        if body["event"] == "kept" and (dataset, paid_by(request)) not in requests:
+            raise corrupt("request ids", f"entry {seq} keeps what nobody paid for")
         requests.add((dataset, request))
     states[dataset] = after
 

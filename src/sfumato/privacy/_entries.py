@@ -21,7 +21,7 @@ FORMAT = 1
 NO_HASH = "0" * 64
 """What the first row links to."""
 
-Event = Literal["open", "cap", "spend", "look", "simulation"]
+Event = Literal["open", "cap", "spend", "kept", "look", "simulation"]
 Body = dict[str, Any]
 
 
@@ -44,6 +44,10 @@ class Row:
     body: str
     previous: str
     hash: str
+
+    def __post_init__(self) -> None:
+        if [*map(type, (self.seq, self.body, self.previous, self.hash))] != [int, str, str, str]:
+            raise corrupt("database structure", "a value of an entry is of another type")
 
     @property
     def head(self) -> Head:
@@ -109,7 +113,7 @@ def linked(body: Body, after: Head | None) -> Row:
 
 def digest(previous: str, body: str) -> str:
     """``sha256(previous + body)`` in hexadecimal."""
-    return hashlib.sha256((previous + body).encode()).hexdigest()
+    return hashlib.sha256((previous + body).encode(errors="surrogatepass")).hexdigest()
 
 
 def genesis(ledger_id: str, time: str) -> Row:

@@ -75,9 +75,15 @@ class MemoryStorage:
         """What was kept for a request."""
         return self._outcomes.get((dataset, request))
 
+    def outcomes(self) -> Iterator[tuple[str, str, bytes]]:
+        """All that was kept: dataset, request and content."""
+        return ((*key, payload) for key, payload in tuple(self._outcomes.items()))
+
     def keep_outcome(self, dataset: str, request: str, payload: bytes) -> None:
-        """Keep an outcome unless there is one."""
-        self._outcomes.setdefault((dataset, request), payload)
+        """Keep an outcome; there is none yet."""
+        if (dataset, request) in self._outcomes:
+            raise corrupt("database structure", "an outcome is there already")
+        self._outcomes[dataset, request] = payload
 
     def check_structure(self) -> None:
         """Lists have none that could be damaged."""

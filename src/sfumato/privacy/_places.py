@@ -16,6 +16,8 @@ from sfumato.privacy._entries import Head, corrupt
 
 _log = logging.getLogger(__name__)
 
+_MOST = 2**63
+
 
 def state_directory() -> Path:
     """``$SFUMATO_HOME``, else ``$XDG_STATE_HOME/sfumato``, else ``~/.local/state/sfumato``."""
@@ -38,7 +40,7 @@ def anchors_directory() -> Path:
 def read_anchor(directory: Path, ledger_id: str) -> Head | None:
     """The kept head; None if there is none (or an empty file: a power cut)."""
     try:
-        text = _file(directory, ledger_id).read_text()
+        text = _file(directory, ledger_id).read_text(errors="replace")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -47,9 +49,12 @@ def read_anchor(directory: Path, ledger_id: str) -> Head | None:
     if not text.strip("\0 \n"):
         return None
     try:
-        kept = json.loads(text)
-        return Head(int(kept["seq"]), str(kept["hash"]))
-    except (ValueError, KeyError, TypeError):
+        match json.loads(text):
+            case {"seq": int(seq), "hash": str(kept)} if 0 <= seq < _MOST:
+                return Head(seq, kept)
+            case _:
+                raise ValueError(text)
+    except (ValueError, RecursionError):
         raise corrupt("anchor", f"{_file(directory, ledger_id)} can't be read") from None
 
 

@@ -5,7 +5,6 @@ refuse changes, and the owner of the tables gives the right to make any away. Wh
 may quote values: it is never passed on. Passwords belong into PGPASSWORD or ~/.pgpass.
 """
 
-import hashlib
 import os
 import re
 import threading
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 _ADDRESS: Final = re.compile(r"postgres(?:ql)?:(/+)(.*)", re.IGNORECASE | re.DOTALL)
 """With one slash, too: that is what a path makes of an address."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LOCK: Final = 0x5366756D6C656467  # "Sfumledg"
 _BUSY: Final = "60s"
 _LINE: Final[dict[str, Any]] = {
@@ -50,7 +49,7 @@ CREATE INDEX by_dataset ON {_ENTRIES} ({_DATASET}, seq);
 CREATE UNIQUE INDEX by_request ON {_ENTRIES} ({_DATASET}, {_REQUEST})
     WHERE {_REQUEST} IS NOT NULL;
 CREATE TABLE {_OUTCOMES} (
-    dataset text NOT NULL, request text NOT NULL, payload bytea NOT NULL, sha256 text NOT NULL,
+    dataset text NOT NULL, request text NOT NULL, payload bytea NOT NULL,
     PRIMARY KEY (dataset, request));
 CREATE FUNCTION sfumato_ledger.refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'append-only'; END $$;
@@ -117,20 +116,18 @@ class PostgresTransaction:
 
     def outcome(self, dataset: str, request: str) -> bytes | None:
         """What was kept for a request."""
-        sql = f"SELECT payload, sha256 FROM {_OUTCOMES} WHERE dataset = %s AND request = %s"
+        sql = f"SELECT payload FROM {_OUTCOMES} WHERE dataset = %s AND request = %s"
         found = self._run(sql, dataset, request).fetchone()
-        if found is None:
-            return None
-        payload, digest = bytes(found[0]), found[1]
-        if hashlib.sha256(payload).hexdigest() != digest:
-            raise corrupt("outcomes", f"what was kept for request {request!r} was changed")
-        return payload
+        return None if found is None else bytes(found[0])
+
+    def outcomes(self) -> Iterator[tuple[str, str, bytes]]:
+        """All that was kept: dataset, request and content."""
+        for dataset, request, payload in self._run(f"SELECT * FROM {_OUTCOMES}"):
+            yield dataset, request, bytes(payload)
 
     def keep_outcome(self, dataset: str, request: str, payload: bytes) -> None:
-        """Keep an outcome unless there is one."""
-        digest = hashlib.sha256(payload).hexdigest()
-        sql = f"INSERT INTO {_OUTCOMES} VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
-        self._run(sql, dataset, request, payload, digest)
+        """Keep an outcome; there is none yet."""
+        self._run(f"INSERT INTO {_OUTCOMES} VALUES (%s, %s, %s)", dataset, request, payload)
 
     def check_structure(self) -> None:
         """Refuse tables of another version; the server itself watches over its pages."""
@@ -207,14 +204,15 @@ class PostgresStorage:
     @contextmanager
     def _transaction(self, *begin: str) -> Iterator[PostgresTransaction]:
         with self._lock, _plain_errors(self.place):
-            connection = self._begun(*begin)
-            try:
+            try:  # an interrupt may come as soon as a lock is had
+                connection = self._begun(*begin)
                 yield PostgresTransaction(connection)
                 if connection.execute("COMMIT").statusmessage != "COMMIT":
                     raise _unusable(self.place, "the transaction was undone")
             except BaseException:
                 with suppress(Exception):  # a lost connection has rolled back already
-                    connection.execute("ROLLBACK")
+                    if self._connection is not None:
+                        self._connection.execute("ROLLBACK")
                 raise
 
     def _begun(self, *begin: str) -> "Connection[Any]":

@@ -30,7 +30,7 @@ def replay(before: State, body: Body) -> State:
             return replace(before, cap=cap_from_json(body["cap"]))
         case "spend":
             return _after_spend(before, body)
-        case "look" | "simulation":
+        case "kept" | "look" | "simulation":
             return before
         case unknown:
             raise InputError(f"no such event: {unknown!r}")

@@ -6,7 +6,6 @@ that the process has on it. A rollback journal, unlike a write-ahead log, keeps 
 spend in the file itself and needs no lock between transactions.
 """
 
-import hashlib
 import os
 import sqlite3
 import threading
@@ -20,7 +19,7 @@ from sfumato.errors import StorageError
 from sfumato.privacy._entries import Row, corrupt
 
 _APPLICATION_ID = 0x5366756D  # "Sfum"
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _BUSY_S = 60.0
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
 
@@ -34,7 +33,7 @@ CREATE TABLE entries (
 CREATE INDEX by_dataset ON entries ({_DATASET}, seq);
 CREATE UNIQUE INDEX by_request ON entries ({_DATASET}, {_REQUEST}) WHERE {_REQUEST} IS NOT NULL;
 CREATE TABLE outcomes (
-    dataset TEXT NOT NULL, request TEXT NOT NULL, payload BLOB NOT NULL, sha256 TEXT NOT NULL,
+    dataset TEXT NOT NULL, request TEXT NOT NULL, payload BLOB NOT NULL,
     PRIMARY KEY (dataset, request));
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END;
 CREATE TRIGGER entries_last BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'append-only'); END;
@@ -83,23 +82,19 @@ class SqliteTransaction:
 
     def outcome(self, dataset: str, request: str) -> bytes | None:
         """What was kept for a request."""
-        found = self._connection.execute(
-            "SELECT payload, sha256 FROM outcomes WHERE dataset = ? AND request = ?",
-            (dataset, request),
-        ).fetchone()
-        if found is None:
-            return None
-        payload, digest = found
-        if hashlib.sha256(payload).hexdigest() != digest:
-            raise corrupt("outcomes", f"what was kept for request {request!r} was changed")
-        return bytes(payload)
+        sql = "SELECT payload FROM outcomes WHERE dataset = ? AND request = ?"
+        found = self._connection.execute(sql, (dataset, request)).fetchone()
+        return None if found is None else _bytes(found[0])
+
+    def outcomes(self) -> Iterator[tuple[str, str, bytes]]:
+        """All that was kept: dataset, request and content."""
+        for *key, payload in self._connection.execute("SELECT * FROM outcomes"):
+            yield (*key, _bytes(payload))
 
     def keep_outcome(self, dataset: str, request: str, payload: bytes) -> None:
-        """Keep an outcome unless there is one."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?, ?)",
-            (dataset, request, payload, hashlib.sha256(payload).hexdigest()),
-        )
+        """Keep an outcome; there is none yet."""
+        values = (dataset, request, payload)
+        self._connection.execute("INSERT INTO outcomes VALUES (?, ?, ?)", values)
 
     def check_structure(self) -> None:
         """Refuse a file whose pages or indexes are damaged."""
@@ -128,8 +123,8 @@ class SqliteStorage:
         """A view for reading."""
         with self._lock, _plain_errors(self._path):
             connection = self._connected()
-            connection.execute("BEGIN")
-            try:
+            try:  # an interrupt may come as soon as a lock is had
+                connection.execute("BEGIN")
                 yield SqliteTransaction(connection)
             finally:
                 _roll_back(connection)
@@ -139,8 +134,8 @@ class SqliteStorage:
         """A view for writing, alone; durable once left, undone if left by an error."""
         with self._lock, _plain_errors(self._path):
             connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield SqliteTransaction(connection)
                 connection.execute("COMMIT")
             finally:
@@ -231,6 +226,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _bytes(payload: Any) -> bytes:
+    if not isinstance(payload, bytes):
+        raise corrupt("outcomes", "one of them is of another type")
+    return payload
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

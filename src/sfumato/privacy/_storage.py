@@ -31,8 +31,11 @@ class Transaction(Protocol):
     def outcome(self, dataset: str, request: str) -> bytes | None:
         """What was kept for a request."""
 
+    def outcomes(self) -> Iterator[tuple[str, str, bytes]]:
+        """All that was kept: dataset, request and content."""
+
     def keep_outcome(self, dataset: str, request: str, payload: bytes) -> None:
-        """Keep an outcome unless there is one."""
+        """Keep an outcome; there is none yet."""
 
     def check_structure(self) -> None:
         """Refuse a store whose own structure (pages, indexes) is damaged."""

@@ -17,6 +17,8 @@ from sfumato.privacy import _bodies, _memory, _opening, _places, composition, pr
 from sfumato.privacy._chain import (
     Verified,
     check_hash,
+    check_outcome,
+    check_outcomes,
     checked_links,
     genesis_id,
     rolled_back,
@@ -163,25 +165,30 @@ class Ledger:
         """Keep the outcome of a paid request; returns the first one kept, whoever asks.
 
         A paid request without an outcome may be drawn again: nothing left the process. Release
-        only what this returns. A request that paid for many steps has an outcome for each.
+        only what this returns. A request that paid for many steps has an outcome for each. Its
+        hash is an entry of its own: the head moves, so a copy of the ledger from before is an
+        older one, and can't draw a second time.
         """
         if not isinstance(payload, bytes):
             raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
-        request, key = _bodies.name(request=request), _outcome_key(request, step)
+        request, key = _bodies.name(request=request), _bodies.outcome_key(request, step)
         kept = self.outcome(request, step=step)
         if kept is not None:
             return kept
         with self._writing() as view:
             if view.with_request(self._dataset, request) is None:
                 raise InputError(f"request {request!r} was never paid; spend comes first")
-            view.keep_outcome(self._dataset, key, payload)
-            stands = view.outcome(self._dataset, key)
+            stands = self._outcome(view, key)
+            if stands is None:
+                view.keep_outcome(self._dataset, key, payload)
+                body = _bodies.keeping(self._dataset, key, payload)
+                self._append(view, self._state(view), body)
         return payload if stands is None else stands
 
     def outcome(self, request: str, *, step: int = 0) -> bytes | None:
         """What was kept for a request, or for one of its steps, or None."""
         with self._reading() as view:
-            return view.outcome(self._dataset, _outcome_key(request, step))
+            return self._outcome(view, _bodies.outcome_key(request, step))
 
     @property
     def dataset(self) -> str:
@@ -258,7 +265,9 @@ class Ledger:
         own = self._anchor()
         with self._storage.reading() as view:
             view.check_structure()
-            return verify_rows(view.rows(), [*anchors, *([own] if own else [])])
+            verified = verify_rows(view.rows(), [*anchors, *([own] if own else [])])
+            check_outcomes(view.rows(), view.outcomes())
+            return verified
 
     def export(self) -> dict[str, Any]:
         """All entries of all datasets with their hashes; ``verify_export`` checks it alone."""
@@ -307,6 +316,7 @@ class Ledger:
         if self._anchors and moved:
             with self._storage.writing() as view:  # the lock keeps anchors from overtaking
                 _places.write_anchor(self._anchors, self._id, _last(view).head, self._path)
+                self._check_identity(view, self._anchor())  # a copy may have overtaken this one
 
     def _anchor(self) -> Head | None:
         return _places.read_anchor(self._anchors, self._id) if self._anchors else None
@@ -330,6 +340,15 @@ class Ledger:
             return State()
         check_hash(row)
         return state_from_json(json.loads(row.body)["after"])
+
+    def _outcome(self, view: Transaction, key: str) -> bytes | None:
+        payload, row = view.outcome(self._dataset, key), view.with_request(self._dataset, key)
+        if payload is None and row is None:
+            return None
+        if row is not None:
+            check_hash(row)
+        check_outcome(key, payload, json.loads(row.body)["sha256"] if row else None)
+        return payload
 
     def _plan(
         self, view: Transaction, cost: Charge, label: str, protect: Protection, request: str | None
@@ -378,12 +397,6 @@ def _same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> E
             f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
         )
     return entry
-
-
-def _outcome_key(request: str, step: int) -> str:
-    """Where an outcome is kept; no request has a line break in it, so no two keys are alike."""
-    request = _bodies.name(request=request)
-    return f"{request}\n{step}" if step else request
 
 
 def _last(view: Transaction) -> Row:

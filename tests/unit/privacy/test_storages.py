@@ -76,11 +76,13 @@ def test_neither_a_place_nor_a_request_is_taken_twice(storage: Storage, again: R
         assert view.head() == TWO
 
 
-def test_the_first_outcome_stands(storage: Storage) -> None:
+def test_an_outcome_is_kept_once(storage: Storage) -> None:
     keep(storage, ONE)
-    for payload in (b"first", b"second"):
-        with storage.writing() as view:
-            view.keep_outcome("adult", "a", payload)
+    with storage.writing() as view:
+        view.keep_outcome("adult", "a", b"first")
+    with pytest.raises(LedgerCorruptError), storage.writing() as view:
+        view.keep_outcome("adult", "a", b"second")
     storage.close()
     with storage.reading() as view:
         assert view.outcome("adult", "a") == b"first"
+        assert [*view.outcomes()] == [("adult", "a", b"first")]
