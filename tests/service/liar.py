@@ -35,11 +35,17 @@ class Liar:
     asked: list[str] = field(default_factory=list)
 
     def announce(
-        self, *, epsilon: str = "2", title: str = "A survey", state: str = "open-1", **plan: Any
+        self,
+        *,
+        epsilon: str = "2",
+        title: str = "A survey",
+        state: str = "open-1",
+        columns: list[dict[str, Any]] = COLUMNS,
+        **plan: Any,
     ) -> None:
         """An honest survey of one round, or one that differs in a word or a number."""
         agreed = Agreement(
-            schema=Schema.from_dict({"sfumato": 1, "columns": COLUMNS}),
+            schema=Schema.from_dict({"sfumato": 1, "columns": columns}),
             epsilon=Fraction(epsilon),
             variant="single",
         )

@@ -147,10 +147,20 @@ def test_a_used_invitation_is_refused_with_the_servers_words(service, tmp_path):
     assert made.answers == {"1": 1}
 
 
-def test_a_record_that_does_not_fit_is_refused_before_anything_is_kept(service, tmp_path):
+def test_a_record_that_does_not_fit_is_answered_and_only_the_person_is_told(service, tmp_path):
     made = opened(service)
-    with pytest.raises(InputError):
-        device(made.link(), tmp_path, record={"smoker": "yes", "health": "unknown"}).step()
+    record = {"smoker": "yes", "health": "unknown"}
+    done = device(made.link(made.invite()), tmp_path, record=record).step()
+    assert (done.what, done.misfits) == ("answered", ("health",))
+    assert "no code for the value of 'health'" in str(done)
+    assert "unknown" not in str(done)
+    assert made.answers == {"1": 1}
+
+
+def test_what_is_no_record_is_refused_before_anything_is_asked_or_kept(tmp_path):
+    link = SurveyLink(server="http://127.0.0.1:9", task="0" * 32)
+    with pytest.raises(InputError, match="mapping of columns"):
+        device(link, tmp_path, record=["yes", "fair"])
     assert not (tmp_path / "state.json").exists()
 
 

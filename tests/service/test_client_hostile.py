@@ -1,6 +1,7 @@
 """The Python device against a server that lies: it refuses, and nothing leaves."""
 
 import json
+import shutil
 
 import pytest
 
@@ -10,7 +11,7 @@ from sfumato.collection.envelopes import Signer
 from sfumato.collection.links import SurveyLink
 from sfumato.collection.remote import SurveyClient
 from sfumato.errors import BudgetError, BusyError, InputError, SfumatoError, StorageError
-from sfumato.randomness import secure_rng
+from sfumato.randomness import secure_rng, simulation_rng
 
 ANNOUNCED, PLAN, ANSWERS = (f"/v1/surveys/{TASK}{end}" for end in ("", "/rounds/1", "/answers"))
 HASTY = Patience(tries=3, first_wait_s=0.001)
@@ -22,9 +23,14 @@ def liar():
         yield made
 
 
-def device(liar, tmp_path, link=None):
+def device(liar, tmp_path, link=None, *, record=RECORD, rng=None, coded=False):
     return SurveyClient(
-        link or liar.link, RECORD, state=tmp_path / "state", rng=secure_rng(), patience=HASTY
+        link or liar.link,
+        record,
+        state=tmp_path / "state",
+        rng=rng or secure_rng(),
+        patience=HASTY,
+        coded=coded,
     )
 
 
@@ -84,6 +90,134 @@ def test_a_server_that_breaks_what_was_agreed_gets_nothing(lie, liar, tmp_path):
     assert "\x1b" not in str(refused.value)
     assert liar.posted == []
     assert client.sent() == {}
+
+
+class Awkward:
+    """A value that can't even be looked at."""
+
+    def __eq__(self, _other):
+        raise RuntimeError("no")
+
+    __hash__ = None
+
+
+MISFITS = {
+    "a value that is not declared": {"smoker": "yes", "health": "hiv"},
+    "no value": {},
+    "a value of another kind": {"smoker": [["yes"]], "health": {"a": 1}},
+    "a number of many digits": {"smoker": 10**5_000, "health": 10**5_000},
+    "a value that raises": {"smoker": Awkward(), "health": Awkward()},
+}
+
+
+def seen_by(liar, tmp_path, record, *, coded=False):
+    """Paths that were asked for, and the form of what was posted, over a life of a device."""
+    liar.asked.clear()
+    liar.posted.clear()
+    tmp_path.mkdir()
+    for state in ("created", "open-1", "open-1", "closed-1"):
+        liar.announce(state=state)
+        for _ in range(2):
+            client = device(liar, tmp_path, record=record, coded=coded)
+            client.announcement()
+            client.preview()
+            client.step()
+    return list(liar.asked), [form(json.loads(body)) for body in liar.posted]
+
+
+def form(found):
+    if isinstance(found, dict):
+        return {name: form(each) for name, each in found.items()}
+    return [form(each) for each in found] if isinstance(found, list) else type(found)
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_a_server_sees_the_same_requests_whether_or_not_the_record_fits(misfit, liar, tmp_path):
+    fitting = seen_by(liar, tmp_path / "fits", RECORD)
+    assert seen_by(liar, tmp_path / "misfits", MISFITS[misfit]) == fitting
+    assert fitting[0].count(PLAN) == fitting[0].count(ANSWERS) == 1
+
+
+def test_codes_that_do_not_fit_are_no_more_seen_than_values(liar, tmp_path):
+    fitting = seen_by(liar, tmp_path / "fits", {"smoker": 1, "health": 1}, coded=True)
+    assert seen_by(liar, tmp_path / "misfits", {"smoker": 2, "health": -1}, coded=True) == fitting
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_for_a_misfit_is_randomized_as_that_of_the_public_code(seed, liar, tmp_path):
+    public = {"smoker": "no", "health": "poor"}
+    for place, record in enumerate([public, {"smoker": "perhaps", "health": None}]):
+        (tmp_path / str(place)).mkdir()
+        rng = simulation_rng(seed)
+        device(liar, tmp_path / str(place), record=record, rng=rng).step()
+    assert len(liar.posted) == 2
+    assert len(set(liar.posted)) == 1
+
+
+def test_a_record_that_does_not_fit_pins_the_survey_all_the_same(liar, tmp_path):
+    other = {**RECORD, "health": "hiv"}
+    assert device(liar, tmp_path, record=other).preview()
+    for values in (["hiv", "-"], ["-", "hiv"]):  # probes: whose value is among these?
+        liar.announce(columns=[{"name": "health", "kind": "category", "values": values}])
+        liar.asked.clear()
+        for record in (RECORD, other):
+            with pytest.raises(BudgetError, match="announced otherwise"):
+                device(liar, tmp_path, record=record).step()
+        assert liar.asked == [ANNOUNCED, ANNOUNCED]
+    assert liar.posted == []
+
+
+def test_what_was_shown_is_sent_whatever_the_server_says_meanwhile(liar, tmp_path):
+    client = device(liar, tmp_path)
+    due = client.due()
+    liar.announce(state="open-2")
+    liar.asked.clear()
+    done = client.send(due)
+    assert (done.what, done.leaves) == ("answered", due.leaves)
+    assert liar.posted == [due.leaves.encode()]
+    assert liar.asked == [ANSWERS]
+
+
+def test_where_nothing_was_shown_nothing_is_sent(liar, tmp_path):
+    liar.announce(state="created")
+    client = device(liar, tmp_path)
+    due = client.due()
+    liar.announce()
+    liar.asked.clear()
+    assert client.send(due) == due
+    assert (due.what, due.leaves, liar.asked) == ("waiting", None, [])
+
+
+def test_only_what_this_device_keeps_is_sent(liar, tmp_path):
+    client = device(liar, tmp_path)
+    due = client.due()
+    (tmp_path / "state").unlink()
+    with pytest.raises(InputError, match="not what this device has kept"):
+        client.send(due)
+    assert liar.posted == []
+
+
+def test_a_state_file_that_is_a_link_is_followed_and_stays_one(liar, tmp_path):
+    volume, app = tmp_path / "volume", tmp_path / "app"
+    volume.mkdir()
+    done = []
+    for _start in range(2):  # of a container: only the volume outlasts it
+        shutil.rmtree(app, ignore_errors=True)
+        app.mkdir()
+        (app / "state").symlink_to(volume / "kept.json")
+        done.append(device(liar, app).step().what)
+        assert (app / "state").is_symlink()
+    assert done == ["answered", "known"]
+    assert len(liar.posted) == 1
+    assert {each.name for each in volume.iterdir()} == {"kept.json", ".kept.json.lock"}
+
+
+def test_links_in_a_circle_are_refused_and_nothing_is_sent(liar, tmp_path):
+    (tmp_path / "state").symlink_to(tmp_path / "other")
+    (tmp_path / "other").symlink_to(tmp_path / "state")
+    with pytest.raises(StorageError, match="Nothing was sent"):
+        device(liar, tmp_path).step()
+    assert liar.posted == []
 
 
 def test_a_survey_of_another_key_than_the_links_is_refused(liar, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from service.liar import TASK, lying
 from sfumato.cli import main
 from sfumato.collection.calls import Patience
 from sfumato.collection.owner import SurveyKeys
@@ -132,6 +133,35 @@ def test_a_release_is_verified_by_the_key_that_one_has(run, create, service, tmp
     refused(run("verify", "out-internal", "--link", bare), 2, "holds no key")
 
 
+def test_a_command_sends_what_it_showed_and_nothing_else(run):
+    with lying() as liar:
+        path = f"/v1/surveys/{TASK}"
+        status, opened = liar.replies[path]
+        closed = status, {**opened, "state": "created"}
+        liar.replies[path] = [closed, closed, (status, opened)]
+        done = run("answer", liar.link, "--record", "me.json", "--state", "state.json")
+        assert "leaves      nothing now" in done.out
+        assert "nothing was sent" in done.out
+        assert liar.posted == []
+        sent = run("answer", liar.link, "--record", "me.json", "--state", "state.json")
+        assert [f"leaves      {body.decode()}" in sent.out for body in liar.posted] == [True]
+
+
+def test_a_person_is_warned_of_what_does_not_fit_and_the_server_is_not(run, tmp_path):
+    (tmp_path / "odd.json").write_text(json.dumps({"smoker": "yes", "health": "secret"}))
+    asked = []
+    for record in ("me.json", "odd.json"):
+        with lying() as liar:
+            usual = ("answer", liar.link, "--record", record, "--state", f"state-{record}")
+            shown, done = run(*usual, "--preview"), run(*usual)
+            asked.append(liar.asked)
+    assert asked[0] == asked[1]
+    assert (done.code, done.out.count("the answer was sent")) == (0, 1)
+    assert "WARNING     your 'health' is not one of the declared values" in done.err
+    assert "secret" not in done.out + done.err + shown.out + shown.err
+    assert "a corrected record needs a new --state" in shown.out
+
+
 def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service, tmp_path):
     create("--variant", "single", "--minimum", 1)
     run("open", "survey.keys.json")
@@ -142,7 +172,8 @@ def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service
     assert head == "link"
     shown = run("answer", link, "--record", "me.json", "--preview", "--json")
     done = run("answer", link, "--record", "me.json", "--json")
-    assert json.loads(shown.out) == {"leaves": json.loads(done.out)["leaves"], "sent": False}
+    leaves = json.loads(done.out)["leaves"]
+    assert json.loads(shown.out) == {"leaves": leaves, "sent": False, "misfits": []}
     assert json.loads(done.out)["what"] == "answered"
     again = run("answer", link, "--record", "me.json")
     assert "nothing was sent" in again.out

@@ -1,6 +1,7 @@
 """``sfumato survey answer`` and ``simulate``: one person's device, and many made-up ones."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,10 @@ from sfumato.cli import options, progress, show
 from sfumato.errors import InputError, StorageError
 
 if TYPE_CHECKING:
+    from sfumato.collection.announcements import Announcement
     from sfumato.collection.links import SurveyLink
     from sfumato.collection.owner import SurveyOwner
+    from sfumato.collection.remote import SurveyStep
     from sfumato.service.driving import Driven
 
 _LARGEST_RECORD = 2**20
@@ -32,7 +35,10 @@ def answer(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
-    """Answer a survey from this device: randomized here, sent once, shown before it leaves."""
+    """Answer a survey from this device: randomized here, sent once, shown before it leaves.
+
+    A value that the survey does not know is no error, which the server could see: you are warned.
+    """
     from sfumato.collection.calls import Patience
     from sfumato.collection.links import SurveyLink
     from sfumato.collection.remote import SurveyClient
@@ -43,21 +49,21 @@ def answer(
     patience = Patience(tries=4)  # somebody waits, and can come again
     client = SurveyClient(found, _record(record), state=place, rng=secure_rng(), patience=patience)
     announced = client.announcement()
-    shown = client.preview()
+    due = client.due()
     if not json:
-        typer.echo(f"survey      {show.label(announced.title, 60)}")
-        typer.echo(f"promise     {announced.agreement.guarantee}, for all that you answer in it")
-        typer.echo(f"leaves      {shown if shown is not None else 'nothing now'}")
+        _print_due(announced, due)
     if preview:
         if json:
-            show.as_json({"leaves": shown, "sent": False})
+            show.as_json({"leaves": due.leaves, "sent": False, "misfits": due.misfits})
+        elif due.misfits and due.leaves is not None:
+            typer.echo("note        this answer is kept; a corrected record needs a new --state")
         return
-    done = client.step()
+    done = client.send(due)  # what was shown, whatever the server says meanwhile
     if json:
-        told = {"leaves": shown, "sent": done.what == "answered"}
+        told = {"leaves": due.leaves, "sent": done.what == "answered", "misfits": due.misfits}
         show.as_json({**told, "what": done.what, "round": done.round, "receipt": done.receipt})
         return
-    typer.echo(f"done        {done}")
+    typer.echo(f"done        {replace(done, misfits=())}")
     if done.what != "over":
         typer.echo(f"state       {place}  (keep it: without it this device would answer anew)")
 
@@ -117,6 +123,22 @@ def simulate(
         show.as_json({**driven.to_dict(), "verdict": verdict})
         return
     _print(driven, verdict)
+
+
+def _print_due(announced: "Announcement", due: "SurveyStep") -> None:
+    """What the survey is, what leaves, and what the server must not learn: what does not fit."""
+    from sfumato.schema.expected import expected
+
+    typer.echo(f"survey      {show.label(announced.title, 60)}")
+    typer.echo(f"promise     {announced.agreement.guarantee}, for all that you answer in it")
+    typer.echo(f"leaves      {due.leaves if due.leaves is not None else 'nothing now'}")
+    for name in due.misfits:
+        wanted = expected(announced.agreement.schema[name])
+        typer.echo(
+            f"WARNING     your {show.label(repr(name), 60)} is not {show.label(wanted, 80)}. In "
+            "what leaves, missing, other or the first value stands for it; the server can't tell",
+            err=True,
+        )
 
 
 def _print(driven: "Driven", verdict: dict[str, Any] | None) -> None:

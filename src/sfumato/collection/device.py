@@ -22,6 +22,7 @@ from sfumato.collection.record_plans import RecordPlan, RecordRows, read_plan
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms.local.mechanism import whole_code
 from sfumato.randomness import Rng, check_rng
+from sfumato.schema.columns import Category, Column
 from sfumato.schema.table import Schema
 from sfumato.schema.values import code_of
 
@@ -46,7 +47,8 @@ class Client:
     with equal records answer differently, and nobody can replay what ``secure_rng`` drew.
 
     Args:
-        record: The person's values by column.
+        record: The person's values by column. One that does not fit is refused here, before
+            anything is asked: that must not reach the server, nor that nothing follows.
         agreed: The survey's manifest, as it was shown to the person.
         rng: Where the coin and the answers come from.
         coded: Whether the record holds codes instead of values.
@@ -226,6 +228,24 @@ def simulate_clients(
     return plan.answer_many(own, schema, rng=rng)
 
 
+def fitted(
+    schema: Schema, record: Mapping[str, Any], *, coded: bool
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Every column's code, and the columns whose value has none; never an error.
+
+    Such a value gets a public code: that of missing, else of other, else the first. For a device
+    whose schema comes from a server: an error would tell the server that a value has no code.
+    """
+    codes, misfits = {}, []
+    for column in schema:
+        try:
+            codes[column.name] = _code(column, record.get(column.name), coded=coded)
+        except Exception:  # whatever a value does when it is read
+            codes[column.name] = _public_code(column)
+            misfits.append(column.name)
+    return codes, tuple(misfits)
+
+
 def _own_rounds(agreed: Agreement, rng: Rng) -> tuple[int, ...]:
     """The rounds in which a client answers; of two, a coin chooses one where people are halved."""
     if agreed.variant == "faithful":
@@ -254,9 +274,17 @@ def _codes(schema: Schema, record: Any, *, coded: bool) -> dict[str, int]:
     """Every column's code, read at once: later no refusal can depend on a value."""
     if not isinstance(record, Mapping):
         raise InputError("a record is a mapping of columns to values. Nothing was answered.")
-    if coded:
-        return {c.name: whole_code(record.get(c.name), below=c.size) for c in schema}
-    return {column.name: code_of(column, record.get(column.name)) for column in schema}
+    return {column.name: _code(column, record.get(column.name), coded=coded) for column in schema}
+
+
+def _code(column: Column, value: Any, *, coded: bool) -> int:
+    return whole_code(value, below=column.size) if coded else code_of(column, value)
+
+
+def _public_code(column: Column) -> int:
+    """What stands for a value without a code; it depends on the schema alone."""
+    other = column.other_code if isinstance(column, Category) else None
+    return next(code for code in (column.missing_code, other, 0) if code is not None)
 
 
 def _restored(state: Any, agreed: Agreement) -> _Ledger:

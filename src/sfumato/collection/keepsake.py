@@ -83,9 +83,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Keepsake:
-    """The file of one device in one survey."""
+    """The file of one device in one survey; a link is followed, and stays one."""
 
     path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(os.path.realpath(self.path)))
 
     @contextmanager
     def alone(self) -> Iterator[None]:

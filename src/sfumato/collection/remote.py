@@ -1,7 +1,8 @@
 """A person's device that answers a survey of a server, over HTTP: light, durable, distrustful.
 
 It verifies what the server says by the key that it pinned, keeps what it drew before it sends it,
-sends the same bytes however often that takes, and refuses whatever was not agreed.
+sends the same bytes however often that takes, and refuses whatever was not agreed. What it asks
+for and when it refuses never depends on the record.
 """
 
 import json
@@ -12,17 +13,18 @@ from typing import Any, Final, Literal
 
 from sfumato.collection.announcements import Announcement, Upload
 from sfumato.collection.calls import Patience, Reply, Server
-from sfumato.collection.device import Client
+from sfumato.collection.device import Client, fitted
 from sfumato.collection.envelopes import Envelope
 from sfumato.collection.keepsake import Keepsake, Kept
 from sfumato.collection.links import SurveyLink
 from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.randomness import Rng, check_rng
 
-What = Literal["answered", "known", "not-asked", "waiting", "over"]
+What = Literal["due", "answered", "known", "not-asked", "waiting", "over"]
 
 _OPEN: Final = {"open-1": 1, "open-2": 2}
 _WORDS: Final[dict[What, str]] = {
+    "due": "an answer is drawn and kept; nothing was sent yet",
     "answered": "the answer was sent, and the server keeps it",
     "known": "this device has answered already; nothing was sent",
     "not-asked": "this round is not this device's own; nothing was sent, come again for the next",
@@ -33,24 +35,38 @@ _WORDS: Final[dict[What, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class SurveyStep:
-    """What ``SurveyClient.step`` did."""
+    """What ``SurveyClient.step`` did, or what ``SurveyClient.due`` found to do."""
 
     what: What
     round: int | None = None
     """The round that is open, if one is."""
     receipt: Mapping[str, Any] | None = None
     """What the server said of the answer: report id, round, hour, whether it had come before."""
+    leaves: str | None = None
+    """The very text that is sent, if an answer is due or was sent."""
+    misfits: tuple[str, ...] = ()
+    """Columns whose value in the record the survey has no code for: they are answered as missing,
+    else as other, else as the first value. For the person only; the server must not learn it."""
 
     def __str__(self) -> str:
-        return _WORDS[self.what]
+        if not self.misfits:
+            return _WORDS[self.what]
+        return (
+            f"{_WORDS[self.what]}. The survey has no code for the value of "
+            f"{', '.join(map(repr, self.misfits))}: a fixed one stands for it, as the server must "
+            "not learn that"
+        )
 
 
 class SurveyClient:
     """One person's device in a survey of a server.
 
-    Formal guarantee: all that leaves is epsilon-local DP for the whole record, with the epsilon
-    that was announced first, as for ``Client``. It holds between starts of the program as long as
-    the state file is kept: what was drawn is in it before anything is sent.
+    Formal guarantee: all that the server sees, which requests come and what is in them, is
+    epsilon-local DP for the whole record, with the epsilon that was announced first, as for
+    ``Client``. It holds between starts of the program as long as the state file is kept: the survey
+    is pinned in it before the record is looked at, and what was drawn is in it before anything is
+    sent. A value that the survey has no code for is no error, which the server could see. A public
+    code stands for it, and ``SurveyStep.misfits`` tells the person.
 
     Refused, with nothing sent: a signature of another key than the one in the link (or else the
     first that was seen), a survey that is announced otherwise than before, a plan with a larger
@@ -76,8 +92,10 @@ class SurveyClient:
         patience: Patience | None = None,
     ) -> None:
         check_rng(rng)
+        if not isinstance(record, Mapping):
+            raise InputError("a record is a mapping of columns to values. Nothing was sent.")
         self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
-        self._record, self._coded, self._rng = record, coded, rng
+        self._record, self._coded, self._rng = dict(record), coded, rng
         self._keepsake = Keepsake(Path(state))
         self._server = Server(address=self._link.server, patience=patience or Patience())
 
@@ -91,15 +109,35 @@ class SurveyClient:
 
         The answer is drawn and kept for this, so looking again shows the same.
         """
-        state, kept = self._look()
-        number = _OPEN.get(state)
-        if number is None or number in kept.receipts:
-            return None
-        return self._drawn(number)
+        return self.due().leaves
 
     def step(self) -> SurveyStep:
         """Do what is due now: answer the open round, send an answer again, or nothing."""
+        return self.send(self.due())
+
+    def due(self) -> SurveyStep:
+        """What is to be done now, for a person to look at; ``send`` does it.
+
+        An answer that is due is drawn and kept: it stays the same, also if the record changes.
+        """
         state, kept = self._look()
+        found = self._found(state, kept)
+        return replace(found, misfits=self._fitted(self._read(kept))[1])
+
+    def send(self, due: SurveyStep) -> SurveyStep:
+        """Send what ``due`` showed and nothing else, without asking what is due now."""
+        if due.what != "due" or due.round is None or due.leaves is None:
+            return due
+        if self.sent().get(due.round) != due.leaves:
+            raise InputError("this is not what this device has kept. Nothing was sent.")
+        return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
+
+    def sent(self) -> dict[int, str]:
+        """By round, the text that was drawn to leave this device, whether or not it arrived."""
+        kept = self._keepsake.read()
+        return {} if kept is None else dict(kept.uploads)
+
+    def _found(self, state: str, kept: Kept) -> SurveyStep:
         number = _OPEN.get(state)
         if number is None:
             last = self._read(kept).agreement.rounds
@@ -110,12 +148,7 @@ class SurveyClient:
         text = self._drawn(number)
         if text is None:
             return SurveyStep(what="not-asked", round=number)
-        return SurveyStep(what="answered", round=number, receipt=self._send(number, text))
-
-    def sent(self) -> dict[int, str]:
-        """By round, the text that was drawn to leave this device, whether or not it arrived."""
-        kept = self._keepsake.read()
-        return {} if kept is None else dict(kept.uploads)
+        return SurveyStep(what="due", round=number, leaves=text)
 
     def _look(self) -> tuple[str, Kept]:
         """The state that the server tells, and what this device holds the survey to."""
@@ -134,9 +167,10 @@ class SurveyClient:
         return str(told.get("state")), kept
 
     def _pinned(self, envelope: Envelope, shown: Any) -> Kept:
+        """The survey as it was shown first, verified; the record has no part in this."""
         key = self._link.key or (shown if isinstance(shown, str) else "")
         kept = Kept(task=self._link.task, key=key, survey=envelope)
-        self._made(self._read(kept), None)  # a record that does not fit is refused now
+        self._read(kept)
         return kept
 
     def _check_same(self, kept: Kept, envelope: Envelope) -> None:
@@ -163,10 +197,13 @@ class SurveyClient:
         return found
 
     def _made(self, announced: Announcement, state: Mapping[str, Any] | None) -> Client:
-        agreed = announced.agreement.manifest()
+        agreed, (codes, _) = announced.agreement.manifest(), self._fitted(announced)
         if state is None:
-            return Client(self._record, agreed=agreed, rng=self._rng, coded=self._coded)
-        return Client.restore(state, self._record, agreed=agreed, rng=self._rng, coded=self._coded)
+            return Client(codes, agreed=agreed, rng=self._rng, coded=True)
+        return Client.restore(state, codes, agreed=agreed, rng=self._rng, coded=True)
+
+    def _fitted(self, announced: Announcement) -> tuple[dict[str, int], tuple[str, ...]]:
+        return fitted(announced.agreement.schema, self._record, coded=self._coded)
 
     def _drawn(self, number: int) -> str | None:
         """The text to send in a round: drawn once, kept before anybody sees it."""

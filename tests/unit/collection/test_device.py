@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sfumato.collection.device import Client, draw_rounds, simulate_clients
+from sfumato.collection.device import Client, draw_rounds, fitted, simulate_clients
 from sfumato.collection.plans import Agreement, PlanPart, RoundPlan
 from sfumato.collection.two_round import TwoRound
 from sfumato.errors import BudgetError, InputError
@@ -333,6 +333,32 @@ def test_clients_and_their_simulation_answer_by_the_exact_probabilities(draw):
     counted = draw()
     assert fit_of(counted, 2) > 1e-4
     assert fit_of(counted, "2.4") < 1e-6
+
+
+def test_a_value_without_a_code_gets_a_public_one_missing_then_other_then_the_first():
+    def column(**more):
+        return Category(name="ill", values=("none", "flu"), **more)
+
+    choices = {
+        column(missing=True, other=True): column(missing=True).size,
+        column(missing=True): 2,
+        column(): 0,
+    }
+    for made, code in choices.items():
+        found = fitted(Schema(columns=(made,)), {"ill": -1}, coded=True)
+        assert found == ({"ill": code}, ("ill",))
+    other = Schema(columns=(column(other=True),))
+    assert fitted(other, {}, coded=False) == ({"ill": 2}, ("ill",))
+
+
+def test_a_record_that_fits_gets_its_own_codes_and_nothing_is_told():
+    assert fitted(SCHEMA, RECORD, coded=False) == (CODES, ())
+    assert fitted(SCHEMA, CODES, coded=True) == (CODES, ())
+
+
+def test_a_client_refuses_a_record_that_does_not_fit_before_anything_is_asked():
+    with pytest.raises(InputError, match="'town' is not one of the declared values"):
+        Client({**RECORD, "town": "z"}, agreed=AGREED.manifest(), rng=simulation_rng(0))
 
 
 def test_a_block_that_does_not_fit_is_not_answered_about():
