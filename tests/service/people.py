@@ -19,6 +19,17 @@ WORDS = {
         "health": "How is your health?",
     },
 }
+_SHELF = """
+    (mode, ask) => new Promise((resolve, reject) => {
+      const opening = indexedDB.open("sfumato surveys", 1);
+      opening.onerror = reject;
+      opening.onsuccess = () => {
+        const transaction = opening.result.transaction("texts", mode);
+        const asked = ask(transaction.objectStore("texts"));
+        transaction.oncomplete = () => { opening.result.close(); resolve(asked.result); };
+      };
+    })
+"""
 FIRST, SECOND = 0, 1
 """What the coin for the round shows."""
 
@@ -28,6 +39,18 @@ def listen(page: Any) -> list[Any]:
     posted: list[Any] = []
     page.on("request", lambda request: posted.append(request) if request.method == "POST" else None)
     return posted
+
+
+def shelved(page: Any) -> list[str]:
+    """The texts that the browser keeps for the page, one for each survey."""
+    return list(page.evaluate(f"({_SHELF})('readonly', (texts) => texts.getAll())"))
+
+
+def put_back(page: Any, text: str) -> None:
+    """Another text in the place of the one that is kept."""
+    (name,) = page.evaluate(f"({_SHELF})('readonly', (texts) => texts.getAllKeys())")
+    put = f"([text, name]) => ({_SHELF})('readwrite', (texts) => texts.put(text, name))"
+    page.evaluate(put, [text, name])
 
 
 def heading(page: Any) -> str:

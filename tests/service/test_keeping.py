@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, update
 
+from service.crowd import Crowd
 from sfumato.errors import StorageError
+from sfumato.randomness import simulation_rng
 from sfumato.service import tables
 from sfumato.service.blocks import FAN, keys
 from sfumato.service.keeping import Incoming, Outcome, keep, settle
@@ -21,6 +23,8 @@ from sfumato.service.tokens import digest
 
 KEPT, REPEATED, CONFLICT = Outcome.KEPT, Outcome.REPEATED, Outcome.CONFLICT
 HOUR = "2026-11-16T10Z"
+NO_ENTRY = ((2, None), (3, "bad"))
+"""Names of answers and the invitations that they bring."""
 _surveys = count(1)
 
 
@@ -51,11 +55,13 @@ def opened(storage: Storage, *, invited: bool = False, **uses: int) -> Place:
     return Place(number, 1, invited)
 
 
-def upload(*answers: tuple[int, int], token: str | None = None) -> Incoming:
+def upload(
+    *answers: tuple[int, int], token: str | None = None, simulated: bool = False
+) -> Incoming:
     """Answers by the number of their name and what they say."""
     names = b"".join(name.to_bytes(8) + bytes(8) for name, _ in answers)
     contents = b"".join(said.to_bytes(4, "little") for _, said in answers)
-    return Incoming(names, contents, len(answers), False, token)
+    return Incoming(names, contents, len(answers), simulated, token)
 
 
 def kept(storage: Storage, place: Place, *uploads: Incoming, seen: Seen) -> list[list[Outcome]]:
@@ -151,6 +157,131 @@ def test_blocks_of_a_closed_round_lie_in_the_order_of_names(storage):
     with storage.reading() as connection:
         (block,) = statements(connection).blocks(place)
     assert keys(block.names).tolist() == [1, 3, 5, 9]
+
+
+def says_simulated(storage: Storage, place: Place) -> bool:
+    with storage.reading() as connection:
+        return any(block.simulated for block in statements(connection).blocks(place))
+
+
+def test_a_refused_upload_can_not_say_that_the_answers_beside_it_were_simulated(storage):
+    place, seen = opened(storage, invited=True, good=1), Seen()
+    honest = upload((1, 5), token="good")
+    outsiders = [upload((name, 5), token=token, simulated=True) for name, token in NO_ENTRY]
+    found = kept(storage, place, *outsiders, honest, *outsiders, seen=seen)
+    assert found.count([KEPT]) == 1
+    assert not says_simulated(storage, place)
+    repeated = upload((1, 5), token="good", simulated=True)
+    assert kept(storage, place, repeated, seen=seen) == [[REPEATED]]
+    assert not says_simulated(storage, place)
+
+
+def test_one_kept_answer_that_was_simulated_marks_the_round(storage):
+    place = opened(storage, invited=True, good=1, other=1)
+    parts = upload((1, 5), token="good"), upload((2, 5), (3, 5), token="other", simulated=True)
+    assert kept(storage, place, *parts, seen=Seen()) == [[KEPT], [KEPT, Outcome.SPENT]]
+    assert says_simulated(storage, place)
+
+
+def close_round(storage: Storage, place: Place) -> None:
+    with storage.writing() as connection:
+        closed = update(tables.surveys).where(tables.surveys.c.id == place.survey)
+        connection.execute(closed.values(state="closed-1"))
+        settle(connection, place)
+
+
+def rows(storage: Storage, sql: str) -> list[tuple]:
+    with storage.reading() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+
+
+def used_one_by_one(storage: Storage, number: int) -> Place:
+    tokens = [f"person {person}" for person in range(number)]
+    place, seen = opened(storage, invited=True, **dict.fromkeys(tokens, 1)), Seen()
+    for name, token in enumerate(tokens):
+        assert kept(storage, place, upload((name, 0), token=token), seen=seen) == [[KEPT]]
+    return place
+
+
+def test_invitations_stay_used_when_their_round_is_closed(storage):
+    place, seen = opened(storage, invited=True, a=2, b=1), Seen()
+    kept(storage, place, upload((1, 0), token="a"), seen=seen)
+    close_round(storage, place)
+    query = f"SELECT token, uses, taken1, taken2 FROM invitations WHERE survey = {place.survey}"
+    found = {(bytes(token), *numbers) for token, *numbers in rows(storage, query)}
+    assert found == {(digest("a"), 2, 1, 0), (digest("b"), 1, 0, 0)}
+
+
+def test_no_row_of_a_closed_round_says_when_its_invitation_was_used(database):
+    """In PostgreSQL, where rows name the transaction that wrote them."""
+    storage = Storage(database.address)
+    place = used_one_by_one(storage, 40)
+    of = f"FROM invitations WHERE survey = {place.survey}"
+    assert rows(storage, f"SELECT count(DISTINCT xmin::text) {of}") == [(40,)]
+    close_round(storage, place)
+    assert rows(storage, f"SELECT count(DISTINCT xmin::text) {of}") == [(1,)]
+    lying = [bytes(token) for (token,) in rows(storage, f"SELECT token {of} ORDER BY ctid")]
+    assert lying == sorted(lying)
+    storage.close()
+
+
+def test_a_scrubbed_database_holds_no_earlier_state(storage):
+    place = used_one_by_one(storage, 40)
+    close_round(storage, place)
+    storage.scrub()
+    if storage.is_postgres:
+        with storage.writing() as connection:
+            connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pageinspect")
+        for table in ("invitations", "blocks"):
+            held = (
+                f"SELECT count(*) FROM generate_series(0, pg_relation_size('{table}') / 8192 - 1) "
+                f"AS page, heap_page_items(get_raw_page('{table}', page::int)) "
+                "WHERE t_data IS NOT NULL"
+            )
+            assert rows(storage, held) == rows(storage, f"SELECT count(*) FROM {table}")
+    else:
+        assert Path(f"{storage.name}-wal").stat().st_size == 0
+    assert len(stored(storage, place)) == 40
+
+
+@pytest.mark.parametrize("abandon", [False, True])
+def test_a_round_that_is_closed_or_given_up_leaves_no_log_of_its_commits(service, abandon):
+    made = service.create([{"name": "smoker", "kind": "boolean"}])
+    made.act("open")
+    Crowd(made, 20, rng=simulation_rng(1)).answer(1)
+    log = Path(f"{service.service.storage.name}-wal")
+    assert log.stat().st_size > 0
+    made.act("close", {"abandon": abandon})
+    assert log.stat().st_size == 0
+    survey = service.service.surveys.find(made.task)
+    with service.service.storage.reading() as connection:
+        (block,) = statements(connection).blocks(survey.place(1))
+    assert keys(block.names).tolist() == sorted(keys(block.names).tolist())
+
+
+def test_a_database_that_is_being_read_is_left_as_it_is(storage, monkeypatch):
+    monkeypatch.setattr("sfumato.service.storage._SCRUB_MS", 50)
+    place, seen = opened(storage), Seen()
+    kept(storage, place, upload((1, 5)), seen=seen)
+    with storage.reading() as reader:
+        reader.exec_driver_sql("SELECT count(*) FROM blocks").fetchall()
+        storage.scrub()
+        assert kept(storage, place, upload((2, 5)), seen=seen) == [[KEPT]]
+    assert stored(storage, place) == {1: 5, 2: 5}
+
+
+def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage):
+    from sfumato.service.writer import Writer
+
+    first, second, third = (opened(storage) for _ in range(3))
+    writer = Writer(storage)
+    for place in (first, second):
+        writer._kept({place: [upload((1, 5), (2, 5))]}, HOUR)
+    close_round(storage, first)
+    writer._kept({third: [upload((1, 5))]}, HOUR)
+    assert {place: len(seen) for place, seen in writer._seen.items()} == {second: 2, third: 1}
+    found = writer._kept({first: [upload((1, 5))], second: [upload((1, 5))]}, HOUR)
+    assert [list(found[place]) for place in (first, second)] == [[[Outcome.CLOSED]], [[REPEATED]]]
 
 
 def test_a_failed_transaction_leaves_no_memory_of_answers_that_are_not_there(tmp_path: Path):

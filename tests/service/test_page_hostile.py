@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.people import COLUMNS, WORDS, draw, heading, listen, send
+from service.people import COLUMNS, WORDS, draw, heading, listen, put_back, send, shelved
 from sfumato.collection.envelopes import Envelope, Signer, text_digest
 
 PAYLOADS = (
@@ -132,12 +132,12 @@ def test_a_link_with_another_key_is_refused_at_first_sight(visit, survey):
     fragment = survey.fragment(survey.invite(), key=Signer(bytes(32)).key)
     page = visit(f"{survey.running.address}/answer#{fragment}", allow=(survey.running.address,))
     assert_refused(page, listen(page), "The signature is not of the key")
-    assert page.evaluate("localStorage.length") == 0
+    assert shelved(page) == []
 
 
 def test_a_damaged_memory_is_refused_and_not_made_anew(visit, survey):
     page, posted = visited(visit, survey)
-    page.evaluate("localStorage.setItem(localStorage.key(0), '{\"half\":')")
+    put_back(page, '{"half":')
     page.reload()
     assert_refused(page, posted, "can't be read")
 

@@ -1,13 +1,13 @@
 """What one transaction does with uploads: each is kept once, or refused for a stated reason.
 
 An upload that comes again is recognized by its name and answered as before. An invitation lets in
-as many answers of a round as it says, and nothing is kept of which ones. All of it holds between
+as many answers of a round as it says, and no table says which ones. All of it holds between
 servers, too: they take turns at a round, and each reads first what the others wrote.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -68,7 +68,6 @@ def keep(
     came = Block.of(
         b"".join(upload.names for upload in uploads),
         b"".join(upload.contents for upload in uploads),
-        simulated=any(upload.simulated for upload in uploads),
     )
     choice = _Choice(speak, place, uploads, came, seen)
     outcomes = [choice.outcomes(upload) for upload in uploads]
@@ -76,7 +75,8 @@ def keep(
         number = held[1] + 1
         with speak.together():
             choice.spend()
-            speak.write(place, number, 0, came.chosen(np.array(choice.kept)).in_order())
+            block = came.chosen(np.array(choice.kept)).in_order()
+            speak.write(place, number, 0, replace(block, simulated=choice.simulated))
             speak.arrived(place, number, hour, len(choice.kept))
         _merge(speak, place, number)
         seen.add(choice.fresh, number)
@@ -84,8 +84,13 @@ def keep(
 
 
 def settle(connection: Connection, place: Place) -> None:
-    """Put all answers of a closed round in the order of their names, which is none."""
+    """Put all answers of a closed round in the order of their names, which is none.
+
+    Its invitations are written anew, so that no row says in which transaction it was used.
+    """
     speak = statements(connection)
+    if place.invited:
+        speak.rewrite_invitations(place)
     blocks = list(speak.blocks(place))
     if blocks:
         speak.drop(place)
@@ -119,6 +124,8 @@ class _Choice:
         """Where the kept answers stand among those that came."""
         self.fresh: dict[int, int] = {}
         """By key, their marks."""
+        self.simulated = False
+        """Whether one of them is; what a refused upload says of itself counts for nothing."""
 
     def outcomes(self, upload: Incoming) -> list[Outcome]:
         """What becomes of the next upload."""
@@ -141,6 +148,7 @@ class _Choice:
             else:
                 outcomes.append(refused)
         self._spent[token] += len(kept) - before
+        self.simulated |= upload.simulated and len(kept) > before
         return outcomes
 
     def spend(self) -> None:

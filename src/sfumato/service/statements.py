@@ -43,6 +43,9 @@ class Statements(Protocol):
     def take(self, place: Place, tokens: Mapping[bytes, int]) -> None:
         """Count answers that invitations let in."""
 
+    def rewrite_invitations(self, place: Place) -> None:
+        """Leave no trace in the rows of when each was used."""
+
     def blocks(self, place: Place, *, after: int = 0, level: int | None = None) -> Iterator[Block]:
         """Blocks later than one, or of one level."""
 
@@ -141,6 +144,9 @@ class _Sqlite(_Sql):
         rows = [(number, place.survey, token) for token, number in sorted(tokens.items())]
         self._driver.executemany(sql, rows)
 
+    def rewrite_invitations(self, place: Place) -> None:
+        """Nothing to do: rows lie in the order of their digests and know no transaction."""
+
 
 class _Postgres(_Sql):
     """Beside other servers."""
@@ -173,3 +179,11 @@ class _Postgres(_Sql):
         for number in set(tokens.values()):  # mostly one: a person answers once
             those = [token for token, own in tokens.items() if own == number]
             self._run(sql, number, place.survey, those)
+
+    def rewrite_invitations(self, place: Place) -> None:
+        """A row names the transaction that wrote it: now one for all, in the order of digests."""
+        sql = (
+            "WITH gone AS (DELETE FROM invitations WHERE survey = ? RETURNING *) "
+            "INSERT INTO invitations SELECT * FROM gone ORDER BY token"
+        )
+        self._run(sql, place.survey)

@@ -8,7 +8,7 @@ their own, so that however many read, answers are written.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ _POOL: Final = {"pool_size": 4, "max_overflow": 4, "pool_timeout": 10, "hide_par
 _ADDRESSES: Final = ("postgresql://", "postgres://")
 _ISOLATION: Final = ("REPEATABLE READ", "READ COMMITTED")
 """Of those who read, who see one moment, and of those who write, whose locks are explicit."""
+_SCRUB_MS: Final = 5_000
+"""Answers wait while a log is emptied, and that waits for those who read."""
 _CREATING: Final = 0x5366756D73757276  # "Sfumsurv"
 _LINE: Final = {
     "connect_timeout": 10,
@@ -84,6 +86,19 @@ class Storage:
                 driver.execute(_DURABLE)
             yield connection
 
+    def scrub(self) -> None:
+        """Remove what the database itself holds of earlier states; not within a transaction.
+
+        SQLite's log holds its latest commits one by one, and PostgreSQL's tables hold rows that
+        were deleted: both tell what came together. Left undone while others read for long, or if
+        the database fails: what was committed before stays committed.
+        """
+        with suppress(StorageError), self._plain_errors():
+            if self.is_postgres:
+                self._vacuum()
+            else:
+                self._empty_log()
+
     def close(self) -> None:
         """Let go of the database."""
         self._readers.dispose()
@@ -103,6 +118,21 @@ class Storage:
             raise StorageError(
                 f"the database {self.name} failed ({kind}). Nothing was stored"
             ) from None
+
+    def _empty_log(self) -> None:
+        connection = self._writers.raw_connection()
+        driver: Any = connection.driver_connection
+        try:
+            driver.execute(f"PRAGMA busy_timeout={_SCRUB_MS}")
+            driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+            connection.close()
+
+    def _vacuum(self) -> None:
+        with self._writers.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("VACUUM invitations, blocks")
 
     def _create(self) -> None:
         with self.writing() as connection:

@@ -220,7 +220,7 @@ class Surveys:
         """
         number = open_round(survey.state)
         if abandon and survey.state not in (ABANDONED, RELEASED):
-            return self._step(survey, ABANDONED)
+            return self._step(survey, ABANDONED, closing=number)
         if number is None:
             raise InputError(f"a survey that is {survey.state} has no open round to close.")
         self.check_minimum(survey, number)
@@ -323,6 +323,8 @@ class Surveys:
             if archive is not None:
                 row = {"survey": survey.id, "archive": archive}
                 connection.execute(insert(tables.releases), row)
+        if closing is not None or archive is not None:  # a release tries again
+            self.storage.scrub()
         return state
 
 

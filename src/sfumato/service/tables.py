@@ -2,6 +2,7 @@
 
 Nothing here holds a person: an answer is what a device randomized, a token is its digest, a time is
 an hour. Answers lie in blocks in the order of random names, which says nothing of when they came.
+Databases keep more than their tables while a round is open: see docs/service.md, "What is kept".
 """
 
 from typing import Final
@@ -78,7 +79,7 @@ invitations: Final = Table(
     sqlite_with_rowid=False,
 )
 """Who may answer, how often in a round (a person once, a shared device as often as said), and how
-often that was done. Nothing ties an invitation to the answers it let in."""
+often that was done. No column ties an invitation to the answers it let in."""
 
 blocks: Final = Table(
     "blocks",

@@ -13,8 +13,11 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Final
 
+from sqlalchemy import Connection, select
+
 from sfumato.collection.announcements import hour_of
 from sfumato.errors import BusyError
+from sfumato.service import tables
 from sfumato.service.keeping import Incoming, Outcome, keep
 from sfumato.service.seen import Seen
 from sfumato.service.statements import Place
@@ -124,9 +127,12 @@ class Writer:
     def _kept(
         self, places: Mapping[Place, Sequence[Incoming]], hour: str
     ) -> dict[Place, Iterator[list[Outcome]]]:
+        fresh = not places.keys() <= self._seen.keys()
         seen = {place: self._seen.setdefault(place, Seen()) for place in places}
         try:
             with self.storage.writing() as connection:
+                if fresh:
+                    self._forget_closed(connection)
                 return {
                     place: iter(keep(connection, place, uploads, hour=hour, seen=seen[place]))
                     for place, uploads in places.items()
@@ -135,6 +141,15 @@ class Writer:
             for known in seen.values():
                 known.forget()
             raise
+
+    def _forget_closed(self, connection: Connection) -> None:
+        """Drop rounds that are over, whichever server closed them, when another one begins."""
+        columns = tables.surveys.c
+        query = select(columns.id, columns.state).where(columns.state.like("open-%"))
+        taking = {(survey, state) for survey, state in connection.execute(query)}
+        over = [place for place in self._seen if (place.survey, place.state) not in taking]
+        for place in over:
+            del self._seen[place]
 
 
 def _in_turn(item: tuple[Place, Sequence[Incoming]]) -> tuple[int, int]:

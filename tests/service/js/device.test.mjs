@@ -47,23 +47,29 @@ async function announcement(survey, changes = {}) {
   return signed(canonical({ ...announced, ...own, ...changes }));
 }
 
-/** A browser's storage in memory. */
-class Storage {
+/** A browser's shelf in memory; one that is broken keeps nothing. */
+class Memory {
   constructor() {
     this.held = new Map();
+    this.broken = false;
   }
-  get length() {
-    return this.held.size;
-  }
-  key(place) {
-    return [...this.held.keys()][place];
-  }
-  getItem(name) {
+  async read(name) {
     return this.held.get(name) ?? null;
   }
-  setItem(name, text) {
-    this.held.set(name, text);
+  async all() {
+    return [...this.held].sort();
   }
+  async change(name, action) {
+    await null;
+    const text = action(this.held.get(name) ?? null);
+    if (this.broken) throw new Refusal("kept nothing");
+    if (text !== null) this.held.set(name, text);
+  }
+}
+
+/** What a device has on its shelf. */
+async function held(device) {
+  return JSON.parse(await device.shelf.read(device.name));
 }
 
 /** A server that says what a test tells it to, and remembers what was posted. */
@@ -95,25 +101,25 @@ function told(status, value) {
   return { status, text: JSON.stringify(value) };
 }
 
-function make(server, storage = new Storage(), link = LINK) {
-  return new Device(link, { storage, ask: server.ask });
+function make(server, shelf = new Memory(), link = LINK) {
+  return new Device(link, { shelf, ask: server.ask });
 }
 
 /** A device whose coin fell on the first round. */
-async function first(server, storage = new Storage()) {
+async function first(server, shelf = new Memory()) {
   for (;;) {
-    const device = make(server, new Storage());
+    const device = make(server, new Memory());
     await device.meet();
     if (!device.client.rounds.includes(1)) continue;
-    for (const [name, text] of device.storage.held) storage.setItem(name, text);
-    const again = make(server, storage);
+    for (const [name, text] of device.shelf.held) shelf.held.set(name, text);
+    const again = make(server, shelf);
     await again.meet();
     return again;
   }
 }
 
-async function answered(server, storage) {
-  const device = await first(server, storage);
+async function answered(server, shelf) {
+  const device = await first(server, shelf);
   const { plan } = await device.look();
   await device.draw(plan, CODES);
   return device;
@@ -128,7 +134,7 @@ test("what is drawn is what is sent, and the server has it once", async () => {
   const server = new Server(single);
   const device = await answered(server);
   assert.equal((await device.look()).phase, "send");
-  const { body } = device.kept().uploads[1];
+  const { body } = (await held(device)).uploads[1];
   await device.send(1);
   assert.deepEqual(server.posted, [body]);
   assert.deepEqual(Object.keys(JSON.parse(body)), ["sfumato", "kind", "report", "token", "answer"]);
@@ -136,12 +142,12 @@ test("what is drawn is what is sent, and the server has it once", async () => {
 });
 
 test("the answer is kept before the first send, and the same bytes go again", async () => {
-  const [server, storage] = [new Server(single), new Storage()];
-  const device = await answered(server, storage);
+  const [server, shelf] = [new Server(single), new Memory()];
+  const device = await answered(server, shelf);
   server.down = true;
   await assert.rejects(device.send(1), Unsent);
   server.down = false;
-  const later = make(server, storage);
+  const later = make(server, shelf);
   await later.meet();
   assert.equal((await later.look()).phase, "send");
   await later.send(1);
@@ -153,15 +159,15 @@ test("drawing again draws nothing: the first answer is the only one", async () =
   const server = new Server(single);
   const device = await answered(server);
   const { plan } = await device.look();
-  const before = device.kept().uploads[1].body;
+  const before = (await held(device)).uploads[1].body;
   for (let i = 0; i < 20; i += 1) await device.draw(plan, { ...CODES, smoker: i % 2 });
-  assert.equal(device.kept().uploads[1].body, before);
+  assert.equal((await held(device)).uploads[1].body, before);
 });
 
 test("two tabs that draw at once draw one answer", async () => {
-  const [server, storage] = [new Server(single), new Storage()];
-  const one = await first(server, storage);
-  const other = make(server, storage);
+  const [server, shelf] = [new Server(single), new Memory()];
+  const one = await first(server, shelf);
+  const other = make(server, shelf);
   await other.meet();
   const plans = [await one.look(), await other.look()];
   const draws = [one, other].map((device, place) => device.draw(plans[place].plan, CODES));
@@ -169,13 +175,84 @@ test("two tabs that draw at once draw one answer", async () => {
   assert.equal(drawn[0].body, drawn[1].body);
 });
 
+test("two tabs that meet a survey at once hold it to one epsilon", async () => {
+  const larger = { ...parse(single.agreement), epsilon: "3" };
+  const [server, liar, shelf] = [new Server(single), new Server(single), new Memory()];
+  liar.announcement = await announcement({ agreement: canonical(larger) });
+  const tabs = [make(server, shelf), make(liar, shelf)];
+  const met = await Promise.allSettled(tabs.map((tab) => tab.meet()));
+  const refused = met.filter(({ reason }) => reason instanceof Refusal);
+  assert.deepEqual(refused.map(({ reason }) => reason.kind), ["budget"]);
+  const winner = tabs[met.findIndex(({ status }) => status === "fulfilled")];
+  const { epsilon, announcement: digest } = await held(winner);
+  assert.deepEqual([epsilon, digest], [winner.kept.epsilon, winner.kept.announcement]);
+});
+
+test("two tabs that meet a survey at once toss one coin", async () => {
+  for (let trial = 0; trial < 20; trial += 1) {
+    const [server, shelf] = [new Server(grouped), new Memory()];
+    const tabs = [make(server, shelf), make(server, shelf)];
+    await Promise.all(tabs.map((tab) => tab.meet()));
+    assert.deepEqual(tabs[0].client.rounds, tabs[1].client.rounds);
+  }
+});
+
+test("a key that another tab has pinned meanwhile is the one that counts", async () => {
+  const [server, shelf] = [new Server(single), new Memory()];
+  const device = make(server, shelf);
+  const other = make(server);
+  await other.meet();
+  const pinned = JSON.stringify({ ...(await held(other)), key: OTHER_KEY });
+  shelf.change = (name, action) => {
+    shelf.held.set(name, pinned);
+    return Memory.prototype.change.call(shelf, name, action);
+  };
+  await refuses(device.meet());
+  assert.equal(shelf.held.get(device.name), pinned);
+});
+
+test("an answer is never drawn in a round that is not the device's own", async () => {
+  const server = new Server(grouped);
+  let device = null;
+  do {
+    device = make(server);
+    await device.meet();
+  } while (device.client.rounds.includes(1));
+  const { plan } = await device.look();
+  await refuses(device.draw(plan, CODES));
+  assert.deepEqual((await held(device)).uploads, {});
+});
+
+test("what another tab deleted is neither sent nor made anew", async () => {
+  const server = new Server(single);
+  const device = await answered(server);
+  const { plan } = await device.look();
+  device.shelf.held.clear();
+  await refuses(device.draw(plan, CODES));
+  await refuses(device.send(1));
+  assert.deepEqual(server.posted, []);
+  assert.equal(device.shelf.held.size, 0);
+});
+
+test("what was deleted while it was sent has its receipt and stays deleted", async () => {
+  const server = new Server(single);
+  const device = await answered(server);
+  device.ask = (path, body) => {
+    device.shelf.held.clear();
+    return server.reply(path, body);
+  };
+  assert.equal((await device.send(1)).hour, "2026-11-16T10Z");
+  assert.equal(device.kept.uploads[1].receipt.hour, "2026-11-16T10Z");
+  assert.equal(device.shelf.held.size, 0);
+});
+
 test("nobody finds the true answers in the browser, unless they were to be kept", async () => {
   const server = new Server(faithful);
   const device = await first(server);
   const { plan } = await device.look();
   await device.draw(plan, CODES);
-  assert.equal(device.kept().record, null);
-  const text = device.storage.getItem(device.name);
+  assert.equal((await held(device)).record, null);
+  const text = await device.shelf.read(device.name);
   for (const name of Object.keys(CODES)) assert.ok(!text.includes(`"${name}"`), name);
 });
 
@@ -184,14 +261,14 @@ test("true answers that may be kept are kept until the last round is drawn", asy
   const device = await first(server);
   const { plan } = await device.look();
   await device.draw(plan, CODES, { remember: true });
-  assert.deepEqual(device.kept().record, CODES);
+  assert.deepEqual((await held(device)).record, CODES);
   await device.send(1);
   server.state = "open-2";
   await device.meet();
   const second = await device.look();
   assert.equal(second.phase, "answer");
   await device.draw(second.plan, CODES, { remember: true });
-  assert.equal(device.kept().record, null);
+  assert.equal((await held(device)).record, null);
   await device.send(2);
   assert.equal(server.posted.length, 2);
 });
@@ -212,10 +289,10 @@ test("in a round that is not its own the device sends nothing and says so", asyn
 
 test("a changed announcement is refused, whoever signed it", async () => {
   for (const changes of [{ title: "Another" }, { minimum: 2n }, { invited: false }]) {
-    const [server, storage] = [new Server(single), new Storage()];
-    await first(server, storage);
+    const [server, shelf] = [new Server(single), new Memory()];
+    await first(server, shelf);
     server.announcement = await announcement(single, changes);
-    await refuses(make(server, storage).meet(), "budget");
+    await refuses(make(server, shelf).meet(), "budget");
     assert.deepEqual(server.posted, []);
   }
 });
@@ -224,10 +301,10 @@ test("a larger epsilon or another domain is refused also before an answer", asyn
   const manifest = parse(single.agreement);
   const wider = { ...manifest.columns[2], high: 95n };
   for (const changes of [{ epsilon: "3" }, { columns: [...manifest.columns.slice(0, 2), wider] }]) {
-    const [server, storage] = [new Server(single), new Storage()];
-    await first(server, storage);
+    const [server, shelf] = [new Server(single), new Memory()];
+    await first(server, shelf);
     server.announcement = await announcement({ agreement: canonical({ ...manifest, ...changes }) });
-    await refuses(make(server, storage).meet(), "budget");
+    await refuses(make(server, shelf).meet(), "budget");
   }
 });
 
@@ -236,7 +313,7 @@ test("a plan with a larger epsilon is refused and nothing is drawn", async () =>
   const device = await first(server);
   server.plan = canonical({ ...parse(single.plans[0]), epsilon: "4" });
   await refuses(device.look(), "budget");
-  assert.deepEqual(device.kept().uploads, {});
+  assert.deepEqual((await held(device)).uploads, {});
 });
 
 test("a second plan for a round that was answered is refused", async () => {
@@ -260,8 +337,8 @@ test("a first round that comes back after the second is refused", async () => {
 
 test("another key, another signature or another survey is refused", async () => {
   const server = new Server(single);
-  await refuses(make(server, new Storage(), { ...LINK, key: OTHER_KEY }).meet());
-  await refuses(make(server, new Storage(), { ...LINK, task: "f".repeat(32) }).meet());
+  await refuses(make(server, new Memory(), { ...LINK, key: OTHER_KEY }).meet());
+  await refuses(make(server, new Memory(), { ...LINK, task: "f".repeat(32) }).meet());
   const envelope = await announcement(single);
   const payload = envelope.payload.replace('"minimum":', '"minimum":9');
   server.announcement = { ...envelope, payload };
@@ -277,23 +354,21 @@ test("a plan that somebody else signed is refused", async () => {
 });
 
 test("without a key in the link the first one is pinned, and another one refused", async () => {
-  const [server, storage, link] = [new Server(single), new Storage(), { ...LINK, key: null }];
-  await make(server, storage, link).meet();
-  assert.equal(make(server, storage).kept().pinned, "first seen");
-  await refuses(make(server, storage, { ...LINK, key: OTHER_KEY }).meet());
+  const [server, shelf, link] = [new Server(single), new Memory(), { ...LINK, key: null }];
+  await make(server, shelf, link).meet();
+  assert.equal((await held(make(server, shelf))).pinned, "first seen");
+  await refuses(make(server, shelf, { ...LINK, key: OTHER_KEY }).meet());
   server.key = OTHER_KEY; // a server that forgot its key, or another one
-  await make(server, storage, link).meet();
+  await make(server, shelf, link).meet();
 });
 
 test("a browser that keeps nothing answers nothing", async () => {
   const server = new Server(single);
-  const full = new Storage();
-  full.setItem = () => {
-    throw new Error("quota");
-  };
-  await refuses(make(server, full).meet());
-  const lost = new Storage();
-  lost.setItem = () => {};
+  const shelf = new Memory();
+  shelf.broken = true;
+  await refuses(make(server, shelf).meet());
+  const lost = new Memory();
+  lost.change = async (name, action) => void action(null);
   await refuses(make(server, lost).meet());
   assert.deepEqual(server.posted, []);
 });
@@ -302,18 +377,16 @@ test("an answer that can't be kept is not sent", async () => {
   const server = new Server(single);
   const device = await first(server);
   const { plan } = await device.look();
-  device.storage.setItem = () => {
-    throw new Error("quota");
-  };
+  device.shelf.broken = true;
   await refuses(device.draw(plan, CODES));
-  assert.deepEqual(device.kept().uploads, {});
+  assert.equal((await device.look()).phase, "answer");
+  assert.deepEqual((await held(device)).uploads, {});
 });
 
 test("what was kept and is damaged is refused, not made anew", async () => {
   const server = new Server(single);
   const device = await answered(server);
-  const name = device.storage.key(0);
-  const whole = device.kept();
+  const whole = await held(device);
   const damaged = [
     "{", "null", "{}", "[]", '"x"',
     JSON.stringify({ ...whole, client: { ...whole.client, answer: null } }),
@@ -321,10 +394,10 @@ test("what was kept and is damaged is refused, not made anew", async () => {
     JSON.stringify({ ...whole, client: null }),
   ];
   for (const text of damaged) {
-    device.storage.setItem(name, text);
-    await refuses(make(server, device.storage).meet());
+    device.shelf.held.set(device.name, text);
+    await refuses(make(server, device.shelf).meet());
   }
-  assert.equal(allKept(device.storage).length, 1);
+  assert.equal((await allKept(device.shelf)).length, 1);
 });
 
 test("refusals of the server are told in plain words, and the answer stays", async () => {
@@ -337,7 +410,7 @@ test("refusals of the server are told in plain words, and the answer stays", asy
     server.status = Number(status);
     const told = (error) => error instanceof Unsent && pattern.test(error.message);
     await assert.rejects(device.send(1), told);
-    assert.equal(device.kept().uploads[1].receipt, null);
+    assert.equal((await held(device)).uploads[1].receipt, null);
   }
   assert.equal(new Set(server.posted).size, 1);
 });
@@ -348,7 +421,7 @@ test("a receipt for another answer or round is none", async () => {
     const device = await answered(server);
     server.receipt = receipt;
     await assert.rejects(device.send(1), Unsent);
-    assert.equal(device.kept().uploads[1].receipt, null);
+    assert.equal((await held(device)).uploads[1].receipt, null);
   }
 });
 

@@ -5,11 +5,15 @@ import { button, card, el, folded, paragraph, said } from "./dom.js";
 import { leavingCard, oddsCard, promiseCard, questionOf } from "./explained.js";
 import { field } from "./inputs.js";
 import { hourText, ledgerView } from "./ledger.js";
+import { Shelf } from "./shelf.js";
 import { Refusal } from "./text.js";
 
+const ADDS_UP =
+  "This browser has answered the same questions before, in another survey. Both add up.";
 const byId = (id) => document.getElementById(id);
 
 let device = null;
+let shelf = null;
 
 /** From the link to whatever is to be done now. */
 async function start() {
@@ -17,14 +21,15 @@ async function start() {
     checkBrowser();
     const link = readLink(location.href);
     allowOnly(link.server);
-    device = new Device(link, { storage: localStorage });
+    shelf ??= await Shelf.open();
+    device = new Device(link, { shelf });
     await device.meet();
     showHead();
     await proceed();
   } catch (error) {
     showTrouble(error, start);
   }
-  showFooter();
+  await showFooter();
 }
 
 function checkBrowser() {
@@ -44,7 +49,7 @@ function allowOnly(server) {
 }
 
 async function proceed() {
-  const now = await device.look();
+  const now = { ...(await device.look()), before: await answeredBefore() };
   const views = { answer: showAbout, send: showKept, sent: showReceipt };
   (views[now.phase] ?? showNothingToDo)(now);
 }
@@ -53,7 +58,7 @@ function showHead() {
   const { title, closes } = device.announcement;
   document.title = title;
   byId("title").textContent = title;
-  const { key, pinned } = device.kept();
+  const { key, pinned } = device.kept;
   const from = pinned === "link" ? "in your link" : "first seen here";
   const known = `signed by the key ${from}`;
   const end = closes?.replace("T", " ").replace("Z", " UTC") ?? null;
@@ -85,7 +90,7 @@ function showAbout(now) {
     0,
     "What this is",
     owner,
-    sameQuestions(agreement),
+    now.before ? el("p", { class: "warning" }, ADDS_UP) : null,
     promiseCard(agreement),
     oddsCard(now.plan, device.announcement),
     least,
@@ -93,26 +98,22 @@ function showAbout(now) {
   );
 }
 
-/** A survey with the same columns that this browser has answered under another name. */
-function sameQuestions(agreement) {
-  const known = allKept(localStorage).filter(({ name, kept }) => {
+/** Whether this browser has answered a survey with the same columns under another name. */
+async function answeredBefore() {
+  const { agreement } = device.announcement;
+  return (await allKept(shelf)).some(({ name, kept }) => {
     const answered = kept !== null && Object.keys(kept.uploads).length > 0;
     return answered && name !== device.name && kept.client.survey === agreement.id;
   });
-  if (!known.length) return null;
-  return el(
-    "p",
-    { class: "warning" },
-    "This browser has answered the same questions before, in another survey. Both add up.",
-  );
 }
 
 function showQuestions(now) {
   const { agreement } = device.announcement;
-  const record = device.kept().record ?? {};
+  const record = device.kept.record ?? {};
+  const told = ({ name }) => (Object.hasOwn(record, name) ? record[name] : null);
   const fields = agreement.asked.map((column, place) => [
     column,
-    field(column, questionOf(column, device.announcement), place, record[column.name] ?? null),
+    field(column, questionOf(column, device.announcement), place, told(column)),
   ]);
   const remember = rememberBox(now.plan);
   const type = { type: "submit", class: "primary", id: "draw" };
@@ -178,7 +179,7 @@ function showKept(now) {
 }
 
 function showPreview(now, note = null) {
-  const { body } = device.kept().uploads[now.round];
+  const { body } = device.kept.uploads[now.round];
   const { answer } = JSON.parse(body).answer;
   const status = el("p", { role: "status", id: "status" });
   const send = button("Send", () => sendIt(now, status), { primary: true, id: "send" });
@@ -237,14 +238,14 @@ function showUnsent(now) {
 }
 
 function showReceipt() {
-  const sent = Object.entries(device.kept().uploads).filter(([, each]) => each.receipt);
+  const sent = Object.entries(device.kept.uploads).filter(([, each]) => each.receipt);
   const [round, { body, receipt }] = sent.at(-1);
   const facts = [
     ["Round", round],
     ["Arrived in the hour from", hourText(receipt.hour)],
     ["Name of the answer", JSON.parse(body).report],
   ];
-  const later = device.client.rounds.some((each) => !device.kept().uploads[each]?.receipt);
+  const later = device.client.rounds.some((each) => !device.kept.uploads[each]?.receipt);
   const end = later
     ? "There is a second round: open this page again then, with the same link and browser."
     : "You are done. This browser will not answer this survey again.";
@@ -292,11 +293,11 @@ function showTrouble(error, again) {
   if (!known) throw error;
 }
 
-function showFooter() {
+async function showFooter() {
   const view = [];
   try {
     const forgotten = (name) => (name === device?.name ? location.reload() : showFooter());
-    view.push(ledgerView(localStorage, forgotten));
+    view.push(await ledgerView(shelf ?? (await Shelf.open()), forgotten));
   } catch {
     // a browser that keeps nothing has nothing to show
   }
@@ -326,11 +327,7 @@ function hash(text) {
 }
 
 function keyShown() {
-  try {
-    return device.kept()?.key ?? device.link.key ?? "not seen yet";
-  } catch {
-    return "not readable";
-  }
+  return device.kept?.key ?? device.link.key ?? "not seen yet";
 }
 
 addEventListener("hashchange", () => location.reload());

@@ -2,10 +2,12 @@
 // is sent, and sends the same bytes again. What it keeps is in the browser, by the survey's name.
 //
 // Nothing is sent but what `draw` has kept; nothing is drawn when anything is not as it was agreed.
+// Every step begins with what is kept then: tabs of one browser are one device.
 
 import { Client } from "./client.js";
 import { fractionText, secureWords } from "./exact.js";
 import { readAnnouncement, readPlan } from "./messages.js";
+import { noStorage } from "./shelf.js";
 import { Refusal, fromBase64, opened, sha256 } from "./text.js";
 
 const PREFIX = "sfumato survey ";
@@ -85,44 +87,38 @@ export function asker(link) {
 
 /** One person's device in one survey. */
 export class Device {
-  constructor(link, { storage, ask = asker(link), words = secureWords() }) {
-    Object.assign(this, { link, storage, ask, words });
+  constructor(link, { shelf, ask = asker(link), words = secureWords() }) {
+    Object.assign(this, { link, shelf, ask, words });
     this.name = PREFIX + link.task;
+    this.kept = null; // what the browser kept when it was last asked; null for an unseen survey
   }
 
   /** Ask for the survey, hold it to the key and to what was seen before, and pin it. */
   async meet() {
     const told = plainReply(await this.ask(""), ["key", "kind", "sfumato", "state", "survey"]);
-    const kept = this.kept();
-    const key = kept?.key ?? this.link.key ?? told.key;
-    if (this.link.key !== null && this.link.key !== key) {
-      throw new Refusal(
-        "The link names another key than the one that this browser knows this survey by. Nothing " +
-          "was answered.",
-      );
-    }
+    const known = await this.read();
+    const key = known?.key ?? this.link.key ?? told.key;
+    if (this.link.key !== null && this.link.key !== key) throw otherKey();
     this.announcement = await readAnnouncement(await opened(told.survey, key));
     const digest = await sha256(told.survey.payload);
     if (this.announcement.task !== this.link.task) {
       throw new Refusal("The server shows another survey than the link. Nothing was answered.");
     }
-    if (kept !== null && kept.announcement !== digest) {
-      throw new Refusal(
-        "The survey was changed since this browser first saw it: its words, columns or epsilon " +
-          "are others now. Nothing was answered.",
-        "budget",
-      );
-    }
     this.state = told.state;
-    this.client = kept === null ? this.pin(key, digest) : this.restored(kept);
+    await this.change((kept) => {
+      if (kept === null) return this.pinned(key, digest);
+      if (kept.announcement !== digest) throw changedSurvey();
+      if (kept.key !== key) throw otherKey(); // another tab was faster, with another link
+      return kept;
+    });
+    this.client = this.restored(this.kept);
     return this.announcement;
   }
 
-  /** Keep what the survey said of itself, and the coin that chooses this device's round. */
-  pin(key, digest) {
+  /** What the survey said of itself, and the coin that chooses this device's round. */
+  pinned(key, digest) {
     const { agreement, title } = this.announcement;
-    const client = new Client(agreement, this.words);
-    this.keep({
+    return {
       sfumato: 1,
       kind: "device",
       task: this.link.task,
@@ -132,11 +128,10 @@ export class Device {
       announcement: digest,
       title,
       epsilon: fractionText(agreement.epsilon),
-      client: client.toObject(),
+      client: new Client(agreement, this.words).toObject(),
       uploads: {},
       record: null,
-    });
-    return client;
+    };
   }
 
   /**
@@ -144,25 +139,24 @@ export class Device {
    * or "ended"; `plan` is that of the open round.
    */
   async look() {
-    const kept = this.kept();
     const open = OPEN[this.state] ?? null;
-    if (open === null) return { phase: closedPhase(kept, this), round: null };
+    if (open === null) return { phase: closedPhase(await this.known(), this), round: null };
     const reply = await this.ask(`/rounds/${open}`);
     if (reply.status === 404) return { phase: "waiting", round: null };
     const plan = await this.readPlan(reply, open);
+    const kept = await this.known();
     const upload = kept.uploads[open];
     if (upload) return { phase: upload.receipt ? "sent" : "send", round: open, plan };
     if (this.client.draws(plan)) return { phase: "answer", round: open, plan };
-    this.client.answer(plan, null);
-    this.keep({ ...this.kept(), client: this.client.toObject() });
+    await this.step((client) => client.answer(plan, null));
     const phase = closedPhase(kept, this) === "sent" ? "sent" : "other-round";
     return { phase, round: open, plan };
   }
 
   async readPlan(reply, open) {
-    const kept = this.kept();
+    const { key } = await this.known();
     const envelope = plainReply(reply, ["payload", "signature"]);
-    const plan = await readPlan(await opened(envelope, kept.key), this.announcement.agreement);
+    const plan = await readPlan(await opened(envelope, key), this.announcement.agreement);
     if (plan.round !== open) throw new Refusal("The server shows the plan of another round.");
     this.client.admit(plan);
     return plan;
@@ -170,17 +164,17 @@ export class Device {
 
   /** Draw the answer to a plan once, and keep it with the bytes to send before anything is sent. */
   async draw(plan, codes, { remember = false } = {}) {
-    return locked(this.name, () => {
-      const kept = this.kept();
-      this.client = this.restored(kept); // another tab may have drawn meanwhile
-      const answer = this.client.answer(plan, codes);
+    await this.step((client, kept) => {
+      const answer = client.answer(plan, codes);
+      if (answer === null) {
+        throw new Refusal("This round is not the one of this browser. Nothing was answered.");
+      }
       const uploads = { ...kept.uploads };
       uploads[plan.round] ??= { body: this.body(answer), receipt: null };
-      const later = this.client.rounds.some((round) => round > plan.round);
-      const record = remember && later ? codes : null;
-      this.keep({ ...kept, client: this.client.toObject(), uploads, record });
-      return uploads[plan.round];
+      const later = client.rounds.some((round) => round > plan.round);
+      return { uploads, record: remember && later ? codes : null };
     });
+    return this.kept.uploads[plan.round];
   }
 
   body(answer) {
@@ -188,61 +182,80 @@ export class Device {
     return JSON.stringify({ sfumato: 1, kind: "upload", report: this.words.name(), token, answer });
   }
 
-  /** Send what was kept for a round; the receipt. */
+  /** Send what was kept for a round, and shown; the receipt. */
   async send(round) {
-    const { body } = this.kept().uploads[round];
+    const { body } = this.kept.uploads[round];
+    if ((await this.known()).uploads[round]?.body !== body) throw forgotten();
     const reply = await this.ask("/answers", body);
     if (reply.status !== 200 && reply.status !== 201) throw new Unsent(refusedWith(reply.status));
     const receipt = plainReply(reply, ["hour", "kind", "repeated", "report", "round", "sfumato"]);
     if (receipt.report !== JSON.parse(body).report || receipt.round !== round) {
       throw new Unsent("The server's receipt is for another answer.");
     }
-    const kept = this.kept();
-    const known = { hour: String(receipt.hour), repeated: receipt.repeated === true };
-    this.keep({ ...kept, uploads: { ...kept.uploads, [round]: { body, receipt: known } } });
-    return known;
+    const hour = String(receipt.hour);
+    const sent = { body, receipt: { hour, repeated: receipt.repeated === true } };
+    const received = (kept) => ({ ...kept, uploads: { ...kept.uploads, [round]: sent } });
+    const shown = received(this.kept);
+    await this.change((kept) => (kept?.uploads[round]?.body === body ? received(kept) : kept));
+    this.kept = shown; // also if it was deleted meanwhile: it has arrived
+    return sent.receipt;
   }
 
   restored(kept) {
     return Client.restore(kept.client, this.announcement.agreement, this.words);
   }
 
-  /** What this browser has kept of the survey, null if it has never seen it. */
-  kept() {
-    return readKept(this.storage, this.name);
+  /** What this browser has kept of the survey by now, null if it has never seen it. */
+  async read() {
+    this.kept = readKept(await this.shelf.read(this.name));
+    return this.kept;
   }
 
-  /** Keep a state, or refuse to go on: an answer that can't be kept can't be repeated. */
-  keep(state) {
-    const text = JSON.stringify(state);
-    try {
-      this.storage.setItem(this.name, text);
-    } catch {
-      throw noStorage();
-    }
-    if (this.storage.getItem(this.name) !== text) throw noStorage();
+  /** The same where the survey was met. */
+  async known() {
+    const kept = await this.read();
+    if (kept === null) throw forgotten();
+    return kept;
+  }
+
+  /** The client goes on from where any tab has left it; `action` gives what else is changed. */
+  async step(action) {
+    let client = null;
+    await this.change((kept) => {
+      if (kept === null) throw forgotten();
+      client = this.restored(kept);
+      const { uploads = kept.uploads, record = kept.record } = action(client, kept) ?? {};
+      return { ...kept, client: client.toObject(), uploads, record };
+    });
+    this.client = client;
+  }
+
+  /** Keep what `action` makes of what was kept, or refuse: what can't be kept can't be repeated. */
+  async change(action) {
+    let kept = null;
+    await this.shelf.change(this.name, (text) => {
+      kept = action(readKept(text));
+      return kept && JSON.stringify(kept);
+    });
+    if (kept !== null && (await this.shelf.read(this.name)) === null) throw noStorage();
+    this.kept = kept;
   }
 }
 
 /** All surveys that this browser has kept something of. */
-export function allKept(storage) {
-  const names = Array.from({ length: storage.length }, (_, place) => storage.key(place));
-  return names
-    .filter((name) => name.startsWith(PREFIX))
-    .sort()
-    .map((name) => ({ name, kept: tryKept(storage, name) }));
+export async function allKept(shelf) {
+  return (await shelf.all()).map(([name, text]) => ({ name, kept: tryKept(text) }));
 }
 
-function tryKept(storage, name) {
+function tryKept(text) {
   try {
-    return readKept(storage, name);
+    return readKept(text);
   } catch {
     return null;
   }
 }
 
-function readKept(storage, name) {
-  const text = storage.getItem(name);
+function readKept(text) {
   if (text === null) return null;
   let kept = null;
   try {
@@ -294,15 +307,24 @@ function refusedWith(status) {
   return words[status] ?? `The server answered with an error (${status}).`;
 }
 
-/** One tab at a time, where the browser can promise that. */
-async function locked(name, action) {
-  const locks = globalThis.navigator?.locks;
-  return locks ? locks.request(name, action) : action();
+function otherKey() {
+  return new Refusal(
+    "The link names another key than the one that this browser knows this survey by. Nothing " +
+      "was answered.",
+  );
 }
 
-function noStorage() {
+function changedSurvey() {
   return new Refusal(
-    "This browser keeps nothing for this page (a private window?), so the page could not repeat " +
-      "its answer and would have to draw another one. Nothing was answered.",
+    "The survey was changed since this browser first saw it: its words, columns or epsilon " +
+      "are others now. Nothing was answered.",
+    "budget",
+  );
+}
+
+function forgotten() {
+  return new Refusal(
+    "What this browser kept of this survey was deleted meanwhile, in another tab. Open the page " +
+      "again.",
   );
 }

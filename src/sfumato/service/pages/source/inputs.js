@@ -110,11 +110,15 @@ function choices(column) {
 function codeOf(column, text) {
   if (text.trim() === "") throw new Refusal("Please answer this.");
   if (column.kind === "date") return column.codeOfIso(text);
-  if (column.kind === "datetime") {
-    return column.codeOfIso(column.zoned ? new Date(text).toISOString() : text);
-  }
+  if (column.kind === "datetime") return column.codeOfIso(column.zoned ? inUtc(text) : text);
   const counted = column.kind === "integer" || column.kind === "number";
   return column.codeOf(counted ? plainDigits(text) : text);
+}
+
+/** What a clock on this device shows, as a time of UTC; what is no time stays as it is. */
+function inUtc(text) {
+  const moment = new Date(text);
+  return Number.isNaN(moment.getTime()) ? text : moment.toISOString();
 }
 
 /** Digits as people write them in Persian, Arabic or full width, as those that are counted with. */

@@ -4,12 +4,12 @@ import { allKept } from "./device.js";
 import { button, el, folded, paragraph, said } from "./dom.js";
 
 /** The list; `forgotten(name)` is called after a survey was deleted. */
-export function ledgerView(storage, forgotten) {
-  const kept = allKept(storage);
+export async function ledgerView(shelf, forgotten) {
+  const kept = await allKept(shelf);
   const intro = kept.length
     ? "This is kept in this browser. Nobody else sees it."
     : "Nothing: this browser has kept nothing of any survey.";
-  const items = kept.map((each) => entry(storage, each, forgotten));
+  const items = kept.map((each) => entry(shelf, each, forgotten));
   const list = kept.length ? el("ul", { class: "told" }, ...items) : null;
   return folded("What this browser has told so far", paragraph(intro), list);
 }
@@ -20,7 +20,7 @@ export function hourText(hour) {
   return found === null ? "unknown" : `${found[1]} ${found[2]}:00 UTC`;
 }
 
-function entry(storage, { name, kept }, forgotten) {
+function entry(shelf, { name, kept }, forgotten) {
   const about =
     kept === null
       ? [paragraph(`${name}: can’t be read.`)]
@@ -28,7 +28,7 @@ function entry(storage, { name, kept }, forgotten) {
           paragraph(el("strong", {}, said(String(kept.title)))),
           el("p", { class: "hint" }, `${kept.server}, epsilon ${kept.epsilon}. ${told(kept)}`),
         ];
-  return el("li", {}, ...about, forgetting(storage, name, forgotten));
+  return el("li", {}, ...about, forgetting(shelf, name, forgotten));
 }
 
 function told(kept) {
@@ -43,11 +43,11 @@ function told(kept) {
 }
 
 /** A button that asks once more before it deletes: what it deletes is the only memory of it. */
-function forgetting(storage, name, forgotten) {
+function forgetting(shelf, name, forgotten) {
   const place = el("div", { class: "forget" });
   const ask = () => {
-    const yes = button("Delete for good", () => {
-      storage.removeItem(name);
+    const yes = button("Delete for good", async () => {
+      await shelf.remove(name);
       forgotten(name);
     });
     const no = button("Keep it", () => place.replaceChildren(first));
