@@ -305,7 +305,7 @@ def test_one_row_and_hardly_any_budget_are_enough_for_a_graphical_model(algorith
 def test_a_graphical_release_is_read_back_as_it_was_saved(algorithm, tmp_path):
     gatekeeper = curator(protect=OneRow(), budget=ApproxDP(1, "1e-9"), rng=simulation_rng(4))
     release = publish(algorithm, gatekeeper)
-    release.save(tmp_path / "out")
-    again = type(release).load(tmp_path / "out")
+    release.save(tmp_path / "out-internal")
+    again = type(release).load(tmp_path / "out-internal")
     for names in [("age", "place"), ("smoker",), SCHEMA.names]:
         assert np.array_equal(again.model.marginal(names), release.model.marginal(names))

@@ -244,6 +244,49 @@ def test_real_counts_go_to_no_folder_that_may_be_published_or_leads_elsewhere(
     assert not (tmp_path / "victim").exists()
 
 
+@pytest.mark.parametrize("options", [{"evaluate": True}, {"seed": 1}], ids=str)
+def test_nothing_internal_is_written_inside_of_a_release(options: Any, tmp_path: Path) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out")
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    before, paid = sorted(tmp_path.rglob("*")), spends()
+    for place in (tmp_path / "out" / "nested", tmp_path / "link" / "deep" / "nested"):
+        with pytest.raises(InputError, match="may be published"):
+            publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=place, **options)
+    assert (sorted(tmp_path.rglob("*")), spends()) == (before, paid)
+
+
+def test_the_internal_folder_lies_beside_a_release_that_is_named_from_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out")
+    (tmp_path / "out" / "sub").mkdir()
+    for inside, named in (("out", "."), ("out/sub", "..")):
+        monkeypatch.chdir(tmp_path / inside)
+        evaluate_release(named, against=pa.table(ROWS))
+        assert (tmp_path / "out-internal" / "internal.json").exists()
+        (tmp_path / "out-internal" / "internal.json").unlink()
+    assert not list((tmp_path / "out").rglob("*internal*"))
+    with pytest.raises(InputError, match="no name"):
+        internal_folder(Path("/"))
+
+
+def test_a_simulation_may_hold_its_own_comparison(tmp_path: Path) -> None:
+    options: Any = {"schema": SCHEMA, "epsilon": 1, "out": tmp_path / "out", "seed": 1}
+    publish_table(pa.table(ROWS), evaluate=True, **options)
+    assert {"release.json", "internal.json"} <= {
+        path.name for path in (tmp_path / "out-internal").iterdir()
+    }
+
+
+def test_real_counts_are_for_their_owner_also_in_an_open_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "out-internal"
+    folder.mkdir(mode=0o755)
+    (folder / "internal.json").write_text("old")
+    publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, out=tmp_path / "out", evaluate=True)
+    assert {path.name for path in folder.iterdir()} == {"internal.json", "internal.html"}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
 def test_an_internal_folder_is_for_its_owner_only(tmp_path: Path) -> None:
     options: Any = {"schema": SCHEMA, "epsilon": 1, "out": tmp_path / "deep" / "out"}
     publish_table(pa.table(ROWS), evaluate=True, **options)

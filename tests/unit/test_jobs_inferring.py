@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.curator.scouting import Scout
-from sfumato.errors import BudgetError, InputError, TableError
+from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.jobs import inferring
 from sfumato.jobs.inferring import REQUEST
 from sfumato.privacy import ApproxDP, Ledger, PureDP
@@ -181,6 +182,126 @@ def test_a_release_that_fails_leaves_the_schema_beside_it(people, tmp_path, monk
     assert str(beside) in " ".join(stopped.value.__notes__)
     again = sf.publish_table(people, schema=beside, epsilon=1, out=tmp_path / "out")
     assert again.schema == Schema.load(beside)
+
+
+def failed(people, tmp_path, monkeypatch, **said):
+    """What a run says that is stopped between the schema and the release."""
+    with monkeypatch.context() as broken:
+        broken.setattr(inferring.Inferred, "rest", interrupt)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            published(people, tmp_path, **said)
+    return " ".join(stopped.value.__notes__)
+
+
+def test_the_schema_of_a_failed_run_is_kept_also_where_no_folder_is_yet(
+    people, tmp_path, monkeypatch
+):
+    said = failed(people, tmp_path, monkeypatch, out=tmp_path / "no" / "such" / "out")
+    beside = tmp_path / "no" / "such" / "out.schema.json"
+    assert str(beside) in said
+    assert "epsilon=1, delta=5e-10, which is spent" in said
+    assert Schema.load(beside).names == ("town", "age", "member", "born")
+
+
+def a_file_of_that_name(tmp_path):
+    (tmp_path / "out.schema.json").write_text("mine")
+
+
+def a_folder_that_can_not_be_made(tmp_path):
+    (tmp_path / "out.schema.json").symlink_to(tmp_path / "nowhere" / "else")
+
+
+@pytest.mark.parametrize("prepare", [a_file_of_that_name, a_folder_that_can_not_be_made])
+def test_a_schema_that_could_not_be_written_is_not_named(people, tmp_path, monkeypatch, prepare):
+    prepare(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    said = failed(people, tmp_path, monkeypatch)
+    assert "which is spent. The ledger keeps it: give this command again" in said
+    assert "schema.json" not in said
+    assert sorted(tmp_path.iterdir()) == before
+    assert published(people, tmp_path).guarantee == ApproxDP(5, "5e-10")
+
+
+def test_a_save_that_fails_never_hides_why_the_run_failed(people, tmp_path, monkeypatch):
+    def full(self, path):
+        path.write_text("{")
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(Schema, "save", full)
+    said = failed(people, tmp_path, monkeypatch)
+    assert "which is spent. The ledger keeps it" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["out", None])
+def test_a_simulation_that_fails_keeps_nothing_and_says_so(people, tmp_path, monkeypatch, folder):
+    out = None if folder is None else tmp_path / folder
+    said = failed(people, tmp_path, monkeypatch, seed=5, out=out)
+    assert "This was a simulation: nothing was charged, and nothing was kept." in said
+    assert not any(word in said for word in ("spent", "published", "--schema"))
+    assert list(tmp_path.iterdir()) == []
+    book = Ledger.open(dataset="study")
+    assert [entry.event for entry in book.entries()] == ["simulation"]
+    assert book.spent.nothing
+
+
+def test_a_simulation_that_finds_no_column_does_not_say_that_it_paid(tmp_path):
+    keys = pa.table({"key": [f"k{n}" for n in range(500)]})
+    with pytest.raises(TableError, match="'key'") as refusal:
+        published(keys, tmp_path, seed=1)
+    assert "which was simulated" in str(refusal.value)
+    assert "is spent" not in str(refusal.value)
+
+
+def test_a_release_with_a_schema_that_was_inferred_counts_what_that_cost(people, tmp_path):
+    first = published(people, tmp_path)
+    paid = Ledger.open(dataset="study").spent
+    kept, out = tmp_path / "out" / "schema.json", tmp_path / "two"
+    second = sf.publish_table(people, schema=kept, epsilon=2, method="independent", out=out)
+    assert second.guarantee == ApproxDP(3, "5e-10")
+    assert second.method["inferred"] == first.method["inferred"]
+    assert second.ledger["entries"][0] == first.ledger["entries"][0]
+    assert Schema.load(out / "schema.json") == first.schema
+    assert "found privately, within the promise" in (out / "report.html").read_text()
+    book = Ledger.open(dataset="study")
+    assert sum(entry.request == REQUEST for entry in book.entries()) == 1
+    assert book.spent.first == paid.first
+
+
+def test_dp2pub_counts_what_its_schema_cost_too(people):
+    replaced = {"epsilon": 5, "method": "independent", "neighbors": "replace", "dataset": "study"}
+    first = sf.publish_table(people, **replaced)
+    second = sf.dp2pub_table(people, schema=first.schema, epsilon=2, trust="server")
+    assert second.guarantee == ApproxDP(3, "5e-10")
+    assert second.ledger["entries"][0] == first.ledger["entries"][0]
+    assert "inferred" in second.method
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_some_of_the_inferred_columns_in_any_order_are_still_inferred(people, tmp_path, seed):
+    found = published(people, tmp_path).schema
+    some = Schema(columns=(found["born"], found["town"]), dataset="study", file=found.file)
+    release = sf.publish_table(people, schema=some, epsilon=1, method="independent", seed=seed)
+    assert release.guarantee == ApproxDP(2, "5e-10")
+    assert "inferred" in release.method
+
+
+def test_a_schema_that_a_person_changed_or_wrote_is_taken_as_theirs(people, tmp_path):
+    found = published(people, tmp_path).schema
+    changed = replace(found["town"], values=("Bonn", "Oslo", "Rome"))
+    columns = tuple(changed if each.name == "town" else each for each in found)
+    own = replace(found, columns=columns)
+    release = sf.publish_table(people, schema=own, epsilon=1, method="independent")
+    assert release.guarantee == PureDP(1)
+    assert "inferred" not in release.method
+
+
+def test_an_inferred_schema_is_not_used_for_another_protection(people, tmp_path):
+    found = published(people, tmp_path, neighbors="replace").schema
+    paid = Ledger.open(dataset="study").spent
+    with pytest.raises(BudgetError, match=r"was inferred for one row replaced.*Nothing was spent"):
+        sf.publish_table(people, schema=found, epsilon=1)
+    assert Ledger.open(dataset="study").spent == paid
 
 
 def test_nothing_is_left_where_no_column_can_be_described(tmp_path):

@@ -112,23 +112,23 @@ def test_codes_that_were_counted_together_are_named_together() -> None:
 
 def test_they_are_saved_and_loaded_with_the_release(tmp_path: Path) -> None:
     release = made("mwem", out=tmp_path / "out", workload=ranges(SCHEMA, [{"age": [0, 19]}]))
-    release.save(tmp_path / "public", csv=True)
-    found = TableRelease.load(tmp_path / "public")
+    release.save(tmp_path / "made-internal", csv=True)
+    found = TableRelease.load(tmp_path / "made-internal")
     assert found.marginals().equals(release.marginals())
-    text = pyarrow.csv.read_csv(tmp_path / "public" / "marginals.csv")
+    text = pyarrow.csv.read_csv(tmp_path / "made-internal" / "marginals.csv")
     assert text["noisy_count"].to_pylist() == release.marginals()["noisy_count"].to_pylist()
-    check_free(tmp_path / "public", force=True)  # our own files are no reason to refuse
+    check_free(tmp_path / "made-internal", force=True)  # our own files are no reason to refuse
 
 
 def test_a_spreadsheet_can_not_be_made_to_run_a_label(tmp_path: Path) -> None:
-    made("independent").save(tmp_path / "public", csv=True)
-    assert "'=B" in (tmp_path / "public" / "marginals.csv").read_text()
+    made("independent").save(tmp_path / "made-internal", csv=True)
+    assert "'=B" in (tmp_path / "made-internal" / "marginals.csv").read_text()
 
 
 def test_a_release_of_an_older_version_loads_and_says_what_it_lacks(tmp_path: Path) -> None:
-    made("histogram").save(tmp_path / "public")
-    (tmp_path / "public" / "marginals.parquet").unlink()
-    found = TableRelease.load(tmp_path / "public")
+    made("histogram").save(tmp_path / "made-internal")
+    (tmp_path / "made-internal" / "marginals.parquet").unlink()
+    found = TableRelease.load(tmp_path / "made-internal")
     with pytest.raises(InputError, match="holds no noisy counts"):
         found.marginals()
     assert not any("marginals.parquet" in note for note in report_view(found).notes)

@@ -77,8 +77,8 @@ def test_a_model_that_can_have_none_has_no_count_in_impossible_cells(method: str
 
 def test_the_declaration_is_published_with_the_release(tmp_path: Path) -> None:
     release = made("histogram")
-    release.save(tmp_path / "out")
-    found = TableRelease.load(tmp_path / "out")
+    release.save(tmp_path / "out-internal")
+    found = TableRelease.load(tmp_path / "out-internal")
     assert found.schema == SCHEMA
     view = report_view(found)
     assert ("Declared impossible", "2 combinations of values") in view.facts

@@ -14,7 +14,7 @@ from sfumato.errors import InputError
 from sfumato.models.generator import independent_table, integer_schema, tree_table
 from sfumato.privacy import ApproxDP, Ledger, OneRow, PureDP
 from sfumato.publishing import Auto, algorithm_named, budget_for, choose, publish
-from sfumato.randomness import simulation_rng
+from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import (
     Boolean,
     Integer,
@@ -409,3 +409,28 @@ def test_that_bound_is_broken_by_always_counting_cells_or_always_single_columns(
     bound = 1.1 * 1.054
     assert mean_error(every_cell, loose, epsilon=1) > bound * mean_error(some, loose, epsilon=1)
     assert mean_error(none, firm, epsilon=1) > bound * mean_error(some, firm, epsilon=1)
+
+
+def test_a_total_beyond_every_guarantee_does_not_stop_a_run_that_was_paid() -> None:
+    book = Ledger.in_memory(dataset="made")
+    schema = integers(3, 2)
+    for _ in range(2):
+        table = ArrayTable(schema, {"c0": [0, 1, 2], "c1": [0, 1, 1]})
+        rng = secure_rng()
+        gate = Curator(table, protect=OneRow(), budget=PureDP(6_000), ledger=book, rng=rng)
+        release = publish(Histogram(), gate)
+    assert "spent" not in release.ledger
+    assert release.ledger["spent_beyond"] == "10000"
+
+
+def test_columns_that_can_not_be_counted_together_are_refused_before_any_charge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sfumato.engine.counting.MAX_CELLS", 8)
+    for budget in (PureDP(1), ApproxDP(1, "1e-9")):
+        book = Ledger.in_memory(dataset="made")
+        table = ArrayTable(integers(5, 4), {"c0": [0, 1, 2], "c1": [0, 1, 1]})
+        gate = Curator(table, protect=OneRow(), budget=budget, ledger=book, rng=secure_rng())
+        with pytest.raises(InputError, match="needs 9 cells; at most 8"):
+            publish(Independent(), gate)
+        assert book.spent.nothing

@@ -72,8 +72,8 @@ def release():
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda it: it.name)
 def test_what_was_saved_says_the_same_after_loading(algorithm, tmp_path):
     made = released(algorithm)
-    made.save(tmp_path / "out")
-    again = RecommenderRelease.load(tmp_path / "out")
+    made.save(tmp_path / "made-internal")
+    again = RecommenderRelease.load(tmp_path / "made-internal")
     assert again.to_dict() == json.loads(json.dumps(made.to_dict()))
     assert again.recommend(HISTORY) == made.recommend(HISTORY)
     assert again.predict(HISTORY, IDS) == made.predict(HISTORY, IDS)
@@ -130,12 +130,18 @@ def test_predictions_follow_the_order_that_was_asked(release):
     assert [row.item for row in found] == ["tt009", "tt002"]
 
 
+def test_a_simulation_is_saved_only_under_a_name_that_says_so(release, tmp_path):
+    with pytest.raises(InputError, match="a name that ends in -internal"):
+        release.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_history_is_stored_nowhere(release, tmp_path):
-    release.save(tmp_path / "before")
+    release.save(tmp_path / "before-internal")
     release.recommend(HISTORY)
     release.predict(HISTORY, ["tt009"])
-    release.save(tmp_path / "after")
-    before, after = (contents(tmp_path / name) for name in ("before", "after"))
+    release.save(tmp_path / "after-internal")
+    before, after = (contents(tmp_path / name) for name in ("before-internal", "after-internal"))
     assert before == after
     assert {"release.json", "model.npz"} <= before.keys()
 
@@ -143,12 +149,12 @@ def test_a_history_is_stored_nowhere(release, tmp_path):
 def test_a_model_that_learned_from_a_history_would_be_seen(tmp_path):
     """One number that moves by the least a float can is another file."""
     made = released(ItemRidge())
-    made.save(tmp_path / "before")
+    made.save(tmp_path / "before-internal")
     popularity = made.model.ridge.popularity.copy()
     popularity[1] = np.nextafter(popularity[1], np.inf)
     ridge = replace(made.model.ridge, popularity=popularity)
-    replace(made, model=replace(made.model, ridge=ridge)).save(tmp_path / "after")
-    before, after = (contents(tmp_path / name) for name in ("before", "after"))
+    replace(made, model=replace(made.model, ridge=ridge)).save(tmp_path / "after-internal")
+    before, after = (contents(tmp_path / name) for name in ("before-internal", "after-internal"))
     assert before["model.npz"] != after["model.npz"]
 
 
@@ -162,12 +168,14 @@ def test_similar_items_are_of_the_catalogue_and_not_the_item_itself(release):
 @pytest.mark.parametrize(
     ("history", "message"),
     [
-        ({"tt999": 4}, "'tt999' is not in the catalogue"),
-        ({"tt001": 6}, "6 of 'tt001' is not on the scale 1 to 5"),
-        ({"tt001": 3.5}, "3.5 of 'tt001' is not on the scale"),
-        ({"tt001": float("nan")}, "must be a number, got nan"),
-        ({"tt001": None}, "must be a number, got None"),
-        ({"tt001": True}, "must be a number, got True"),
+        ({"tt001": 4, "tt999": 4}, "history, number 2: this item is not in the catalogue"),
+        ({"tt001": 6}, "history, number 1: this rating is not on the scale 1 to 5"),
+        ({"tt002": 3, "tt001": 3.5}, "history, number 2: this rating is not on the scale"),
+        ({"tt001": float("nan")}, "history, number 1: this rating must be a number"),
+        ({"tt001": None}, "history, number 1: this rating must be a number"),
+        ({"tt001": True}, "history, number 1: this rating must be a number"),
+        ({"tt001": 10**400}, "history, number 1: this rating must be a number"),
+        ({"tt001": "SECRET"}, "history, number 1: this rating must be a number"),
         ([("tt001", 4), ("tt001", 5)], "rates an item twice"),
         ([("tt001", 4), (2, 5)], "all text or all whole numbers"),
         ([4, 5], "pairs of an item and a rating"),
@@ -179,6 +187,20 @@ def test_a_bad_history_has_one_clear_message(release, history, message):
         release.recommend(history)
     with pytest.raises(InputError, match=message):
         release.predict(history, ["tt001"])
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        {"SECRET": 4}, {"tt001": "SECRET"}, {"tt001": 77_345}, {77_345: 3},
+        [("tt001", 4), (77_345.5, 5)], [("SECRET", 4), (2, 5)],
+    ],
+)  # fmt: skip
+def test_no_message_repeats_what_a_person_rated_or_how(release, history):
+    with pytest.raises(InputError) as refused:
+        release.recommend(history)
+    assert "SECRET" not in str(refused.value)
+    assert "77345" not in str(refused.value).replace(",", "")
 
 
 def test_other_bad_requests_have_one_too(release):
@@ -220,13 +242,13 @@ def test_a_model_for_another_catalogue_makes_no_release(release):
 def test_a_folder_that_is_no_release_is_refused(release, tmp_path):
     with pytest.raises(StorageError, match="can't read the release"):
         RecommenderRelease.load(tmp_path)
-    release.save(tmp_path / "out")
+    release.save(tmp_path / "made-internal")
     with pytest.raises(InputError, match="exists"):
-        release.save(tmp_path / "out")
-    path = tmp_path / "out" / "release.json"
+        release.save(tmp_path / "made-internal")
+    path = tmp_path / "made-internal" / "release.json"
     path.write_text(path.read_text().replace('"recommender"', '"table"', 1))
     with pytest.raises(InputError, match="no recommender release"):
-        RecommenderRelease.load(tmp_path / "out")
+        RecommenderRelease.load(tmp_path / "made-internal")
 
 
 METHOD_KEYS = {"name", "chosen", "chosen_by", "goal", "k", "paired_items", "directions", "strength",

@@ -23,6 +23,7 @@ from sfumato.randomness import simulation_rng
 from sfumato.release import (
     TableRelease,
     check_free,
+    check_usable,
     describe_guarantee,
     draw_table,
     new_folder,
@@ -224,6 +225,32 @@ def test_what_appears_meanwhile_is_kept_and_so_is_the_release(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out-2", "out-3"]
 
 
+def test_what_may_not_be_published_keeps_its_mark_under_another_name(tmp_path: Path) -> None:
+    out = tmp_path / "rc-internal"
+
+    def race() -> None:
+        with new_folder(out, force=False):
+            out.mkdir()
+
+    with pytest.raises(StorageError, match=r"the release is in .*rc-2-internal") as told:
+        race()
+    assert "paid for" not in str(told.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rc-2-internal", "rc-internal"]
+    assert (tmp_path / "rc-2-internal").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_simulation_is_saved_only_under_a_name_that_says_so(tmp_path: Path) -> None:
+    made = release(private=False)
+    with pytest.raises(InputError, match=r"a name that ends in -internal.*Use out-internal"):
+        made.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    made.save(tmp_path / "out-internal")
+    assert (tmp_path / "out-internal").stat().st_mode & 0o777 == 0o700
+    release().save(tmp_path / "public")
+    with pytest.raises(InputError, match="may be published: made-internal does not belong there"):
+        made.save(tmp_path / "public" / "made-internal")
+
+
 def test_force_keeps_what_is_not_ours_even_if_it_comes_late(tmp_path: Path) -> None:
     release().save(tmp_path / "out")
 
@@ -306,6 +333,34 @@ def test_a_second_save_needs_another_folder(tmp_path: Path) -> None:
 def test_a_folder_below_folders_that_are_not_there_is_made(tmp_path: Path) -> None:
     release().save(tmp_path / "a" / "b" / "out")
     assert TableRelease.load(tmp_path / "a" / "b" / "out").dataset == "towns"
+
+
+def test_a_name_of_the_greatest_length_is_written_and_a_longer_one_refused_at_once(
+    tmp_path: Path,
+) -> None:
+    release().save(tmp_path / ("y" * 255))
+    assert TableRelease.load(tmp_path / ("y" * 255)).dataset == "towns"
+    for wrong in (tmp_path / ("y" * 256), tmp_path / ("y" * 256) / "out"):
+        with pytest.raises(StorageError, match=r"File name too long. Nothing was spent"):
+            check_free(wrong, force=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["y" * 255]
+
+
+def test_a_path_with_no_room_for_the_files_of_a_release_is_refused_at_once(tmp_path: Path) -> None:
+    deep = tmp_path
+    while len(str(deep)) < 3800:
+        deep /= "d" * 200
+    room = 4095 - len(str(deep)) - 20
+    with pytest.raises(StorageError, match="File name too long"):
+        check_free(deep / ("d" * (room - 201)) / ("o" * 200), force=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_names_of_files_are_tried_with_their_temporary_ones(tmp_path: Path) -> None:
+    check_usable(tmp_path, "x" * 230)
+    with pytest.raises(StorageError, match="File name too long"):
+        check_usable(tmp_path, "x" * 250)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "study.ledger", ".hidden", "sub"])

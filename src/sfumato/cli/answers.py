@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 32
 MOST_LINES = 60
+HEADER = "label,frequency,standard_error,low,high,adjusted"
+"""What a table of estimates begins with."""
 
 app = typer.Typer(help="Answers randomized on the device: simulate, estimate, advise.")
 
@@ -201,3 +203,15 @@ def _check_csv(path: Path | None, file: str, *, force: bool) -> None:
         raise InputError(f"the table is a CSV file: its name ends in .csv, got {path.name!r}.")
     if path.exists() and not force:
         raise InputError(f"{path} exists. Nothing was written. Name another file, or add --force.")
+    if path.exists() and not _is_ours(path):
+        raise InputError(
+            f"{path} is no table of estimates: --force replaces such only. Nothing was written. "
+            "Name another file."
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.readline().rstrip() == HEADER.encode()

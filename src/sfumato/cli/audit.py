@@ -1,13 +1,12 @@
 """``sfumato audit``: claimed, exact and measured loss of every mechanism, and the planted bugs."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import options, progress, show
+from sfumato.cli import options, progress, show, streams
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,5 +108,5 @@ def _tell_problems(rows: "list[Row]") -> None:
     """One message and its exit code, if anything is not as it should be."""
     problems = [problem for row in rows for problem in row.problems]
     if problems:
-        sys.stderr.write(f"sfumato: the audit failed. {'; '.join(problems)}.\n")
+        streams.complain(f"sfumato: the audit failed. {'; '.join(problems)}.\n")
         raise typer.Exit(REFUTED)

@@ -18,12 +18,15 @@ def demo(
     """Make a survey, publish it privately, and compare the two."""
     from sfumato import jobs
     from sfumato.cli import made_up
+    from sfumato.jobs.internal import check_internal
     from sfumato.privacy import Ledger, PureDP
     from sfumato.release import check_free
 
     PureDP(epsilon)  # refuses before anything is made
     check_free(jobs.publishable(out), force=force)
     inside = jobs.internal_folder(out)
+    made_up.check_places(inside, force=force)
+    check_internal(inside)
     inside.parent.mkdir(parents=True, exist_ok=True)
     inside.mkdir(mode=0o700, exist_ok=True)
     table, schema = made_up.make(inside)

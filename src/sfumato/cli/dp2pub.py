@@ -66,6 +66,7 @@ def dp2pub(
     chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
     source = options.one_table(table)
+    options.apart(out, schema)
     run_files.keep(context, save_run, command=dp2pub, force=force)
     with progress.shown(quiet=quiet or json) as tell:
         made = jobs.dp2pub_table(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import options, progress, run_files, show
+from sfumato.cli import options, progress, releases, run_files, show
 
 if TYPE_CHECKING:
     from sfumato.evaluation import Evaluation
@@ -38,7 +38,10 @@ def evaluate(
 ) -> None:
     """Internal: compare a release with the real table, into FOLDER-internal."""
     from sfumato import jobs
+    from sfumato.jobs.running import check_comparison
 
+    releases.check_described(folder)
+    check_comparison(folder, against, workload, ledger)
     run_files.keep(context, save_run, command=evaluate, force=False)
     with progress.shown(quiet=quiet or json) as tell:
         found = jobs.evaluate_release(

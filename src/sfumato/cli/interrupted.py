@@ -10,11 +10,17 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from sfumato.cli import streams
 from sfumato.cli.logs import endings
 
 EXIT_CODE = 130
+
+_WITH_VALUE: Final = ("--log", "--log-level")
+"""Options that stand before a command's name, with a value after them."""
+_RESUMABLE: Final = ("publish", "dp2pub", "run")
+"""Commands with --resume: the demo pays and keeps a journal too, but is made anew."""
 
 
 class InterruptionError(Exception):
@@ -29,7 +35,7 @@ def stop(stopped: BaseException | None = None) -> NoReturn:
         "If anything was charged, it stays in the ledger (`sfumato ledger show`), and no half "
         "release was left behind."
     ]
-    sys.stderr.write("sfumato: interrupted. " + "\n".join(notes or unknown) + "\n")
+    streams.complain("sfumato: interrupted. " + "\n".join(notes or unknown) + "\n")
     sys.exit(EXIT_CODE)
 
 
@@ -62,17 +68,33 @@ def lines_after(error: BaseException) -> list[str]:
         return []
     from sfumato.jobs.resuming import GO_ON
 
-    return [*notes, f"  {resuming_command(sys.argv[1:])}"] if GO_ON in notes else notes
+    if GO_ON not in notes:
+        return notes
+    given = sys.argv[1:]
+    if given[_place_of_name(given)] not in _RESUMABLE:
+        return [note for note in notes if note != GO_ON]
+    return [*notes, f"  {resuming_command(given)}"]
 
 
 def resuming_command(arguments: Sequence[str]) -> str:
-    """The same command line, with ``--resume``.
+    """The same command line, with ``--resume`` after the command's name: no ``--`` is before it.
 
-    >>> resuming_command(["publish", "my table.csv", "--no-resume"])
-    "sfumato publish 'my table.csv' --resume"
+    >>> resuming_command(["publish", "--no-resume", "--", "my table.csv"])
+    "sfumato publish --resume -- 'my table.csv'"
     """
-    kept = [one for one in arguments if one not in ("--resume", "--no-resume")]
-    return shlex.join(["sfumato", *kept, "--resume"])
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [one for one in arguments[:end] if one not in ("--resume", "--no-resume")]
+    name = _place_of_name(options)
+    before, after = options[: name + 1], options[name + 1 :]
+    return shlex.join(["sfumato", *before, "--resume", *after, *arguments[end:]])
+
+
+def _place_of_name(arguments: Sequence[str]) -> int:
+    """Where the name of the command stands: after options of the program and their values."""
+    place = 0
+    while place < len(arguments) and arguments[place].startswith("-"):
+        place += 2 if arguments[place] in _WITH_VALUE else 1
+    return place
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

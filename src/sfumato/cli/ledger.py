@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli import caps, show
+from sfumato.cli import caps, releases, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def cap_(
 ) -> None:
     """Set, raise or lower the cap of a data set, as an entry that everyone can see."""
     from sfumato.privacy import Ledger
+    from sfumato.privacy.composition import unstated
 
     cap = caps.cap(limit, name="a cap")
     book = Ledger.open(ledger, dataset=dataset)
@@ -70,7 +71,8 @@ def cap_(
         show.as_json(_summary(book))
         return
     typer.echo(f"ledger {_place(ledger)}")
-    typer.echo(f"{book.dataset}: spent {book.composed() or 'nothing'}, cap {cap}")
+    spent = book.composed() or unstated(book.spent)
+    typer.echo(f"{book.dataset}: spent {spent}, cap {cap}")
 
 
 @app.command()
@@ -188,6 +190,7 @@ def _release_head(folder: Path, ledger_id: str) -> "Head":
     from sfumato.privacy import Head
     from sfumato.release.loading import load_release
 
+    releases.check_described(folder)
     release = load_release(folder)
     if not release.private:
         raise InputError(f"{folder}: a simulation has no entry in a ledger")

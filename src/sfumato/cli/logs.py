@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 _LINE: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s"
 _TIME: Final = "%Y-%m-%dT%H:%M:%S"
+_HEAD: Final = 64
+_BEGINS: Final = re.compile(rb"\Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ sfumato\b")
 
 
 endings = logging.getLogger("sfumato.endings")
@@ -30,6 +33,19 @@ class OneLine(logging.Formatter):
         return "".join(sign if sign.isprintable() else "?" for sign in said)
 
 
+def _is_log(file: Path) -> bool:
+    """Whether a file is not there, empty, or begins as a log does: others are not appended to."""
+    try:
+        if not file.exists():
+            return True
+        if not file.is_file():
+            return False
+        with file.open("rb") as opened:
+            return _BEGINS.match(opened.read(_HEAD)) is not None
+    except OSError:
+        return True  # said by who opens it
+
+
 def begin(file: Path | None, level: str) -> None:
     """Append what loggers under ``sfumato`` say to a file that only its owner can read.
 
@@ -39,6 +55,11 @@ def begin(file: Path | None, level: str) -> None:
         raise InputError(f"--log-level must be one of {', '.join(LEVELS)}, got {level!r:.40}.")
     if file is None:
         return
+    if not _is_log(file):
+        raise InputError(
+            f"{file} exists and is no log of sfumato. Nothing was appended, nothing was done. Name "
+            "another file."
+        )
     try:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         kept = logging.FileHandler(file, encoding="utf-8")

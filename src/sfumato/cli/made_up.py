@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from sfumato.errors import InputError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Number, Ordinal, Schema
 
@@ -24,10 +25,25 @@ SCHEMA = Schema(
 )
 
 
+def places(folder: Path) -> tuple[Path, Path]:
+    """Where the survey and its schema stand in a folder."""
+    return folder / "survey.csv", folder / "survey.schema.json"
+
+
+def check_places(folder: Path, *, force: bool) -> None:
+    """Refuse to write over what is there, unless told to; never through a link."""
+    for path in (folder, *places(folder)):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link. Nothing was made. Choose another --out.")
+    for path in places(folder):
+        if path.exists() and not (force and path.is_file()):
+            raise InputError(f"{path} exists. Nothing was made. Choose another --out, or --force.")
+
+
 def make(folder: Path) -> tuple[Path, Path]:
     """Write the survey and its schema; returns both paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, schema = folder / "survey.csv", folder / "survey.schema.json"
+    table, schema = places(folder)
     pyarrow.csv.write_csv(_people(), table)
     SCHEMA.save(schema)
     return table, schema

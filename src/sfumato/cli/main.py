@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,6 +24,7 @@ from sfumato.cli import (
     recommend,
     run,
     schema,
+    streams,
     surveys,
 )
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
@@ -55,9 +56,17 @@ app.add_typer(ledger.app, name="ledger")
 def main() -> NoReturn:
     """Run the command line; every way out has its exit code and, on errors, one message."""
     try:
+        _main()
+    finally:
+        streams.settle()
+
+
+def _main() -> NoReturn:
+    try:
+        streams.open_closed()
         _print_any_name()
         with interrupted.termination_too():
-            outcome = app(standalone_mode=False)
+            outcome = _outcome()
         if outcome == interrupted.EXIT_CODE:  # typer caught the signal, and said nothing
             interrupted.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
@@ -67,12 +76,8 @@ def main() -> NoReturn:
         interrupted.stop(stopped)
     except (typer.Abort, KeyboardInterrupt):
         interrupted.stop()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
-        problem = f"{error.filename or 'a file'}: {error.strerror or error}"
-        _fail(problem, StorageError.exit_code, error)
+        _fail_by(error)
     except MemoryError as error:
         problem = "there is not enough memory. Use fewer columns or bins, or a larger machine."
         _fail(problem, StorageError.exit_code, error)
@@ -88,6 +93,29 @@ def main() -> NoReturn:
             InternalError.exit_code,
             error,
         )
+
+
+def _outcome() -> Any:
+    """What the command returned, or its exit code."""
+    try:
+        return app(standalone_mode=False)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, OSError):  # typer ends with 1 where nobody reads
+            raise ended.__context__ from None
+        raise
+
+
+def _fail_by(error: OSError) -> NoReturn:
+    """The end by a file, or by a standard output that is full or that nobody reads."""
+    why = error.strerror or error
+    stream = None if error.filename else streams.named(error)
+    problem = f"{error.filename or 'a file'}: {why}"
+    if stream is not None:
+        problem = (
+            f"{stream} can't be written: {why}. What was made and charged before that is in its "
+            "place."
+        )
+    _fail(problem, StorageError.exit_code, error)
 
 
 def _print_any_name() -> None:
@@ -136,5 +164,5 @@ def _fail(message: str, code: int, error: BaseException | None = None) -> NoRetu
     message = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
     logs.endings.error("%s", message)
     after = [] if error is None else interrupted.lines_after(error)
-    sys.stderr.write("\n".join([f"sfumato: {message}", *after]) + "\n")
+    streams.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
     sys.exit(code)

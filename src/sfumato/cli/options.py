@@ -76,6 +76,14 @@ def one_table(given: list[str]) -> str:
     return given[0]
 
 
+def apart(out: Path, *inputs: str | Path | None) -> None:
+    """Refuse a folder that holds what the command reads, and that --force would replace."""
+    from sfumato.release import check_apart
+
+    for given in inputs:
+        check_apart(out, given, named="the input")
+
+
 @nothing_spent()
 def settings(given: list[str]) -> dict[str, str]:
     """Options of a method, given as name=value."""

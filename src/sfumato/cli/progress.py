@@ -6,13 +6,12 @@ with ``NO_COLOR`` or ``TERM=dumb``.
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from sfumato.cli import interrupted
+from sfumato.cli import interrupted, streams
 
 if TYPE_CHECKING:
     from sfumato.jobs import Tell
@@ -32,7 +31,7 @@ def shown(*, quiet: bool) -> Iterator["Tell"]:
         if quiet:
             yield Lines(write=lambda line: None)
         elif not _can_draw():
-            yield Lines(write=_to_stderr)
+            yield Lines(write=lambda line: streams.complain(line + "\n"))
         else:
             with _bars() as tell:
                 yield tell
@@ -83,12 +82,7 @@ def spoken(seconds: float) -> str:
 def _can_draw() -> bool:
     """Whether somebody watches who wants escape codes."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
-    return sys.stderr.isatty() and not plain
-
-
-def _to_stderr(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    return streams.Stderr().isatty() and not plain
 
 
 @contextmanager
@@ -113,7 +107,8 @@ def _bars() -> Iterator["Tell"]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*shown, console=Console(stderr=True), transient=True) as bars:
+    console = Console(file=cast(IO[str], streams.Stderr()))
+    with Progress(*shown, console=console, transient=True) as bars:
         tasks: dict[str, Any] = {}
 
         def tell(what: str, done: int, of: int) -> None:

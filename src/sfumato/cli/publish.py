@@ -78,12 +78,15 @@ def publish(
 ) -> None:
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
     from sfumato import jobs
+    from sfumato.jobs.asking import check_schema_share
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen_options = options.settings(settings or [])
     chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
     limit = None if cap is None else caps.cap(cap, name="--cap")
     source = options.one_table(table)
+    options.apart(out, schema, workload, totals)
+    check_schema_share(epsilon, infer_share)
     run_files.keep(context, save_run, command=publish, force=force)
     with progress.shown(quiet=quiet or json) as tell:
         made = jobs.publish_table(

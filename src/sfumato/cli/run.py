@@ -42,7 +42,9 @@ def run(
         raise InputError(f"{command} has no --{unknown[0]}. Nothing was spent. Leave it out.")
     words = run_files.arguments(file, {**given, **_elsewhere(out)}, known)
     begun = [*command.split(), *(f"--{flag}" for flag in asked)]
-    context.find_root().command.main([*begun, *words], "sfumato", standalone_mode=False)
+    ended = context.find_root().command.main([*begun, *words], "sfumato", standalone_mode=False)
+    if isinstance(ended, int):  # also 130: typer makes a code of a signal
+        raise typer.Exit(ended)
 
 
 def _elsewhere(out: Path | None) -> dict[str, str]:

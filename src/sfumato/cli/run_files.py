@@ -128,6 +128,11 @@ def load(path: Path) -> tuple[str, dict[str, Any]]:
         raise StorageError(f"can't read {path}: {error.strerror}. Nothing was spent.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML in UTF-8: {error}. Nothing was spent.") from None
+    except (ValueError, RecursionError):  # limits of Python: 4,300 digits, 1,000 calls
+        raise InputError(
+            f"{path} is no run file: it holds a number of thousands of digits, or lists within "
+            "lists without end. Nothing was spent."
+        ) from None
     if value.pop("sfumato", None) != FORMAT:
         raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}. Nothing was spent.")
     return str(value.pop("command", "")), value
@@ -160,6 +165,8 @@ def _texts(path: Path, key: str, value: Any, option: Declared) -> list[str]:
     if not all(_fits(one, option.kind) for one in values):
         said = _SAID.get(option.kind, "a list of texts" if option.many else "a text")
         raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}. Nothing was spent.")
+    if any("\0" in str(one) for one in values):
+        raise InputError(f"{path}: {key} holds U+0000, which no name does. Nothing was spent.")
     return [_from_here(key, str(one), option.kind, path.parent) for one in values]
 
 
@@ -176,6 +183,13 @@ def _check_place(path: Path, out: Any, *, force: bool) -> None:
         raise InputError(
             f"{path} would be in the folder that may be published: a run file names your files. "
             "Nothing was spent. Name another place."
+        )
+    from sfumato.release import release_around
+
+    if (around := release_around(path.absolute().parent)) is not None:
+        raise InputError(
+            f"{around} holds a release that may be published: a run file does not belong there, "
+            "as it names your files. Nothing was spent. Name another place."
         )
     if path.exists() and not force:
         raise InputError(f"{path} exists. Nothing was spent. Name another file, or add --force.")

@@ -46,14 +46,14 @@ def draft(
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
     ledger: options.LedgerPlace = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older schema.")] = False,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the draft as JSON.")] = False,
 ) -> None:
     """Read a table, without any guarantee, and draft a schema for a person to confirm."""
     from sfumato.jobs import drafting
 
-    drafting.check_place(out, force=force)
+    drafting.check_place(out, force=force, table=table)
     with progress.shown(quiet=quiet or json) as tell:
         made = drafting.draft_schema(
             table,

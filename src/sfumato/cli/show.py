@@ -83,11 +83,12 @@ def running_total(ledger: "Ledger", *, place: str | None = None) -> None:
 def spent_text(ledger: "Ledger") -> str:
     """What was spent in the units of the cap; a rho also as the epsilon it comes to."""
     from sfumato.privacy import ZCDP
+    from sfumato.privacy.composition import BEYOND, unstated
 
     spent = ledger.composed()
     if not isinstance(spent, ZCDP):
-        return str(spent or "nothing")
-    return f"{ledger.composed(TOLD_DELTA)} ({spent})"
+        return str(spent or unstated(ledger.spent))
+    return f"{ledger.composed(TOLD_DELTA) or BEYOND} ({spent})"
 
 
 def check_chart(path: Path | None) -> None:

@@ -29,15 +29,25 @@ COLUMN: Final = "answer"
 """The column of answers in a Parquet file."""
 _END: Final = "answers"
 _LINES: Final = 65_536
+_NAME_KEPT: Final = 40
+"""Signs of a file's name that its temporary name begins with."""
 
 
 def check_suffix(path: Path) -> Path:
-    """Refuse a file name whose format we can't tell."""
+    """Refuse a file name whose format we can't tell, or that no file can have."""
     if path.suffix not in SUFFIXES:
         raise InputError(
             f"a file of answers ends in {' or '.join(SUFFIXES)}, got {path.name!r}. "
             "Nothing was read or written."
         )
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except OSError as error:  # a name that is too long
+        raise StorageError(
+            f"{path} can't be a file: {error.strerror}. Nothing was read or written."
+        ) from None
     return path
 
 
@@ -209,8 +219,11 @@ def _joined(held: list[Answers], question: Question, simulated: bool) -> AnswerB
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A name in the same folder that becomes ``path`` when all went well."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """A name in the same folder that becomes ``path`` when all went well.
+
+    It is no longer than a name can be: whatever ``path`` is called, it can be written.
+    """
+    unfinished = path.with_name(f".{path.name[:_NAME_KEPT]}.{os.getpid()}.part")
     try:
         yield unfinished
         unfinished.replace(path)

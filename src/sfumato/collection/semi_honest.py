@@ -121,17 +121,18 @@ class SemiHonestResult:
         rng: Rng,
         guarantee: Guarantee | None = None,
     ) -> TableRelease:
-        """A table of the codes, without a model.
+        """A table of the codes, without a model, in a random order of the rows.
 
         Args:
             dataset: Whose budget was spent.
             private: Whether the answers were drawn by secure generators, on the devices.
             ledger: The head and the entries that paid for the answers; of the collector.
-            rng: Draws the values inside bins.
+            rng: Draws the order, and the values inside bins.
             guarantee: What was paid, if not the local promise of the answers: PureDP from who held
                 the table and randomized it.
         """
-        codes = dict(zip(self.schema.names, self.codes, strict=True))
+        shuffled = self.codes[:, rng.permutation(self.codes.shape[1])]
+        codes = dict(zip(self.schema.names, shuffled, strict=True))
         rows = PublishedRows(schema=self.schema, codes=repaired(self.schema, codes, rng=rng))
         return TableRelease(
             dataset=dataset,

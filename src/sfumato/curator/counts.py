@@ -1,16 +1,21 @@
 """What the gate has counted so far, exactly: sensitive, and never handed out."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.curator.scores import Asked
 from sfumato.engine import MAX_CELLS, ExactCounts, Table, count_marginals, count_merged
+from sfumato.engine.counting import refuse_too_many_cells
 from sfumato.engine.ratings import Ratings
 from sfumato.schema.coarse import Coarse
 from sfumato.schema.table import Marginal
 from sfumato.schema.workload import Range, Target, sum_ranges
+
+MOST_CELLS: Final = MAX_CELLS
+"""Cells that can be asked for at once, as they are or as a view merges them."""
 
 
 class Counts:
@@ -29,24 +34,40 @@ class Counts:
         self.count([()])
         return self._known[()]
 
+    def check(self, targets: Sequence[Target], merged: Coarse | None = None) -> None:
+        """Refuse targets whose counts can't be held: to be asked before anything is charged."""
+        wanted = self._wanted(targets, merged)
+        if self._apart(wanted, merged):
+            refuse_too_many_cells(self._table.schema, wanted)
+        elif merged is not None:
+            refuse_too_many_cells(merged.schema, wanted)
+
     def count(self, targets: Sequence[Target], merged: Coarse | None = None) -> None:
         """Count, in one pass over the table, what these targets need and is not known yet.
 
         All codes apart if that fits in memory; else as a view merges them, and kept for that view.
         """
-        marginals = dict.fromkeys(t if isinstance(t, tuple) else t.marginal for t in targets)
+        wanted = self._wanted(targets, merged)
         if merged is not None and merged is not self._view:
             self._view, self._in_view = merged, {}
-        kept = {} if merged is None else self._in_view
-        wanted = [each for each in marginals if each not in self._known and each not in kept]
         if not wanted:
             return
-        if merged is None or sum(map(self._table.schema.cells, wanted)) <= MAX_CELLS:
+        if merged is None or self._apart(wanted, merged):
             found: ExactCounts = count_marginals(self._table, wanted)
             self._known |= {marginal: found[marginal] for marginal in wanted}
         else:
             found = count_merged(self._table, wanted, merged)
             self._in_view |= {marginal: found[marginal] for marginal in wanted}
+
+    def _wanted(self, targets: Sequence[Target], merged: Coarse | None) -> list[Marginal]:
+        """The marginals of these targets that are not known yet."""
+        marginals = dict.fromkeys(t if isinstance(t, tuple) else t.marginal for t in targets)
+        kept = self._in_view if merged is not None and merged is self._view else {}
+        return [each for each in marginals if each not in self._known and each not in kept]
+
+    def _apart(self, wanted: Sequence[Marginal], merged: Coarse | None) -> bool:
+        """Whether all codes are counted apart."""
+        return merged is None or sum(map(self._table.schema.cells, wanted)) <= MAX_CELLS
 
     def exact(self, target: Target, merged: Coarse | None = None) -> NDArray[np.int64]:
         """The counts of a target that was counted, in the view that it was counted for."""

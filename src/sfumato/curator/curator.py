@@ -27,9 +27,10 @@ from sfumato.curator.starting import bounded, journal_for, ledger_for, named
 from sfumato.curator.steps import (
     asked_text,
     check_allowed,
+    check_kinds,
     check_merged,
     check_place,
-    check_replace,
+    check_row_by_row,
     check_rows,
     noisy,
     retold,
@@ -216,8 +217,10 @@ class Curator(OnlyOne):
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
         targets = tuple(targets)  # what is checked and paid for is what is counted
+        check_kinds(targets)
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
         check_merged(merged, self.schema, targets)
+        self._counts.check(targets, merged)
         noises = self._spending.noises(targets, costs, "measure", targets)
 
         def look() -> NDArray[np.float64]:
@@ -284,6 +287,8 @@ class Curator(OnlyOne):
     ) -> Iterator[Answers]:
         """Every row as one answer of a local mechanism, in batches; charged before the first.
 
+        In a random order: that of the table may tell what its rows say.
+
         Args:
             marginal: The columns whose cell a row answers about.
             mechanism: What randomizes; its epsilon is what all answers together cost.
@@ -311,10 +316,11 @@ class Curator(OnlyOne):
     def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
         """Every row as answers about the named columns, each by randomized response.
 
-        Charged with the sum of the epsilons before the rows are read, once.
+        Rows come in a random order, the same one in all columns. Charged with the sum of the
+        epsilons before the rows are read, once.
         """
         mechanisms = responding.mechanisms_for(self.schema, epsilons)
-        check_replace(self.protect)
+        check_row_by_row(self._table, self.protect)
         cost = responding.cost_of(mechanisms)
         self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
         return responding.responses(self._table, mechanisms, rng=self.rng)
@@ -328,7 +334,7 @@ class Curator(OnlyOne):
         check.whole(at_least=1, at_most=64, groups=groups)
         if not columns or self.schema.marginal(columns) != tuple(columns):
             raise InputError("an interview names one or more columns in the schema's order")
-        check_replace(self.protect)
+        check_row_by_row(self._table, self.protect)
         self._charge_rows(cost, "interview", [(name,) for name in columns])
         return Interview(
             self._table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
@@ -337,14 +343,14 @@ class Curator(OnlyOne):
     @in_turn
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
-        ratings = rating_sums.check_sums(self._table, ask, cost)
+        ratings = rating_sums.check_sums(self._table, ask, cost, self.protect)
         self._charge_rows(cost, "sums of ratings by item", ())
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
 
     @in_turn
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
-        ratings = rating_sums.check_gram(self._table, ask, cost)
+        ratings = rating_sums.check_gram(self._table, ask, cost, self.protect)
         self._charge_rows(cost, f"products of ratings of {ask.items.size:,} items", ())
         return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
 
@@ -357,7 +363,7 @@ class Curator(OnlyOne):
     ) -> Perturbation:
         """Check and pay for one answer of every row."""
         perturbing.check_question(self.schema, marginal, mechanism, numbers, grid)
-        check_replace(self.protect)
+        check_row_by_row(self._table, self.protect)
         self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
         return Perturbation(
             marginal=marginal,
@@ -384,8 +390,11 @@ class Curator(OnlyOne):
             raise InputError("there is nothing to choose from. Nothing was looked at.")
         asked, same_view = self._asked, self._asked.merged is merged
         if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
+            check_kinds(targets)
             check_merged(merged, self.schema, targets)
-            self._asked = Asked.of(self.schema, self.protect, targets, merged=merged)
+            asked = Asked.of(self.schema, self.protect, targets, merged=merged)
+            self._counts.check(asked.targets, merged)
+            self._asked = asked
         check_score(score, self._asked)
         if isinstance(score, MutualInformation):
             self._check_rows(score.rows)

@@ -25,7 +25,7 @@ from sfumato.schema.table import Marginal, Schema
 
 
 class Interview(OnlyOne):
-    """Rows divided into groups by coins; each group is asked once.
+    """Rows divided into groups by coins and put in a random order; each group is asked once.
 
     Formal guarantee: all that ``ask`` ever returns is epsilon-DP for one row that is replaced. A
     row is in one group, whatever it says, and gives one answer there, which is epsilon-local DP.
@@ -38,8 +38,10 @@ class Interview(OnlyOne):
         self._schema = table.schema
         self._epsilon = epsilon
         self._rng = rng
-        self._codes = held_codes(table, columns)
-        self._rows = len(next(iter(self._codes.values())))
+        held = held_codes(table, columns)
+        self._rows = len(next(iter(held.values())))
+        order = rng.permutation(self._rows)  # that of the table may tell what its rows say
+        self._codes = {name: codes[order] for name, codes in held.items()}
         self._group = rng.below(groups, self._rows)
         self._left = list(range(groups))
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engine import Table
+from sfumato.engine.mixing import mixed
 from sfumato.engine.table import CodeBatch, WritingTable
 from sfumato.errors import InputError
 from sfumato.mechanisms import local
@@ -106,13 +107,14 @@ def check_folder(table: object, folder: str) -> WritingTable:
 
 
 def answers(table: Table, kernel: Perturbation, *, check: Callable[[], None]) -> Iterator[Answers]:
-    """The answers of all rows in their order, in batches whose sizes depend on nothing else.
+    """The answers of all rows in a random order, in batches whose sizes depend on nothing else.
 
-    ``check`` is called before each is drawn: the iterator may have gone to another process.
+    The order of a table may tell what its rows say: sorted by a column, read by an index, and so
+    on. ``check`` is called before each is drawn: the iterator may have gone to another process.
     """
     layout, held, rows = kernel.mechanism.layout, [], 0
     check()
-    for batch in table.map(kernel):
+    for batch in mixed(table.map(kernel), rng=kernel.rng):
         check()
         held.append(from_arrow(layout, batch.column(0)))
         rows += len(held[-1])

@@ -100,19 +100,20 @@ class Grid:
         return Grid(steps=steps, squared=2 * ceil(moved**2 / 2))
 
 
-def check_sums(ratings: object, ask: ItemSums, cost: object) -> Ratings:
-    """Refuse, before anything is charged, what does not fit the ratings."""
+def check_sums(ratings: object, ask: ItemSums, cost: ZCDP, protect: Protection) -> Ratings:
+    """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
     table = _ratings(ratings, cost)
     _check_offsets(ask.offsets, len(table.catalogue))
     check.positive(bound=ask.bound)
     check.whole(at_least=1, c0=ask.c0)
     if ask.items is not None:
         _check_items(ask.items, len(table.catalogue), len(table.catalogue))
+    _sums_noise(_asked_items(table, ask), ask, cost, protect)
     return table
 
 
-def check_gram(ratings: object, ask: Gram, cost: object) -> Ratings:
-    """Refuse, before anything is charged, what does not fit the ratings."""
+def check_gram(ratings: object, ask: Gram, cost: ZCDP, protect: Protection) -> Ratings:
+    """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
     table = _ratings(ratings, cost)
     items = len(table.catalogue)
     check.whole(at_least=1, c0=ask.c0)
@@ -122,6 +123,7 @@ def check_gram(ratings: object, ask: Gram, cost: object) -> Ratings:
     if ask.bound is not None and ask.offsets is not None:
         check.positive(bound=ask.bound)
         _check_offsets(ask.offsets, items)
+    _gram_noise(ask, cost, protect)
     return table
 
 
@@ -129,11 +131,8 @@ def measured_sums(
     ratings: Ratings, ask: ItemSums, cost: ZCDP, protect: Protection, *, rng: Rng
 ) -> ItemMeasurement:
     """Count, sum and add noise; the cost was charged."""
-    catalogue = len(ratings.catalogue)
-    items = np.arange(catalogue) if ask.items is None else ask.items
-    sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
-    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items.size))
-    grid = Grid.of(cost, sensitivity, rounding)
+    catalogue, items = len(ratings.catalogue), _asked_items(ratings, ask)
+    grid, noise = _sums_noise(items, ask, cost, protect)
     kernel = _Summing(
         values=np.array(ratings.scale.values),
         offsets=ask.offsets,
@@ -144,7 +143,6 @@ def measured_sums(
         shape=(2, items.size),
     )
     exact = ratings.fold_people(kernel)
-    noise = DiscreteGaussian.for_cost(cost, grid.squared)
     found = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
     sigma = noise.sigma_counts / grid.steps
     return ItemMeasurement(
@@ -165,8 +163,7 @@ def measured_gram(
     theorem 14.
     """
     catalogue, size = len(ratings.catalogue), ask.items.size
-    rounding = rating_sensitivity.rounding(protect, most_ratings(protect, size) ** 2)
-    grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
+    grid, on, off = _gram_noise(ask, cost, protect)
     kernel = _Multiplying(
         values=np.array(ratings.scale.values),
         offsets=np.zeros(catalogue) if ask.offsets is None else ask.offsets,
@@ -177,7 +174,6 @@ def measured_gram(
         shape=(size, size),
     )
     exact = ratings.fold_people(kernel)
-    on, off = (DiscreteGaussian.for_cost(cost, grid.squared // part) for part in (1, 2))
     exact.flat[:: size + 1] += on.sample(size, rng=rng)
     for row in range(size - 1):  # row by row: no second matrix of noise
         exact[row, row + 1 :] += off.sample(size - 1 - row, rng=rng)
@@ -188,6 +184,30 @@ def measured_gram(
         sigma_diagonal=on.sigma_counts / grid.steps,
         sigma=off.sigma_counts / grid.steps,
     )
+
+
+def _asked_items(ratings: Ratings, ask: ItemSums) -> NDArray[np.int64]:
+    return np.arange(len(ratings.catalogue)) if ask.items is None else ask.items
+
+
+def _sums_noise(
+    items: NDArray[np.int64], ask: ItemSums, cost: ZCDP, protect: Protection
+) -> tuple[Grid, DiscreteGaussian]:
+    """The grid of sums over some items, and the noise that a cost buys on it."""
+    sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
+    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items.size))
+    grid = Grid.of(cost, sensitivity, rounding)
+    return grid, DiscreteGaussian.for_cost(cost, grid.squared)
+
+
+def _gram_noise(
+    ask: Gram, cost: ZCDP, protect: Protection
+) -> tuple[Grid, DiscreteGaussian, DiscreteGaussian]:
+    """The grid of products, and the noise on the diagonal and beside it."""
+    rounding = rating_sensitivity.rounding(protect, most_ratings(protect, ask.items.size) ** 2)
+    grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
+    on, off = (DiscreteGaussian.for_cost(cost, grid.squared // part) for part in (1, 2))
+    return grid, on, off
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.engine import Table
+from sfumato.engine.mixing import mixed
 from sfumato.engine.table import CodeBatch
 from sfumato.errors import InputError
 from sfumato.mechanisms.local import Grr
@@ -22,7 +23,7 @@ class Responses:
     """Randomized rows, and what randomized them: public."""
 
     codes: Mapping[str, NDArray[Any]]
-    """By column, one answer a row, in the order of the rows."""
+    """By column, one answer a row. Rows stand in a random order, the same one in all columns."""
     mechanisms: Mapping[str, Grr]
     """By column; ``p`` and ``q`` are the chances of the true value and of each other one."""
 
@@ -53,9 +54,9 @@ def cost_of(mechanisms: Mapping[str, Grr]) -> PureDP:
 
 
 def responses(table: Table, mechanisms: Mapping[str, Grr], *, rng: Rng) -> Responses:
-    """One pass over the table."""
+    """One pass over the table; the order that it has may tell what its rows say."""
     kernel = _Responding(mechanisms=mechanisms, rng=rng)
-    whole = pa.Table.from_batches(list(table.map(kernel))).combine_chunks()
+    whole = pa.Table.from_batches(list(mixed(table.map(kernel), rng=rng))).combine_chunks()
     codes = {name: whole[name].to_numpy() for name in kernel.columns}
     return Responses(codes=codes, mechanisms=mechanisms)
 

@@ -12,7 +12,7 @@ from sfumato.curator.steps import noise_of, noisy
 from sfumato.engine import count_marginals
 from sfumato.engine.raw import RawTable, TextCounts
 from sfumato.engine.table import Source
-from sfumato.errors import BudgetError, InputError
+from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.mechanisms import Noise
 from sfumato.mechanisms.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity
@@ -76,6 +76,11 @@ class Scout(OnlyOne):
         self._table = table
         self.names: Marginal = tuple(name for name in table.names if name != person)
         """The columns that can be asked about: not the one that names people."""
+        if not self.names:
+            raise TableError(
+                f"{table.describe()}: there is no column to publish: none has a name, but for the "
+                "one that names people. Nothing was published and nothing was spent."
+            )
         table.validate()
 
     def sigma_of(self, cost: ApproxDP, *, tables: int) -> float:

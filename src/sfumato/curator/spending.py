@@ -92,9 +92,12 @@ class Spending:
         """What is added to each count for its cost, which is paid here."""
         if self._purse is not None:
             return self._purse.take(costs)
-        self.charge(total_of(costs), verb, named)
+        whole = total_of(costs)
+        self._amount(whole)
         paired = zip(targets, costs, strict=True)
-        return [noise_of(cost, isinstance(t, Range), self._protect) for t, cost in paired]
+        found = [noise_of(cost, isinstance(t, Range), self._protect) for t, cost in paired]
+        self.charge(whole, verb, named)  # last: a cost too small for any noise was refused
+        return found
 
     def score_noise(self, score: Score, asked: Asked, cost: Cost) -> Noise:
         """What is added to each score of a vector, which is paid here."""

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.curator.committing import Coins
+from sfumato.engine import Table
+from sfumato.engine.ratings import Ratings
 from sfumato.errors import InputError, InternalError
 from sfumato.mechanisms import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
@@ -137,11 +139,28 @@ def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target
         raise InputError("ranges can't be asked of merged codes. Nothing was looked at.")
 
 
-def check_replace(protect: Protection) -> None:
+def check_kinds(targets: Sequence[Target]) -> None:
+    """Refuse what is neither a marginal nor a range: a text would be read letter by letter."""
+    for target in targets:
+        if not isinstance(target, tuple | Range):
+            raise InputError(
+                f"a target is a tuple of names of columns or a Range, got {target!r:.60}. "
+                "Nothing was looked at."
+            )
+
+
+def check_row_by_row(table: Table | Ratings, protect: Protection) -> None:
     """Answers row by row show how many rows there are: only a row that is replaced is protected.
 
-    Under add-remove the number of answers would tell the number of rows.
+    Under add-remove the number of answers would tell the number of rows. Ratings are refused: they
+    stand by person and item, and a row without a rating is none, so one row that is replaced can
+    move all others and change their number.
     """
+    if isinstance(table, Ratings):
+        raise InputError(
+            "ratings do not answer row by row: a row without a rating is none, so their number is "
+            "not public. Nothing was looked at. Open them as a table, with open_table."
+        )
     if not isinstance(protect, OneRow) or protect.neighbors != "replace":
         raise InputError(
             "one answer for each row shows how many rows there are, so it protects one row that "

@@ -1,7 +1,8 @@
 """Tables of codes: running folds, keeping small tables in memory, bounding people.
 
 A table of at most 64 MB of codes is parsed once: the first whole pass keeps what it read. A
-larger one is read again by each fold, in bounded memory.
+larger one is read again by each fold, in bounded memory. Two reads may bring the rows in two
+orders, so columns stand side by side only if one read brought them.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +37,8 @@ class CodedTable(ABC):
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._kept: dict[str, Codes] = {}
+        self._kept: Mapping[str, Codes] = {}
+        """Columns of one read, the last one that was small enough: never of two."""
 
     @property
     def schema(self) -> Schema:
@@ -54,7 +56,7 @@ class CodedTable(ABC):
             return folding.run(kernel, slices(self._kept, kernel.columns))
         keeper = _Keeper()
         state = folding.run(kernel, keeper.watch(self._read(kernel.columns)))
-        self._kept |= keeper.whole(kernel.columns)
+        self._kept = keeper.whole(kernel.columns) or self._kept
         return state
 
     def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:

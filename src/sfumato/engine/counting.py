@@ -173,7 +173,7 @@ def count_marginals(table: Table, marginals: Iterable[Marginal]) -> ExactCounts:
         InputError: more cells than fit in memory; nothing was read.
     """
     wanted = _wanted(table, marginals)
-    _refuse_too_many_cells(table.schema, wanted)
+    refuse_too_many_cells(table.schema, wanted)
     kernel = MarginalCounts(table.schema, wanted)
     return kernel.split(table.fold(kernel))
 
@@ -181,7 +181,7 @@ def count_marginals(table: Table, marginals: Iterable[Marginal]) -> ExactCounts:
 def count_merged(table: Table, marginals: Iterable[Marginal], view: Coarse) -> ExactCounts:
     """As ``count_marginals``, with codes counted together as a coarser view has them."""
     wanted = _wanted(table, marginals)
-    _refuse_too_many_cells(view.schema, wanted)
+    refuse_too_many_cells(view.schema, wanted)
     kernel = MergedCounts.of(view, wanted)
     return kernel.counts.split(table.fold(kernel))
 
@@ -215,15 +215,16 @@ def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArr
     return block
 
 
-def _refuse_too_many_cells(schema: Schema, marginals: tuple[Marginal, ...]) -> None:
+def refuse_too_many_cells(schema: Schema, marginals: Sequence[Marginal]) -> None:
+    """Raise if these marginals together have more cells than can be held; no row is read."""
     cells = sum(schema.cells(marginal) for marginal in marginals)  # Python integers: 2^80 is 2^80
     if cells > MAX_CELLS:
         largest = max(marginals, key=schema.cells)
         raise InputError(
             f"counting these {len(marginals)} marginals needs {_amount(cells)} cells; at most "
             f"{MAX_CELLS:,} can be held (the largest is {', '.join(largest)}). Nothing was read "
-            "and nothing was spent. Use wider bins, fewer columns, or a method that works on "
-            "small marginals."
+            "for it and nothing was spent on it. Use wider bins, fewer columns, or a method that "
+            "works on small marginals."
         )
 
 

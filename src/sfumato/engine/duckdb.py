@@ -24,6 +24,8 @@ from sfumato.schema import Marginal
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _LONGEST_LINE: Final = 16 * 2**20
 """DuckDB reads no larger object."""
+_AS_GIVEN: Final = "hive_partitioning = false, filename = false, union_by_name = false"
+"""What a file says, whatever the folders above it are called: DuckDB reads id=7 as a column."""
 _CONFIG: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -65,25 +67,54 @@ class JsonFile:
             f"ELSE {key} ->> '$' END"
             for key in map(quoted, columns)
         )
-        query = f"SELECT {chosen} FROM read_json($path, columns = $columns, records = true)"
-        types = dict.fromkeys(columns, "JSON")
         with connect() as connection:
             try:
-                found = connection.sql(query, params={"path": self._pattern, "columns": types})
+                found = self._selected(connection, chosen, columns)
                 yield from found.to_arrow_reader(BATCH_ROWS)
             except (duckdb.Error, pa.ArrowException):
+                raise self._malformed() from None
+
+    def has_inexact(self, column: str) -> bool:
+        """Whether a value is a double other than a whole number up to 2^53, an object or a list."""
+        value = quoted(column)
+        text = f"({value} ->> '$')"
+        whole = (  # of more digits than 64 bits hold, the reader keeps all
+            f"(regexp_full_match({text}, '-?[0-9]+') OR (regexp_full_match({text}, "
+            f"'-?[0-9]+\\.0') AND abs(TRY_CAST({text} AS DOUBLE)) <= {2**53}))"
+        )
+        inexact = (
+            f"CASE json_type({value}) WHEN 'DOUBLE' THEN NOT coalesce({whole}, false) "
+            "WHEN 'OBJECT' THEN true WHEN 'ARRAY' THEN true ELSE false END"
+        )
+        with connect() as connection:
+            try:
+                found = self._selected(connection, f"bool_or({inexact})", (column,))
+                return bool(found.fetchall()[0][0])
+            except duckdb.Error:
                 raise self._malformed() from None
 
     def describe(self) -> str:
         """The path."""
         return str(self.path)
 
+    def _selected(
+        self, connection: duckdb.DuckDBPyConnection, chosen: str, columns: Marginal
+    ) -> duckdb.DuckDBPyRelation:
+        """Expressions of the named keys, which are there as JSON."""
+        query = (
+            f"SELECT {chosen} FROM read_json($path, columns = $columns, records = true, "
+            f"{_AS_GIVEN})"
+        )
+        types = dict.fromkeys(columns, "JSON")
+        return connection.sql(query, params={"path": self._pattern, "columns": types})
+
     @cached_property
     def _names(self) -> tuple[str, ...]:
         query = (
             "SELECT column_name FROM (DESCRIBE SELECT * FROM "
             "read_json($path, records = true, sample_size = -1, "
-            "maximum_depth = 1, map_inference_threshold = -1, field_appearance_threshold = 0))"
+            "maximum_depth = 1, map_inference_threshold = -1, field_appearance_threshold = 0, "
+            f"{_AS_GIVEN}))"
         )
         check_complete(self.path)
         with connect() as connection:
@@ -100,7 +131,7 @@ class JsonFile:
     def _shared_names(self) -> tuple[str, ...]:
         names = sorted(self.names())
         query = (
-            "SELECT 1 FROM read_json_objects($path) "
+            f"SELECT 1 FROM read_json_objects($path, {_AS_GIVEN}) "
             "WHERE list_sort(json_keys(json)) IS DISTINCT FROM list_sort($names) LIMIT 1"
         )
         with connect() as connection:
@@ -122,7 +153,7 @@ class JsonFile:
         """Refuse keys that differ in case only: the reader takes one and drops the other."""
         query = (
             "SELECT count(DISTINCT key) > count(DISTINCT lower(key)) FROM (SELECT "
-            "unnest(json_keys(json)) AS key FROM read_json_objects($path))"
+            f"unnest(json_keys(json)) AS key FROM read_json_objects($path, {_AS_GIVEN}))"
         )
         ((alike,),) = connection.sql(query, params={"path": self._pattern}).fetchall()
         if alike:

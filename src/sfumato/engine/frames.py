@@ -44,7 +44,12 @@ class Frame:
             self._require_one_kind(name)
         try:
             yield from pa.RecordBatchReader.from_stream(chosen)
-        except (pa.ArrowException, TypeError, OverflowError):  # their messages quote values
+        except UnicodeError:  # its message quotes values, as those below do
+            raise TableError(
+                f"{self.describe()}: a text holds half of a character (a lone surrogate) and is no "
+                f"UTF-8. Replace it, for example with .encode('utf-8', 'replace'). {_NOTHING_DONE}"
+            ) from None
+        except (pa.ArrowException, TypeError, OverflowError):
             raise TableError(
                 f"{self.describe()}: a column holds values of several types that Arrow can't "
                 f"hold together. Convert it to text first. {_NOTHING_DONE}"
@@ -56,11 +61,11 @@ class Frame:
         Arrow would choose one type for all of them, so that one row could change how every other
         row reads, and no sensitivity would hold.
         """
-        column: Any = None if _is_arrow(self.frame) else self.frame[name]
-        if str(getattr(column, "dtype", "")) != "object":
+        values: Any = None if _is_arrow(self.frame) else _entries(self.frame[name])
+        if str(getattr(values, "dtype", "")) != "object":
             return
-        kinds = {type(value) for value in column if not _is_absent(value)}
-        if len(kinds) > 1 or not kinds <= set(_SIMPLE) or _has_zones(column, kinds):
+        kinds = {type(value) for value in values if not _is_absent(value)}
+        if len(kinds) > 1 or not kinds <= set(_SIMPLE) or _has_zones(values, kinds):
             raise TableError(
                 f"{self.describe()}: column {name!r} holds Python objects of several kinds, or of "
                 f"a kind that is not plain text, number, truth value or date. Convert it to one "
@@ -88,8 +93,24 @@ def as_frame(value: Any) -> Frame:
     if isinstance(value, pa.RecordBatch):
         value = pa.Table.from_batches([value])
     if not _is_arrow(value) and not (hasattr(value, "columns") and hasattr(value, "__getitem__")):
-        value = pa.table(value)
+        value = _as_arrow(value)
     return Frame(value)
+
+
+def _as_arrow(value: Any) -> pa.Table:
+    try:
+        return pa.table(value)
+    except pa.ArrowException:  # one column without a name, or a type that Arrow lacks
+        raise InputError(
+            f"this {type(value).__name__} is no table of named columns that Arrow can hold. "
+            "Nothing was read. Pass a data frame."
+        ) from None
+
+
+def _entries(column: Any) -> Any:
+    """A column's values, or the categories that they are of: Arrow gives those one type too."""
+    categories = getattr(getattr(column, "dtype", None), "categories", None)
+    return column if categories is None else categories
 
 
 def _is_absent(value: Any) -> bool:

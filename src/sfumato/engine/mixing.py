@@ -14,7 +14,8 @@ from sfumato.engine.table import BATCH_ROWS
 from sfumato.randomness import Rng
 
 HELD_ROWS: Final = 2**22
-"""More rows than these are put on piles in temporary files."""
+HELD_BYTES: Final = 2**27
+"""More rows or bytes than these are put on piles in temporary files."""
 PILES: Final = 32
 
 
@@ -22,15 +23,17 @@ def mixed(batches: Iterator[pa.RecordBatch], *, rng: Rng) -> Iterator[pa.RecordB
     """All rows of all batches, in an order that is uniform over all orders.
 
     Few rows are shuffled where they are. Of many each is put on a pile that is drawn for it, and
-    one pile after the other is shuffled: every order is still equally likely, as which rows share
-    a pile is a matter of coins alone. For rows that may be published: they may pass through files.
+    one pile after the other is mixed alike: every order is still equally likely, as which rows
+    share a pile is a matter of coins alone. For rows that may be published: they may pass through
+    files.
     """
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = held_bytes = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
-        if rows > HELD_ROWS:
+        held_bytes += batch.nbytes
+        if rows > 1 and (rows > HELD_ROWS or held_bytes > HELD_BYTES):
             return (yield from _by_piles(chain(held, batches), held[0].schema, rng=rng))
     if rows:
         yield from _shuffled(pa.Table.from_batches(held), rng=rng)
@@ -50,7 +53,8 @@ def _by_piles(
                     stream.write_batch(batch.take(pa.array(np.flatnonzero(drawn == pile))))
         for path in paths:
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                yield from _shuffled(stream.read_all(), rng=rng)
+                yield from mixed(iter(stream), rng=rng)
+            path.unlink()
 
 
 def _shuffled(rows: pa.Table, *, rng: Rng) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from sfumato.engine.table import Source, public_names
 from sfumato.errors import TableError
+from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
 from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 from sfumato.schema.times import written_days
 
@@ -169,6 +170,9 @@ def _added(texts: pa.Array, counts: pa.Array, where: pa.Array) -> Counter[str]:
 
 def _texts(values: pa.Array) -> pa.Array:
     """Values as the text that a CSV file would hold for them."""
+    values = plain(values)
+    if extension(values.type) is not None:
+        raise pa.ArrowNotImplementedError("no kind of column holds such values")
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -186,7 +190,7 @@ def _texts(values: pa.Array) -> pa.Array:
         low, high = _ends(values)
         if low is not None and not -LARGEST <= low <= high <= LARGEST:
             raise pa.ArrowNotImplementedError("larger than the limits of a column may be")
-    return values.cast(pa.string())
+    return scaled_texts(values) if has_scale(kind) else values.cast(pa.string())
 
 
 def _is_text(kind: pa.DataType) -> bool:

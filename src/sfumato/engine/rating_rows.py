@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from sfumato.engine import folding
 from sfumato.engine.coded import slices
-from sfumato.engine.source import person_texts
+from sfumato.engine.source import decoded, person_texts, require_exact
 from sfumato.engine.table import FoldKernel, MapKernel, Source
 from sfumato.errors import TableError
-from sfumato.schema.codes import Codes, code_type
+from sfumato.schema.codes import Codes, code_type, floats
 from sfumato.schema.ratings import Catalogue, RatingScale
 from sfumato.schema.table import Schema
 
@@ -114,12 +114,11 @@ class RatingForm:
         return known[person[0]], np.array(found, dtype=np.int64)[item[0]], code
 
     def _numbers(self, values: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
+        values = decoded(values)
         try:
             if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
                 values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
-            numbers = values.cast(pa.float64())
+            numbers = floats(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise self.wrong(
                 f"column {name!r}: some rating from row {first_row} on is not a number"
@@ -130,9 +129,7 @@ class RatingForm:
         self, values: pa.Array, name: str, first_row: int, given: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[str]]:
         """Of the given rows, the place of each value among the different ones, and those."""
-        taken = values.take(pa.array(given))
-        if pa.types.is_dictionary(taken.type):
-            taken = taken.dictionary_decode()
+        taken = decoded(values).take(pa.array(given))
         if taken.null_count:
             place = int(given[pc.index(taken.is_null(), True).as_py()])
             raise self.wrong(f"column {name!r}, row {first_row + place}: the id is missing")
@@ -188,6 +185,7 @@ class HeldRatings:
     @cached_property
     def by_person(self) -> PersonRatings:
         """All ratings by person: exact and sensitive."""
+        require_exact(self.source, self.form.names[0])
         people: dict[str, int] = {}
         coded, row = [], 1
         for batch in self.source.batches(self.form.names):

@@ -1,6 +1,6 @@
 """Ratings: who gave which item how much. Held by person, never as a dense matrix."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
@@ -20,6 +20,7 @@ from sfumato.engine.rating_rows import (
     RatingForm,
     RatingRows,
 )
+from sfumato.engine.source import person_texts, require_columns
 from sfumato.engine.table import FoldKernel, MapKernel
 from sfumato.errors import InputError, TableError
 from sfumato.schema.columns import Category, Ordinal
@@ -157,7 +158,7 @@ def open_ratings(
     else:
         rows = source_of(source, names, encoding, delimiter)
         found, where, hold = rows.names(), rows.describe(), partial(HeldRatings, rows)
-    _require(found, names, where)
+    require_columns(found, names, where=where)
     items = open_catalogue(catalogue, item=item, encoding=encoding, delimiter=delimiter)
     form = RatingForm(
         catalogue=items,
@@ -209,7 +210,7 @@ def open_catalogue(
     if isinstance(source, list | tuple | range) or getattr(source, "ndim", None) == 1:
         return Catalogue.of(source.tolist() if hasattr(source, "tolist") else source)
     found = source_of(source, (item,), encoding, delimiter)
-    _require(found.names(), (item,), found.describe())
+    require_columns(found.names(), (item,), where=found.describe())
     titled = "title" in found.names() and item != "title"
     columns = (item, "title") if titled else (item,)
     batches = list(found.batches(columns))
@@ -220,7 +221,7 @@ def open_catalogue(
     if ids.null_count:
         raise TableError(f"{found.describe()}: an item has no id. {_NOTHING_DONE}")
     numbered = pa.types.is_integer(ids.type)
-    texts = [str(value) for value in ids.to_pylist()]
+    texts = _ids(ids.combine_chunks(), found.describe())
     titles = None
     if titled:
         named = whole.column(1).to_pylist()
@@ -230,10 +231,12 @@ def open_catalogue(
     return Catalogue(items=tuple(texts), numbered=numbered, titles=titles)
 
 
-def _require(found: Sequence[str], names: tuple[str, ...], where: str) -> None:
-    absent = [name for name in names if name not in found]
-    if absent:
-        raise TableError(
-            f"{where}: these columns are missing: {', '.join(map(repr, absent))}; it has "
-            f"{', '.join(map(repr, found))[:200]}. {_NOTHING_DONE}"
-        )
+def _ids(values: pa.Array, where: str) -> list[str]:
+    """Ids as the ratings have them."""
+    try:
+        texts = person_texts(values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        texts = None
+    if texts is None or texts.null_count:
+        raise TableError(f"{where}: ids of items are text or whole numbers. {_NOTHING_DONE}")
+    return list(texts.to_pylist())

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.engine.source import SourceTable, person_texts, trimmed
+from sfumato.engine.source import SourceTable, decoded, person_texts, require_exact, trimmed
 from sfumato.engine.table import Source, public_names
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
+from sfumato.schema.plain import has_scale, scaled_texts
 from sfumato.schema.shapes import LONG, SHAPES, shape_codes
 
 if TYPE_CHECKING:
@@ -28,13 +29,19 @@ TextCounts = Mapping[str, int]
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MERGE_AT: Final = 2**20
 """Rows of counts, of which many may be of the same text, that are kept before they are added."""
-_NO_TEXT: Final = (
-    pa.types.is_nested,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-    pa.types.is_duration,
+_HAVE_TEXT: Final = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
 )
+"""Types that some kind of column holds; of any other, also of one to come, all values are null."""
 
 
 class RawTable:
@@ -62,9 +69,40 @@ class RawTable:
         return RawTable(_BoundedSource(self._source, self.names, column, max_rows))
 
     def validate(self) -> None:
-        """Read every row once; raise what is wrong with the file, and refuse one without rows."""
-        if not sum(batch.num_rows for batch in self._source.batches(self.names)):
+        """Read every row once; raise what is wrong with the file, and refuse one without rows.
+
+        What is read later, when it was paid for, can't fail by the type of a column.
+        """
+        rows, tried = 0, set()
+        for batch in self._source.batches(self.names):
+            rows += batch.num_rows
+            self._require_sound(batch)
+            for name, values in zip(self.names, batch.columns, strict=True):
+                if (name, values.type) not in tried:
+                    self._require_text(name, values.type)
+                    tried.add((name, values.type))
+        if not rows:
             raise TableError(f"{self.describe()}: there are no rows; there is nothing to publish.")
+
+    def _require_sound(self, batch: pa.RecordBatch) -> None:
+        try:
+            batch.validate(full=True)
+        except pa.ArrowException:  # its message quotes values
+            raise TableError(
+                f"{self.describe()}: the table is damaged: text that is not UTF-8, or entries that "
+                f"are not there. {_NOTHING_DONE}"
+            ) from None
+
+    def _require_text(self, name: str, kind: pa.DataType) -> None:
+        try:
+            for values in (pa.nulls(0, kind), pa.nulls(1, kind)):
+                _values_and_rows(values)
+                as_texts(values)
+        except pa.ArrowException:
+            raise TableError(
+                f"{self.describe()}: column {name!r} has a type that can't be read: "
+                f"{str(kind)[:60]}. Turn it into text or numbers, or leave it out. {_NOTHING_DONE}"
+            ) from None
 
     def coded(self, schema: Schema) -> SourceTable:
         """The table read by a public schema of some of its columns."""
@@ -145,6 +183,7 @@ class _BoundedSource:
     def _rows(self) -> "RowStore":
         from sfumato.engine.duckdb import RowStore
 
+        require_exact(self._whole, self._person)
         store = RowStore()
         for batch in self._whole.batches(self._columns):
             people = self._people(batch.column(self._columns.index(self._person)))
@@ -153,11 +192,8 @@ class _BoundedSource:
         return store
 
     def _people(self, values: pa.Array) -> pa.Array:
-        values = trimmed(values)
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         try:
-            people = person_texts(values)
+            people = person_texts(trimmed(values))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             people = None
         if people is None or people.null_count:
@@ -173,17 +209,16 @@ def _values_and_rows(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
 
     Each different value is made into text once: many rows share few of them.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if _has_no_text(values.type):
+    values = decoded(values)
+    if not _has_text(values.type):
         return pa.nulls(1, pa.string()), np.array([len(values)])
     found = pc.value_counts(values)
     rows = np.asarray(np.from_dlpack(found.field("counts")), dtype=np.int64)
     return as_texts(found.field("values")), rows
 
 
-def _has_no_text(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in _NO_TEXT)
+def _has_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _HAVE_TEXT)
 
 
 def as_texts(values: pa.Array) -> pa.Array:
@@ -194,16 +229,15 @@ def as_texts(values: pa.Array) -> pa.Array:
     >>> as_texts(pa.array([1.0, 2.5, None])).to_pylist()
     ['1', '2.5', None]
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = decoded(values)
     kind = values.type
-    if _has_no_text(kind):
+    if not _has_text(kind):
         return pa.nulls(len(values), pa.string())
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         values = values.cast(pa.timestamp(kind.unit, "UTC"))
     elif pa.types.is_floating(kind):
         values = _whole_or_not(values.cast(pa.float64()))
-    return trimmed(values.cast(pa.string()))
+    return trimmed(scaled_texts(values) if has_scale(kind) else values.cast(pa.string()))
 
 
 def _whole_or_not(values: pa.Array) -> pa.Array:

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 
 from sfumato.engine.coded import CodedTable
 from sfumato.engine.folding import Decode
-from sfumato.engine.table import BATCH_ROWS, CodeBatch, Source
+from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import encode
+from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
 
 _NOTHING_DONE = "Nothing was published and nothing was spent."
 _MOST_NAMED = 12
@@ -48,6 +49,7 @@ class SourceTable(CodedTable):
         """Codes and people, read together so that they stay side by side."""
         names = self.schema.names
         self.require((*names, column))
+        require_exact(self._source, column)
         columns = names if column in names else (*names, column)
         for first_row, batch in self._raw(columns):
             codes = self._encode(names, batch, first_row)
@@ -90,15 +92,10 @@ class SourceTable(CodedTable):
 
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
         """The people of a batch as text; who has no name can't be bounded."""
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         try:
             texts = person_texts(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise TableError(
-                f"{self.describe()}: column {column!r} can't be read as text or whole numbers up "
-                f"to 2^53, so it can't name people. {_NOTHING_DONE}"
-            ) from None
+            raise _no_names(self.describe(), column) from None
         if texts.null_count:
             row = first_row + pc.index(texts.is_null(), True).as_py()
             raise TableError(
@@ -120,6 +117,12 @@ def require_columns(found: Sequence[str], columns: Marginal, *, where: str) -> N
         )
 
 
+def require_exact(source: Source, column: str) -> None:
+    """Raise if a source might read two people by the same text: then neither would be bounded."""
+    if isinstance(source, RoundingSource) and source.has_inexact(column):
+        raise _no_names(source.describe(), column)
+
+
 def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Those of the columns that a schema neither declares nor excludes."""
     known = {*schema.names, *schema.exclude}
@@ -132,14 +135,22 @@ def trimmed(values: pa.Array) -> pa.Array:
     >>> trimmed(pa.array([" a", "b ", "  "])).to_pylist()
     ['a', 'b', None]
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.string())
+    values = decoded(values)
     if not pa.types.is_string(values.type) and not pa.types.is_large_string(values.type):
         return values
     texts = pc.utf8_trim_whitespace(values)
     return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+def decoded(values: pa.Array) -> pa.Array:
+    """The same values in a plain type, each by itself rather than in a dictionary.
+
+    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'b', 'a']
+    """
+    values = plain(values)
+    in_dictionary = pa.types.is_dictionary(values.type) and extension(values.type) is None
+    return values.dictionary_decode() if in_dictionary else values
 
 
 def person_texts(values: pa.Array) -> pa.Array:
@@ -147,12 +158,24 @@ def person_texts(values: pa.Array) -> pa.Array:
 
     A fraction or a number too large to be exact is refused as no name (``pa.ArrowInvalid``).
     """
+    values = decoded(values)
+    if extension(values.type) is not None:
+        raise pa.ArrowInvalid("values of this type name nobody")
+    if has_scale(values.type):
+        return scaled_texts(values)
     if not pa.types.is_floating(values.type):
         return values.cast(pa.string())
     values = pc.if_else(pc.is_nan(values), None, values)
     if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
         raise pa.ArrowInvalid("a person's number is too large to be exact")
     return values.cast(pa.int64()).cast(pa.string())
+
+
+def _no_names(where: str, column: str) -> TableError:
+    return TableError(
+        f"{where}: column {column!r} can't be read as text or whole numbers up to 2^53, so it "
+        f"can't name people. {_NOTHING_DONE}"
+    )
 
 
 def _hinted(absent: Sequence[str], found: Sequence[str], *, sure: bool) -> str:

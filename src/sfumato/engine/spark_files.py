@@ -5,6 +5,7 @@ cost of counting. Where every machine sees the files, a task gets the names of i
 instead. Only values that need no interpretation are read so; for all else Spark reads.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,22 @@ class ParquetFiles:
             shares[-1].append((path, place))
             held += bytes_
         return tuple(map(_by_file, shares))
+
+
+def folder_keys(addresses: Sequence[str], name: str) -> set[str]:
+    """Keys of folders like ``id=7`` between a path and its files, in lower case.
+
+    >>> folder_keys(["file:/data/id=7/b=1/t.parquet"], "/data/id=7")
+    {'b'}
+    """
+    given = _keys(urlsplit(name).path if "://" in name else str(Path(name).absolute()))
+    found = [_keys(unquote(urlsplit(address).path).rpartition("/")[0]) for address in addresses]
+    return {key for keys in found for key in keys - given}
+
+
+def _keys(path: str) -> Counter[str]:
+    """How many folders of a path name each key."""
+    return Counter(part.partition("=")[0].lower() for part in path.split("/") if "=" in part)
 
 
 def _local(address: str) -> str | None:

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from sfumato.engine import spark_tasks as tasks
 from sfumato.engine.addresses import SPARK
-from sfumato.engine.spark_files import ParquetFiles, Reading
+from sfumato.engine.spark_files import ParquetFiles, Reading, folder_keys
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.schema import Marginal
 from sfumato.schema.base import repeated
@@ -102,7 +102,26 @@ def spark_frame(source: Any) -> SparkFrame:
         spark = session()
         is_path = "/" in name or name.endswith((".parquet", ".pq"))
         frame = spark.read.parquet(name) if is_path else spark.table(name)
+        if is_path:
+            _refuse_folders_for_columns(frame, name)
         return SparkFrame(frame, source, is_files=is_path)
+
+
+def _refuse_folders_for_columns(frame: DataFrame, name: str) -> None:
+    """Refuse files whose own column Spark would replace by a part of a folder's name.
+
+    All rows of ``id=7`` would be of one person, whatever the files say.
+    """
+    keys = folder_keys(frame.inputFiles(), name)
+    if not keys:
+        return
+    by_file = frame.sparkSession.read.option("recursiveFileLookup", "true").parquet(name)
+    if twice := sorted(keys & {column.lower() for column in by_file.columns}):
+        raise TableError(
+            f"{SPARK}{name}: these columns are in the files, and in the names of folders, which "
+            f"Spark would read instead: {', '.join(map(repr, twice[:12]))}. Rename the folders, or "
+            f"give the path of one of them. {_NOTHING_DONE}"
+        )
 
 
 def session() -> SparkSession:

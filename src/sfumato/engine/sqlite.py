@@ -34,13 +34,28 @@ class SqliteTable:
             return tuple(entry[0] for entry in cursor.description)
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
-        """The named columns as text: 1 and 1.0 are "1"."""
+        """The named columns as text: 1 and 1.0 are "1".
+
+        By an index SQLite would read the rows in its order, that of values: of a table with rowids
+        none is used. A view or a table without them may have any order, another one in each read.
+        """
         chosen = ", ".join(map(_as_text, columns))
+        query = f"SELECT {chosen} FROM {_quoted(self._table)} NOT INDEXED"
         with self._connected() as connection:
-            cursor = connection.execute(f"SELECT {chosen} FROM {_quoted(self._table)}")
+            cursor = connection.execute(query)
             while rows := cursor.fetchmany(BATCH_ROWS):
                 arrays = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def has_inexact(self, column: str) -> bool:
+        """Whether a value is a real other than a whole number up to 2^53."""
+        value = _quoted(column)
+        query = (
+            f"SELECT 1 FROM {_quoted(self._table)} WHERE typeof({value}) = 'real' AND "
+            f"({value} <> CAST({value} AS INTEGER) OR abs({value}) > {2**53}) LIMIT 1"
+        )
+        with self._connected() as connection:
+            return connection.execute(query).fetchone() is not None
 
     def describe(self) -> str:
         """The path and the table."""

@@ -120,6 +120,14 @@ class NamedByRows(Protocol):
         """The names of the columns if each row has all of them; else an error."""
 
 
+@runtime_checkable
+class RoundingSource(Protocol):
+    """A source that makes texts of floats by itself, so that two may come out as the same."""
+
+    def has_inexact(self, column: str) -> bool:
+        """Whether a value is a float other than a whole number up to 2^53, or no single value."""
+
+
 def public_names(source: Source) -> tuple[str, ...]:
     """The columns that have a name, of a table of which nothing is declared.
 

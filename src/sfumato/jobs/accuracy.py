@@ -12,13 +12,13 @@ from math import nan
 from pathlib import Path
 from typing import Any, Final
 
-from sfumato import check, reporting
+from sfumato import check
 from sfumato.curator import Curator
-from sfumato.errors import InputError, StorageError
+from sfumato.errors import InputError
 from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.recommending import RecommenderErrors, compare_recommender
 from sfumato.evaluation.splits import RatingFormat, Split, random_split
-from sfumato.jobs.internal import check_internal, internal_folder, publishable
+from sfumato.jobs.internal import check_internal, internal_folder, publishable, write_comparison
 from sfumato.jobs.recommend import (
     RatingsAsked,
     Unit,
@@ -33,7 +33,7 @@ from sfumato.privacy.protection import Neighbors
 from sfumato.publishing import recommender_named
 from sfumato.randomness import simulation_rng
 from sfumato.release import check_usable
-from sfumato.reporting.accuracy import AccuracyRow, AccuracyView, write_accuracy
+from sfumato.reporting.accuracy import AccuracyRow, AccuracyView, render_accuracy
 from sfumato.reporting.recommender import neighbor_words
 from sfumato.schema.ratings import Catalogue, RatingScale
 
@@ -303,12 +303,5 @@ def _row(
 
 def _write(found: Accuracy, folder: Path) -> None:
     """The comparison as a page and as JSON, for its owner only."""
-    check_internal(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror}") from None
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False)
-    reporting.write_text(text + "\n", folder / "internal.json")
-    write_accuracy(found.view(), folder / "internal.html")
+    write_comparison(folder, text, render_accuracy(found.view()))

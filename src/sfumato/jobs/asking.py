@@ -2,18 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
-from sfumato.errors import InputError
+from sfumato.errors import InputError, nothing_spent
 from sfumato.models.dense import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
+from sfumato.publishing.naming import LEAST_EPSILON
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
 from sfumato.schema.totals import PublicTotal, load_totals
 
 DEGREES: Final = {"1-way": 1, "2-way": 2, "3-way": 3}
 """Workloads by name: all marginals of so many columns."""
+MOST_VALUES: Final = 2 * 10**10
+"""Rows times columns of what is published: a billion rows of twenty columns can be written."""
+LEAST_SCHEMA_EPSILON: Final = Fraction(1, 10**6)
+"""For finding a schema: with less, noise is all that is found."""
 
 
 def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
@@ -65,11 +71,43 @@ def check_rows(rows: int | None, neighbors: Neighbors) -> None:
     """Refuse a public number of rows that is none, or that the neighbors make public anyway."""
     if rows is None:
         return
-    check.whole(at_least=1, rows=rows)
+    check.whole(at_least=1, at_most=MOST_VALUES, rows=rows)
     if neighbors == "replace":
         raise InputError(
             "with replace the number of rows is public and counted: leave --rows out. "
             "Nothing was spent."
+        )
+
+
+def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
+    """A number of rows that can be drawn and written; more are refused before any spend.
+
+    Args:
+        rows: To be published.
+        columns: Of the schema.
+        values: The most rows times columns.
+    """
+    most = values // columns
+    if check.whole(at_least=1, rows=rows) > most:
+        raise InputError(
+            f"rows must be at most {most:,} for {columns} columns, got {rows:,}. Nothing was spent."
+        )
+    return rows
+
+
+@nothing_spent()
+def check_schema_share(epsilon: str, share: str | None) -> None:
+    """Refuse a share of epsilon that finds no schema or leaves no release, before it is spent."""
+    if share is None:
+        return
+    whole, part = check.exact(epsilon=epsilon), check.exact(infer_share=share)
+    if not 0 < part < 1 or whole < LEAST_EPSILON:
+        return  # said by others
+    if whole * part < LEAST_SCHEMA_EPSILON or whole * (1 - part) < LEAST_EPSILON:
+        raise InputError(
+            f"infer_share {share:.40} of epsilon {epsilon:.40} leaves nothing but noise: a schema "
+            f"takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at least "
+            f"{float(LEAST_EPSILON):g}. Nothing was spent."
         )
 
 

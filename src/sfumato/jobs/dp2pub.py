@@ -27,10 +27,12 @@ from sfumato.errors import InputError, nothing_spent
 from sfumato.jobs.asking import (
     check_one_table,
     check_resume,
+    check_size,
     dataset_name,
     loaded_schema,
     told,
 )
+from sfumato.jobs.inferring import counted, inferred_before
 from sfumato.jobs.internal import publishable
 from sfumato.jobs.running import Make, Publication, Tell, check_outputs, run, silent
 from sfumato.mechanisms.local.thresholds import MAX_EPSILON, MIN_EPSILON
@@ -58,7 +60,7 @@ SERVER_DEGREE: Final = 2
 """The most parents of a column, if not given: fewer where choosing them costs budget."""
 MAX_CLUSTER: Final = 3
 MOST_VALUES: Final = 10**9
-"""Rows times columns of what is published."""
+"""Rows times columns of what is published: they are held in memory."""
 LONGEST_EPSILON: Final = 24
 PROTECT: Final = OneRow(neighbors="replace")
 
@@ -137,7 +139,7 @@ def dp2pub_table(
             variant=_variant(trust, variant),
             degree=degree,
             max_cluster=max_cluster,
-            rows=None if rows is None else _checked_rows(rows, len(known)),
+            rows=None if rows is None else check_size(rows, len(known), values=MOST_VALUES),
         )
         command = told(
             command="dp2pub", epsilon=epsilon, trust=trust, variant=variant, degree=degree,
@@ -159,10 +161,11 @@ def dp2pub_table(
             csv=csv,
         )
         check_outputs(plan, table)
+        found = inferred_before(plan)
     return run(
         plan,
         table,
-        make,
+        partial(counted, make, found),
         encoding=encoding,
         delimiter=delimiter,
         tell=tell or silent,
@@ -268,16 +271,6 @@ def _check_no_network(*, degree: int | None, max_cluster: int | None) -> None:
             f"{' and '.join(named)} can't be set with trust 'nobody': how the rounds ask is agreed "
             "with the devices. Nothing was spent. Leave it out, or choose another --trust."
         )
-
-
-def _checked_rows(rows: int, columns: int) -> int:
-    """A number of rows that can be drawn and written, before any spend."""
-    most = MOST_VALUES // columns
-    if check.whole(at_least=1, rows=rows) > most:
-        raise InputError(
-            f"rows must be at most {most:,} for {columns} columns, got {rows:,}. Nothing was spent."
-        )
-    return rows
 
 
 def _check_epsilon(budget: PureDP, *, least: Fraction, most: Fraction) -> None:

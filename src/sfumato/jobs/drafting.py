@@ -5,7 +5,6 @@ under ``unconfirmed`` in its column, and a schema with such a list publishes not
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,19 @@ from sfumato.engine.csv import CsvFile
 from sfumato.engine.opening import source_of
 from sfumato.engine.profile import first_row_is_data, profiles
 from sfumato.engine.table import Source, public_names
-from sfumato.errors import InputError, SchemaError, StorageError, TableError, sentence
+from sfumato.errors import (
+    InputError,
+    SchemaError,
+    SfumatoError,
+    StorageError,
+    TableError,
+    sentence,
+)
 from sfumato.jobs.guessing import Guess, LeftOut, guess
+from sfumato.jobs.internal import write_whole
 from sfumato.jobs.running import Tell, silent
 from sfumato.privacy.ledger import Ledger
+from sfumato.release import check_apart, check_usable, release_around
 from sfumato.schema import Schema, files
 from sfumato.schema.forms import PLAIN, FileForm
 
@@ -69,7 +77,7 @@ class Draft:
         """
         path = Path(path)
         check_place(path, force=force)
-        _write(path, self.to_dict(), mode=0o600)
+        write_whole(path, _text(self.to_dict()), mode=0o600)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +205,7 @@ def confirm_schema(path: str | Path, *, columns: Iterable[str] = ()) -> Confirma
     if not left:
         content = _without(content, "draft")
         _check_schema(path, content)
-    _write(path, content, mode=path.stat().st_mode & 0o777)
+    write_whole(path, _text(content), mode=path.stat().st_mode & 0o777)
     return Confirmation(confirmed={name: marked[name] for name in chosen}, left=left)
 
 
@@ -225,8 +233,15 @@ def _without(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != key}
 
 
-def check_place(path: Path, *, force: bool) -> None:
-    """Refuse, before anything is read, a place where a draft must not be written."""
+def check_place(path: Path, *, force: bool, table: Any = None) -> None:
+    """Refuse, before anything is read, a place where a draft must not be written.
+
+    Args:
+        path: Where to.
+        force: Replace a schema that is there; nothing else is ever replaced.
+        table: What is drafted, which is not written over.
+    """
+    check_apart(path, table, named="the input")
     if path.is_symlink() or path.is_dir():
         raise InputError(f"{path} is a folder or a link. Nothing was read. Name a file.")
     if path.exists() and not force:
@@ -234,31 +249,28 @@ def check_place(path: Path, *, force: bool) -> None:
             f"{path} exists. Nothing was read and nothing was written. Name another file with -o, "
             "or say --force to replace it."
         )
+    if path.exists() and not _is_schema(path):
+        raise InputError(
+            f"{path} is no schema: --force replaces schemas only. Nothing was read and nothing was "
+            "written. Name another file with -o, or remove that one."
+        )
     folder = path.absolute().parent
     if not folder.is_dir():
         raise StorageError(f"there is no folder {folder}. Nothing was read.")
-    for parent in (folder, *folder.parents):
-        if (parent / "release.json").exists():
-            raise InputError(
-                f"{parent} holds a release that may be published: a draft does not belong there. "
-                "Nothing was read. Name another file with -o."
-            )
+    if (around := release_around(folder)) is not None:
+        raise InputError(
+            f"{around} holds a release that may be published: a draft does not belong there. "
+            "Nothing was read. Name another file with -o."
+        )
+    check_usable(folder, path.name)
 
 
-def _write(path: Path, content: Mapping[str, Any], *, mode: int) -> None:
-    """The file as a whole or not at all, a column a line."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+def _is_schema(path: Path) -> bool:
+    """Whether a file is one that a draft may take the place of; others are not even opened."""
     try:
-        try:
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(_text(content))
-            aside.chmod(mode)
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror}") from None
+        return path.is_file() and bool(_draft(path))
+    except SfumatoError:
+        return False
 
 
 def _text(content: Mapping[str, Any]) -> str:

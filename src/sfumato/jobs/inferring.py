@@ -6,11 +6,10 @@ kept in the ledger, so that it is paid for and drawn once: later releases use th
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 from sfumato import check
@@ -47,6 +46,7 @@ SHARE: Final = Fraction(1, 5)
 DELTA_SHARE: Final = Fraction(1, 2)
 REQUEST: Final = "inferred schema"
 """The ledger's name for what was found: one for each data set."""
+SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
 FORM: Final = FileForm(trim=True, unreadable="missing")
 """How a table without a schema is read: no single value can stop a run that was paid."""
 
@@ -68,6 +68,8 @@ class Inferred:
     cost: ApproxDP
     found: Mapping[str, Any]
     """For people: what was found of each column, what was left out, how much noise there was."""
+    private: bool = True
+    """False for what seeded noise found: it cost nothing and may not be published."""
 
     def total(self, budget: Cap) -> ApproxDP:
         """What a run with ``budget`` promises together with this: the sums."""
@@ -105,7 +107,8 @@ def inferred_schema(
         share: Of its epsilon; half of delta goes with it.
         protect: Whom to protect.
         ledger: Of the data set; charged before the first look.
-        rng: Where the noise comes from; with a simulation generator nothing is charged.
+        rng: Where the noise comes from; with a simulation generator nothing is charged, and that
+            is noted.
         encoding: Of a CSV file.
         delimiter: Of a CSV file.
     """
@@ -118,10 +121,12 @@ def inferred_schema(
         cost = ApproxDP(budget.epsilon * share, budget.delta * DELTA_SHARE)
         _check_fits(ledger, cost, budget)
     scout = Scout(source, protect=protect, budget=cost, ledger=ledger, rng=rng, request=REQUEST)
+    if not rng.secure:
+        ledger.simulation(SIMULATED)
     outcome = _to_json(infer(scout), cost, protect, ledger.dataset)
     if rng.secure:  # what leaves this function is what the ledger keeps, also if that is nothing
         outcome = ledger.journal(REQUEST, outcome)
-    return _from_json(outcome, protect, ledger)
+    return _from_json(outcome, protect, ledger, private=rng.secure)
 
 
 def find_schema(
@@ -161,9 +166,35 @@ def find_schema(
         )
 
 
-def published(algorithm: Algorithm | Auto, found: Inferred, curator: Curator) -> TableRelease:
-    """A release, with the cost of its schema."""
-    return with_inference(publish(algorithm, curator), found, curator.ledger)
+def inferred_before(plan: Publication) -> Inferred | None:
+    """What a data set paid for the columns that a schema gives now, if it was inferred from it.
+
+    Its columns are as they were found, all or some of them: only what nobody changed can be told
+    from what a person wrote.
+
+    Raises:
+        BudgetError: If they were found for another protection, which no guarantee adds up with.
+    """
+    with Ledger.open(plan.ledger, dataset=plan.dataset) as ledger:
+        kept = ledger.outcome(REQUEST)
+        if kept is None or not set(plan.schema.columns) <= _columns_of(kept):
+            return None
+        return _from_json(kept, plan.protect, ledger)
+
+
+def published(
+    algorithm: Algorithm | Auto, found: Inferred | None, curator: Curator
+) -> TableRelease:
+    """A release, with the cost of its schema if that was found."""
+    return counted(partial(publish, algorithm), found, curator)
+
+
+def counted(
+    make: Callable[[Curator], TableRelease], found: Inferred | None, curator: Curator
+) -> TableRelease:
+    """What ``make`` releases, with the cost of its schema if that was found."""
+    release = make(curator)
+    return release if found is None else with_inference(release, found, curator.ledger)
 
 
 def check_inferable(workload: object, totals: object) -> None:
@@ -212,24 +243,6 @@ def with_inference(release: TableRelease, inferred: Inferred, ledger: Ledger) ->
         raise InputError(f"a schema can't be inferred for a release with {release.guarantee}")
     total = inferred.total(release.guarantee)
     return replace(release, guarantee=total, method=method, ledger=told)
-
-
-@contextmanager
-def keeping_schema(inferred: Inferred, out: Path | None) -> Iterator[None]:
-    """If the release fails, leave the schema that was paid for beside its folder and say so."""
-    try:
-        yield
-    except BaseException as error:
-        if out is not None:
-            beside = out.with_name(f"{out.name}.schema.json")
-            if not beside.exists():
-                inferred.schema.save(beside)
-            error.add_note(
-                f"Before that, a schema was inferred for {inferred.cost}, which is spent. It is in "
-                f"{beside}, may be published, and costs nothing again: give it with --schema, or "
-                "give this command again."
-            )
-        raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,7 +364,14 @@ def _to_json(found: Findings, cost: ApproxDP, protect: Protection, dataset: str)
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def _from_json(outcome: bytes, protect: Protection, ledger: Ledger) -> Inferred:
+def _columns_of(outcome: bytes) -> set[Column]:
+    found = json.loads(outcome)["schema"]
+    return set() if found is None else set(Schema.from_dict(found).columns)
+
+
+def _from_json(
+    outcome: bytes, protect: Protection, ledger: Ledger, *, private: bool = True
+) -> Inferred:
     """What was found, as the ledger keeps it."""
     value = json.loads(outcome)
     cost, left_out = guarantees.from_json(value["cost"]), value["found"]["left_out"]
@@ -359,13 +379,15 @@ def _from_json(outcome: bytes, protect: Protection, ledger: Ledger) -> Inferred:
         raise BudgetError(
             f"the schema of dataset {ledger.dataset!r} was inferred for "
             f"{protection.from_json(value['protect'])}, not for {protect}. Nothing was spent. "
-            "Protect the same, or give a schema."
+            "Protect the same, or write a schema."
         )
     if value["schema"] is None:
+        spent = "which is spent" if private else "which was simulated"
         raise TableError(
-            f"no column of dataset {ledger.dataset!r} could be described for {cost}, which is "
-            f"spent: {'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. Nothing "
+            f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
+            f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. Nothing "
             "else was spent. Write a schema: `sfumato schema draft` helps."
         )
     found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
-    return Inferred(schema=Schema.from_dict(value["schema"]), cost=cost, found=found)
+    schema = Schema.from_dict(value["schema"])
+    return Inferred(schema=schema, cost=cost, found=found, private=private)

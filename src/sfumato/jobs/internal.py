@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -24,29 +25,36 @@ from sfumato.evaluation import (
 from sfumato.evaluation.correlations import MOST_VALUES
 from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
-from sfumato.release import TableRelease
+from sfumato.release import INTERNAL, TableRelease, is_internal, release_around
 from sfumato.reporting.internal import internal_view
 from sfumato.schema import Schema, Workload
 
-_INTERNAL: Final = "-internal"
 _COMPARISON: Final = ("internal.html", "internal.json")
+_OWNER: Final = 0o600
 _RANGES: Final = 500
 _FEW_COLUMNS: Final = 3
 """Columns up to which a random range over all of them holds rows."""
 
 
 def internal_folder(folder: Path) -> Path:
-    """Beside a folder that may be published, the one that may not."""
-    return folder.with_name(folder.name + _INTERNAL)
+    """Beside a folder that may be published, the one that may not.
+
+    ``.`` and ``..`` have no name to add to: the folder that they stand for does.
+    """
+    if folder.name in ("", ".."):
+        folder = Path(os.path.realpath(folder))
+    if not folder.name:
+        raise InputError(f"{folder} has no name, so nothing can lie beside it.")
+    return folder.with_name(folder.name + INTERNAL)
 
 
 def publishable(out: Path) -> Path:
     """Refuse a name that is none, or that would mark the folder as not to be published."""
     if out.name in ("", ".."):
         raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
-    if out.name.casefold().endswith(_INTERNAL):
+    if is_internal(out):
         raise InputError(
-            f"the output {out} ends in {_INTERNAL}, the name of folders that may not be "
+            f"the output {out} ends in {INTERNAL}, the name of folders that may not be "
             "published. Nothing was spent. Choose another --out."
         )
     return out
@@ -91,15 +99,38 @@ def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:
 
 def write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
     """The comparison as a page and as JSON, for its owner only."""
+    text = json.dumps(found.to_dict(), indent=1)
+    write_comparison(folder, text, reporting.render(internal_view(release, found)))
+
+
+def write_comparison(folder: Path, text: str, page: str) -> None:
+    """What a comparison found, as JSON and as a page, for its owner only."""
     check_internal(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StorageError(f"can't write {folder}: {error.strerror}") from None
-    text = json.dumps(found.to_dict(), indent=1)
-    reporting.write_text(text + "\n", folder / "internal.json")
-    reporting.write(internal_view(release, found), folder / "internal.html")
+    write_whole(folder / "internal.json", text + "\n", mode=_OWNER)
+    write_whole(folder / "internal.html", page, mode=_OWNER)
+
+
+def write_whole(path: Path, text: str, *, mode: int) -> None:
+    """The file as a whole or not at all, never to be read by others than ``mode`` says."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        try:
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(handle)
+            aside.chmod(mode)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror}") from None
 
 
 def remove_comparison(folder: Path) -> None:
@@ -121,15 +152,8 @@ def check_internal(folder: Path) -> None:
     for path in (folder, *(folder / name for name in _COMPARISON)):
         if path.is_symlink():
             raise InputError(f"{path} is a link: real counts are written to no other place.")
-    kept = folder / "release.json"
-    if not kept.exists():
-        return
-    try:
-        private = json.loads(kept.read_text(encoding="utf-8"))["private"]
-    except (OSError, ValueError, KeyError, TypeError):
-        private = None
-    if private is not False:
+    if (around := release_around(folder)) is not None:
         raise InputError(
-            f"{folder} holds a release that may be published: real counts do not belong there. "
+            f"{around} holds a release that may be published: real counts do not belong there. "
             "Move it, or choose another --out."
         )

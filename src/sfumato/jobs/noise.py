@@ -22,6 +22,8 @@ from sfumato.synthesis.independent import shares_by_cells
 
 _SEED: Final = 2_000
 _FURTHEST: Final = 2.0**40
+_LEAST_EPSILON: Final = Fraction(1, 10**9)
+"""With less there is nothing but noise, and no method is compared."""
 _DRAWS: Final = 20_000
 """Cells drawn for a mean over many marginals: each of them needs few."""
 
@@ -101,7 +103,8 @@ def optimum_error(on: Stage, least: Optimum, budget: ApproxDP, protect: Protecti
 
     As the noise of a cell, sigma^2 = (squared sensitivity) / (2 rho).
     """
-    scaled = scaled_budget(budget, on.scale)
+    some = ApproxDP(max(budget.epsilon, _LEAST_EPSILON), budget.delta)
+    scaled = scaled_budget(some, on.scale)
     rho = float(zcdp_budget(scaled).rho) if isinstance(scaled, ApproxDP) else 0.0
     sigma = sqrt(sensitivity.histogram_l2_squared(protect) / (2 * rho))
     rng = simulation_rng(_SEED)

@@ -30,17 +30,18 @@ from sfumato.jobs.inferring import (
     check_inferable,
     check_share_unused,
     find_schema,
-    keeping_schema,
+    inferred_before,
     published,
     share_of,
     whole_budget,
 )
 from sfumato.jobs.internal import publishable
+from sfumato.jobs.keeping import keeping_schema
 from sfumato.jobs.running import Make, Publication, Tell, check_outputs, run, silent
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors
-from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
+from sfumato.publishing import algorithm_named, budget_for, check_promise
 from sfumato.publishing.choosing import Auto
 from sfumato.release import TableRelease
 from sfumato.schema import Schema, Workload
@@ -177,7 +178,8 @@ class _Wish:
             check_one_table(self.table)
             check_share_unused(self.infer_share)
             algorithm, plan = self._planned(loaded_schema(schema), left=None)
-        return self._run(plan, partial(publish, algorithm))
+            found = inferred_before(plan)
+        return self._run(plan, partial(published, algorithm, found))
 
     def without_schema(self) -> TableRelease:
         """The release of a table whose columns are found out first, privately."""

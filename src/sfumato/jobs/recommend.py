@@ -18,7 +18,7 @@ from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings, refuse
 from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
 from sfumato.jobs.internal import internal_folder, publishable, remove_comparison
 from sfumato.jobs.resuming import telling_what_was_paid
-from sfumato.jobs.running import Tell, silent
+from sfumato.jobs.running import Tell, check_comparison, silent
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
@@ -314,7 +314,9 @@ def _check_outputs(
         return
     for given in inputs:
         check_apart(folder, given, named="the input")
+        check_comparison(folder, given)
     check_apart(folder, ledger or default_path(), named="the ledger")
+    check_comparison(folder, ledger)
     check_free(folder, force=force)
 
 
@@ -360,8 +362,10 @@ def _read_json(path: Path) -> Any:
         raise InputError(f"{path} is not JSON in UTF-8. Nothing was computed.") from None
     try:
         return json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError:
-        raise InputError(f"{path} is not JSON. Nothing was computed.") from None
+    except InputError:
+        raise
+    except (ValueError, RecursionError):  # also thousands of digits, or of lists within lists
+        raise InputError(f"{path} is not JSON that we can read. Nothing was computed.") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sfumato.curator import Curator
 from sfumato.curator.journal import FINISHED, Journal
 from sfumato.engine import open_table
 from sfumato.errors import InputError, nothing_spent
+from sfumato.jobs.asking import check_size
 from sfumato.jobs.internal import (
     check_internal,
     compare,
@@ -145,6 +146,8 @@ def run(
 
 def check_outputs(plan: Publication, table: Any) -> None:
     """Refuse outputs that exist, can't be written or hold the input, before anything is spent."""
+    if "rows" in plan.command:
+        check_size(int(plan.command["rows"]), len(plan.schema))
     if plan.folder is None:
         if plan.evaluate:
             raise InputError(
@@ -153,10 +156,23 @@ def check_outputs(plan: Publication, table: Any) -> None:
         return
     check_apart(plan.folder, table, named="the input")
     check_apart(plan.folder, plan.ledger or default_path(), named="the ledger")
+    check_comparison(plan.folder, table, plan.ledger)
     check_free(plan.folder, force=plan.force)
     if plan.evaluate and plan.out is not None:
-        check_internal(internal_folder(plan.out))
         check_usable(internal_folder(plan.out))
+        check_internal(internal_folder(plan.out))
+
+
+def check_comparison(folder: Path, *inputs: Any) -> None:
+    """Refuse inputs that a comparison beside a release takes the place of, or ``--force`` removes.
+
+    Args:
+        folder: Of the release.
+        inputs: Paths, or what is none.
+    """
+    for name in ("internal.html", "internal.json"):
+        for given in inputs:
+            check_apart(internal_folder(folder) / name, given, named="the input")
 
 
 def silent(what: str, done: int, of: int) -> None:

@@ -37,6 +37,9 @@ Charge = Price | GaussianPlan
 Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
 
+BEYOND: Final = f"more than epsilon={MAX_EPSILON}"
+"""Said of totals that promise nothing which could be stated."""
+
 _DIGITS: Final = 100
 _MARGIN: Final = Decimal("1e-20")
 """Far more than roundings to 100 digits add up to, also where e^epsilon is 1 to 60 of them."""
@@ -204,8 +207,9 @@ def within(totals: Totals, cap: Cap) -> bool:
 
 
 def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
-    """What the totals promise together, or None if nothing was spent.
+    """What the totals promise together; None if nothing was spent, or more than can be stated.
 
+    Without a cap a total may grow ``BEYOND`` any guarantee: it is never told as less than it is.
     Without delta: PureDP for pure costs only, otherwise ZCDP. With delta: PureDP where that has
     the smaller epsilon, otherwise ApproxDP. After an approximate first cost always ApproxDP, at
     ``delta``; if that is absent or too small, at the delta of the first cost, or at twice that
@@ -218,13 +222,22 @@ def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
     if totals.first is not None:
         return _composed_after(totals.first, totals, delta)
     epsilon = totals.epsilon(delta)
-    if epsilon == 0:
+    if epsilon == 0 or (totals.rho if epsilon is None else epsilon) > MAX_EPSILON:
         return None
     if epsilon is None:
         return ZCDP(totals.rho)
     if delta is None or (not totals.has_zcdp and epsilon == totals.pure_epsilon):
         return PureDP(epsilon)
     return ApproxDP(epsilon, delta)
+
+
+def unstated(totals: Totals) -> str:
+    """What is said where ``composed`` is None.
+
+    >>> unstated(Totals()), unstated(Totals().plus(PureDP(9_000)).plus(PureDP(3_000)))
+    ('nothing', 'more than epsilon=10000 (epsilon=12000)')
+    """
+    return "nothing" if totals.nothing else f"{BEYOND} ({totals})"
 
 
 @overload
@@ -335,13 +348,13 @@ def _within_after(first: ApproxDP, others: Totals, cap: Cap) -> bool:
     return rest is not None and within(others, rest)
 
 
-def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> ApproxDP:
+def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> ApproxDP | None:
     least = 2 * first.delta if totals.has_zcdp else first.delta
     stated = delta if delta is not None and totals.epsilon(delta) is not None else least
     epsilon = totals.epsilon(stated)
     if epsilon is None:
         raise InternalError(f"no epsilon can be stated for {totals}. Nothing was released")
-    return ApproxDP(epsilon, stated)
+    return ApproxDP(epsilon, stated) if epsilon <= MAX_EPSILON else None
 
 
 def _rho_limit(cap: ZCDP | ApproxDP) -> Fraction:

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from sfumato.curator import Curator
+from sfumato.engine.counting import refuse_too_many_cells
 from sfumato.errors import InputError
 from sfumato.privacy import plans
-from sfumato.privacy.guarantees import ApproxDP, to_json
+from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import RecommenderMethod
 from sfumato.recommendation import release_recommender
@@ -34,6 +35,7 @@ def publish(
     if isinstance(algorithm, RecommenderMethod):
         return release_recommender(algorithm, curator, receipt=ledger_part)
     algorithm.check(curator.schema)
+    _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}
     if isinstance(algorithm, Auto):
@@ -46,6 +48,12 @@ def publish(
     if unseen := _never_measured(curator.schema, fit):
         described["never_measured"] = unseen
     return _release(curator, fit, described)
+
+
+def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
+    """Refuse, before anything is paid, columns whose counts can't be held together."""
+    known = {total.marginal for total in totals}
+    refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
 
 
 def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
@@ -64,7 +72,8 @@ def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
 def ledger_part(curator: Curator) -> dict[str, Any]:
     """The head of the ledger, the entries of this run, and what all runs have cost: to be checked.
 
-    The total is told at the delta of this run's budget, if it has one.
+    The total is told at the delta of this run's budget, if it has one. One that is too large for
+    any guarantee is told as ``spent_beyond`` that epsilon.
     """
     paid = [
         {
@@ -80,11 +89,13 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
     ledger, budget = curator.ledger, curator.budget
     head, cap = ledger.head, ledger.cap
     spent = ledger.composed(budget.delta if isinstance(budget, ApproxDP) else None)
+    beyond = spent is None and not ledger.spent.nothing
     return {
         "id": ledger.ledger_id,
         "head": {"seq": head.seq, "hash": head.hash},
         "entries": paid,
         **({"spent": to_json(spent)} if spent is not None else {}),
+        **({"spent_beyond": str(MAX_EPSILON)} if beyond else {}),
         **({"cap": to_json(cap)} if cap is not None else {}),
     }
 

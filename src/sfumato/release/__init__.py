@@ -6,12 +6,21 @@ whole.
 
 from sfumato.release.described import describe_guarantee, describe_measurements, versions
 from sfumato.release.drawing import draw_table
-from sfumato.release.folders import check_apart, check_free, check_usable, new_folder
+from sfumato.release.folders import (
+    INTERNAL,
+    check_apart,
+    check_free,
+    check_usable,
+    is_internal,
+    new_folder,
+    release_around,
+)
 from sfumato.release.marginals import noisy_marginals
 from sfumato.release.table import FORMAT, TableRelease
 
 __all__ = [
     "FORMAT",
+    "INTERNAL",
     "TableRelease",
     "check_apart",
     "check_free",
@@ -19,7 +28,9 @@ __all__ = [
     "describe_guarantee",
     "describe_measurements",
     "draw_table",
+    "is_internal",
     "new_folder",
     "noisy_marginals",
+    "release_around",
     "versions",
 ]

@@ -1,21 +1,34 @@
-"""Folders that appear under their name only when they are complete, and replace only their like."""
+"""Folders that appear under their name only when they are complete, and replace only their like.
 
+The name of a folder that may not be published ends in ``-internal``; no other name may hold a
+simulation, and no folder that may be published may hold one of that name.
+"""
+
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sfumato.errors import InputError, StorageError
 from sfumato.schema.base import is_text
+
+INTERNAL: Final = "-internal"
+"""How the names of folders end that may not be published."""
 
 _MARKS = ("release.json", "internal.html")
 _ROWS = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
 _OURS = {
     *_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json", "survey.json"
 }  # fmt: skip
+
+_NAME_KEPT: Final = 40
+"""Signs of a folder's name that its temporary name begins with."""
+_LONGEST: Final = ".report.html.0000000.draft"
+"""What is written into a release, with room in the length of its path."""
 
 
 @contextmanager
@@ -28,16 +41,17 @@ def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator
     Args:
         folder: The name; ``check_free`` says, before anything is paid, whether it is free.
         force: Replace a release of that name.
-        internal: Not to be read by other users.
+        internal: Not to be read by other users, as any folder whose name says that it is internal.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        inside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        begun = f".{folder.name[:_NAME_KEPT]}."  # no longer than the name, which may be the longest
+        inside = Path(tempfile.mkdtemp(prefix=begun, dir=folder.parent))
     except OSError as error:
         raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
     try:
         yield inside
-        if not internal:
+        if not internal and not is_internal(folder):
             inside.chmod(_usual_mode())
     except BaseException as error:
         shutil.rmtree(inside, ignore_errors=True)
@@ -57,8 +71,9 @@ def _place(inside: Path, folder: Path, *, force: bool) -> None:
         raise
     if problem is not None:
         kept = _keep_beside(inside, folder)
+        paid = "" if is_internal(folder) else " and was paid for"
         raise StorageError(
-            f"{folder} {problem}; the release is in {kept}. It is complete and was paid for: "
+            f"{folder} {problem}; the release is in {kept}. It is complete{paid}: "
             "keep it there, or move it."
         )
 
@@ -84,9 +99,15 @@ def _take(inside: Path, folder: Path, *, force: bool) -> str | None:
 
 
 def _keep_beside(inside: Path, folder: Path) -> Path:
-    """The first free name among OUT-2, OUT-3, ...; if no rename works, where it is already."""
+    """The first free name among OUT-2, OUT-3, ...; if no rename works, where it is already.
+
+    Beside OUT-internal it is OUT-2-internal: what may not be published keeps its mark.
+    """
+    plain, mark = folder.name, ""
+    if is_internal(folder):
+        plain, mark = plain[: -len(INTERNAL)], plain[-len(INTERNAL) :]
     for number in range(2, 100):
-        beside = folder.with_name(f"{folder.name}-{number}")
+        beside = folder.with_name(f"{plain}-{number}{mark}")
         if _take(inside, beside, force=False) is None:
             return beside
     return inside
@@ -99,6 +120,39 @@ def _usual_mode() -> int:
     return 0o777 & ~hidden
 
 
+def is_internal(folder: Path) -> bool:
+    """Whether the name of a folder says that it may not be published."""
+    return folder.name.casefold().endswith(INTERNAL)
+
+
+def check_name(folder: Path, *, private: bool) -> None:
+    """Refuse a name without that mark for what a seeded generator made."""
+    if not private and not is_internal(folder):
+        raise InputError(
+            f"this is a simulation, which protects nobody: it is saved only under a name that ends "
+            f"in {INTERNAL}, got {folder}. Nothing was written. Use {folder.name}{INTERNAL}."
+        )
+
+
+def release_around(place: Path) -> Path | None:
+    """The folder that may be published, as it holds a release, and that a place is or lies in.
+
+    Links are followed. What does not say that it is a simulation may be published.
+    """
+    real = Path(os.path.realpath(place))
+    return next((each for each in (real, *real.parents) if _may_be_published(each)), None)
+
+
+def _may_be_published(folder: Path) -> bool:
+    kept = folder / "release.json"
+    if not os.path.lexists(kept):
+        return False
+    try:
+        return json.loads(kept.read_text(encoding="utf-8"))["private"] is not False
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return True
+
+
 def check_free(folder: Path, *, force: bool) -> None:
     """Refuse an output that exists or can't be written, before anything is spent."""
     if not is_text(str(folder)):
@@ -106,7 +160,7 @@ def check_free(folder: Path, *, force: bool) -> None:
             f"{str(folder)!r} is not UTF-8 text, and no table can be written under such a name. "
             "Nothing was spent. Choose another --out."
         )
-    there = folder.exists() or folder.is_symlink()
+    there = os.path.lexists(folder)
     if there and not force:
         raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
     if there and (why := _not_ours(folder)) is not None:
@@ -114,7 +168,12 @@ def check_free(folder: Path, *, force: bool) -> None:
             f"{folder} {why}: --force replaces releases only. Nothing was spent. "
             "Choose another --out."
         )
-    check_usable(folder.absolute().parent)
+    if is_internal(folder) and (around := release_around(folder.absolute().parent)) is not None:
+        raise InputError(
+            f"{around} holds a release that may be published: {folder.name} does not belong there. "
+            "Nothing was spent. Choose another --out."
+        )
+    check_usable(folder.absolute().parent if there else folder)
 
 
 def check_apart(folder: Path, place: Any, *, named: str) -> None:
@@ -136,15 +195,27 @@ def check_apart(folder: Path, place: Any, *, named: str) -> None:
         )
 
 
-def check_usable(folder: Path) -> None:
-    """Refuse a folder that can't be written into or made, before anything is spent."""
+def check_usable(folder: Path, *names: str) -> None:
+    """Refuse a folder that can't be written into or made, before anything is spent.
+
+    Its very name, and of folders above it that are not there yet, is tried in a temporary folder
+    beside them: one that is too long, or that this disk does not take, is found here.
+
+    Args:
+        folder: The folder.
+        names: Files that will be written into it, each under a temporary name first.
+    """
     place = folder.absolute()
-    nearest = next(part for part in (place, *place.parents) if part.exists())
+    beside = [f".{name}.{os.getpid()}.draft" for name in names]
     try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
+        nearest = next(part for part in (place, *place.parents) if part.exists())
+        with tempfile.TemporaryDirectory(prefix=".sfumato.", dir=nearest) as tried:
+            inside = Path(tried) / place.relative_to(nearest)
+            inside.mkdir(parents=True, exist_ok=True)
+            for name in (_LONGEST, *names, *beside):
+                (inside / name).touch()
     except OSError as error:
-        reason = f"can't write into {nearest}: {error.strerror}. Nothing was spent."
+        reason = f"can't write into {folder}: {error.strerror}. Nothing was spent."
         raise StorageError(reason) from None
 
 

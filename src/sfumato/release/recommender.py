@@ -23,7 +23,7 @@ from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
 from sfumato.release.described import describe_guarantee, versions
-from sfumato.release.folders import check_free, new_folder
+from sfumato.release.folders import check_free, check_name, new_folder
 from sfumato.release.showing import list_card, promise, promise_facts
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
@@ -111,7 +111,7 @@ class RecommenderRelease:
         known = self._history(history)
         scores = self.model.scores(known)
         if candidates is not None:
-            codes = sorted({self.catalogue.code(item) for item in candidates})
+            codes = sorted(set(self._codes(candidates, "the candidates")))
             allowed = np.full(scores.size, -np.inf)
             allowed[codes] = scores[codes]
             scores = allowed
@@ -123,7 +123,7 @@ class RecommenderRelease:
         """The rating that a person is expected to give to each of some items, in their order."""
         known = self._history(history)
         expected = self.model.predict(known)
-        codes = [self.catalogue.code(item) for item in items]
+        codes = self._codes(items, "the items")
         return [
             Predicted(
                 item=self.catalogue.id(code),
@@ -184,7 +184,11 @@ class RecommenderRelease:
         return list_card(title, facts, ("rank", "item", "title"), rows)
 
     def save(self, folder: str | Path) -> None:
-        """Write ``release.json`` and the model into a new folder."""
+        """Write ``release.json`` and the model into a new folder.
+
+        The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
+        """
+        check_name(Path(folder), private=self.private)
         check_free(Path(folder), force=False)
         with new_folder(Path(folder), force=False) as inside:
             self.write_into(inside)
@@ -211,19 +215,31 @@ class RecommenderRelease:
             raise StorageError(f"can't read the release {folder}: {reason}") from None
 
     def _history(self, given: Ratings) -> History:
-        """Codes and numbers of a person's ratings; what is unknown or off the scale is refused."""
+        """Codes and numbers of a person's ratings; what is unknown or off the scale is refused.
+
+        A message names places, no item and no rating: it may be logged, and they are one's own.
+        """
         pairs = list(given.items()) if isinstance(given, Mapping) else _pairs(given)
         id_texts([item for item, _ in pairs])  # refuses a mixture of numbers and text
-        codes = [self.catalogue.code(item) for item, _ in pairs]
-        ratings = [_number(item, rating) for item, rating in pairs]
+        codes = self._codes((item for item, _ in pairs), "the history")
+        ratings = [_number(rating, place) for place, (_, rating) in enumerate(pairs, start=1)]
         off = np.flatnonzero(self.scale.codes(np.array(ratings, dtype=np.float64)) < 0)
         if off.size:
-            item, rating = pairs[int(off[0])]
             raise InputError(
-                f"the rating {rating!r:.40} of {item!r:.40} is not on the scale {self.scale}. "
-                "Nothing was computed."
+                f"the history, number {int(off[0]) + 1}: this rating is not on the scale "
+                f"{self.scale}. Nothing was computed."
             )
         return History(np.array(codes, dtype=np.int64), np.array(ratings, dtype=np.float64))
+
+    def _codes(self, items: Iterable[Any], named: str) -> list[int]:
+        """The code of each item; an error names the place of its item."""
+        codes = []
+        for place, item in enumerate(items, start=1):
+            try:
+                codes.append(self.catalogue.code(item))
+            except InputError as error:
+                raise InputError(f"{named}, number {place}: {error}") from None
+        return codes
 
     def _listed(
         self, codes: NDArray[np.int64], scores: NDArray[np.float64], *, personal: bool
@@ -250,14 +266,13 @@ def _pairs(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         ) from None
 
 
-def _number(item: Any, rating: Any) -> float:
+def _number(rating: Any, place: int) -> float:
     plain = float(rating) if isinstance(rating, np.floating) else rating
     try:
         return float(check.exact(rating=plain))
-    except InputError:
+    except (InputError, OverflowError):
         raise InputError(
-            f"the rating of {item!r:.40} must be a number, got {rating!r:.40}. Nothing was "
-            "computed."
+            f"the history, number {place}: this rating must be a number. Nothing was computed."
         ) from None
 
 

@@ -33,7 +33,7 @@ from sfumato.randomness import Rng
 from sfumato.release import frames
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.drawing import draw_table
-from sfumato.release.folders import check_free, new_folder
+from sfumato.release.folders import check_free, check_name, new_folder
 from sfumato.release.showing import promise, promise_facts, rows_card
 from sfumato.release.texts import as_written, without_formulas
 from sfumato.schema import Schema
@@ -163,7 +163,11 @@ class TableRelease:
         }
 
     def save(self, folder: str | Path, *, csv: bool = False) -> None:
-        """Write the rows, the noisy marginals, ``release.json`` and the model into a new folder."""
+        """Write the rows, the noisy marginals, ``release.json`` and the model into a new folder.
+
+        The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
+        """
+        check_name(Path(folder), private=self.private)
         check_free(Path(folder), force=False)
         with new_folder(Path(folder), force=False) as inside:
             self.write_into(inside, csv=csv)

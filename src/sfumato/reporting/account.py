@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sfumato.errors import InputError
 from sfumato.privacy import plans
-from sfumato.privacy.composition import Charge, Totals, composed
+from sfumato.privacy.composition import BEYOND, Charge, Totals, composed
 from sfumato.privacy.conversions import as_epsilon_delta
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
 from sfumato.reporting.view import Account, LedgerRow
@@ -21,7 +21,7 @@ def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
     return Account(
         rows=_rows(ledger["entries"], delta),
         head=f"{head['seq']}:{head['hash']}",
-        spent=_promise(ledger.get("spent")),
+        spent=BEYOND if "spent_beyond" in ledger else _promise(ledger.get("spent")),
         cap=_promise(ledger.get("cap")),
     )
 

@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
 
 from sfumato import drawing
 from sfumato.reporting.frame import render_framed
-from sfumato.reporting.page import write_text
 
 _FEWEST_POINTS: Final = 2
 
@@ -57,11 +55,6 @@ def render_accuracy(view: AccuracyView) -> str:
         internal=True,
         parts={"charts": accuracy_charts(view), "figure": _figure},
     )
-
-
-def write_accuracy(view: AccuracyView, path: Path) -> None:
-    """Render into a file that appears whole or not at all."""
-    write_text(render_accuracy(view), path)
 
 
 def accuracy_charts(view: AccuracyView) -> list[tuple[str, Markup, str]]:

@@ -28,6 +28,7 @@ from sfumato.schema.columns import (
 )
 from sfumato.schema.expected import expected
 from sfumato.schema.lenient import readable
+from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened
 from sfumato.schema.times import is_text
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -54,13 +55,18 @@ def encode(
         first_row: The number of the first one, for messages.
         unreadable: ``error``, or ``missing`` to count as such what can't be read.
     """
-    values = _without_missing_texts(column, _readable(values))
+    values = _readable(values)
+    if (odd := extension(values.type)) is not None:
+        if unreadable != "missing":
+            raise _unknown_type(column, odd)
+        values = pa.nulls(len(values))
+    values = _without_missing_texts(column, values)
     if unreadable == "missing":
         values = readable(column, values, lambda some: _regular_codes(column, some)[1])
     by_entry = _codes_by_entry(column, values)
     regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
     if known is not None and not known.all():
-        raise _misfit(column, int(np.argmin(known)), first_row)
+        raise _misfit(column, values, int(np.argmin(known)), first_row)
     if values.null_count:
         absent = _numpy(values.is_null())
         if column.missing_code is None:
@@ -73,14 +79,11 @@ def _readable(values: pa.Array) -> pa.Array:
     """The same values in one of the forms that Arrow's functions take, NaN as missing."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.string())
-    if pa.types.is_dictionary(values.type):
-        if pa.types.is_string_view(values.dictionary.type):
-            texts = values.dictionary.cast(pa.string())
-            values = pa.DictionaryArray.from_arrays(values.indices, texts)
-        if not _is_plain(values.dictionary):
-            values = values.dictionary_decode()
+    values = plain(values)
+    if extension(values.type) is not None:
+        return values
+    if pa.types.is_dictionary(values.type) and not _is_plain(values.dictionary):
+        values = values.dictionary_decode()
     if pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
     if pa.types.is_floating(values.type):
@@ -95,10 +98,11 @@ def _without_missing_texts(column: Column, values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
-    if not is_text(kind) and not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if not is_text(kind) and not any(test(kind) for test in numeric):
         return values
     texts = pc.utf8_trim_whitespace(_as_text(values))
-    absent = pc.is_in(texts, value_set=_declared(column.missing_texts))
+    absent = pc.is_in(texts, value_set=_declared_for(kind, column.missing_texts))
     return pc.if_else(absent, pa.scalar(None, kind), values)
 
 
@@ -111,7 +115,7 @@ def _checked_codes(
     try:
         return _regular_codes(column, values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise _misfit(column, _first_misfit(column, values), first_row) from None
+        raise _misfit(column, values, _first_misfit(column, values), first_row) from None
 
 
 def _codes_by_entry(column: Column, values: pa.Array) -> tuple[Codes, None] | None:
@@ -147,16 +151,18 @@ def _regular_codes(column: Any, values: pa.Array) -> tuple[Codes, NDArray[np.boo
 
 @_regular_codes.register(Category)
 def _(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    found = pc.index_in(_as_text(values), value_set=_declared(column.values))
-    unknown = found.is_null() if found.null_count else None
-    if unknown is None:
+    found = pc.index_in(_as_text(values), value_set=_declared_for(values.type, column.values))
+    large = _inexact(values)
+    if not found.null_count and large is None:
         return _numpy(found).astype(code_type(column)), None
     other = column.other_code
-    codes = _numpy(pc.fill_null(found, 0 if other is None else other))
-    if other is not None:
-        return codes.astype(code_type(column)), None
-    known = pc.or_(pc.invert(unknown), values.is_null())
-    return codes.astype(code_type(column)), _numpy(known)
+    codes = _numpy(pc.fill_null(found, 0 if other is None else other)).astype(code_type(column))
+    known = None
+    if other is None:
+        known = _numpy(pc.or_(found.is_valid(), values.is_null()))
+    if large is not None:
+        known = ~large if known is None else known & ~large
+    return codes, known
 
 
 @_regular_codes.register(Boolean)
@@ -167,7 +173,7 @@ def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
     text = pc.utf8_trim_whitespace(_as_text(values))
     false, true = (_FALSE, _TRUE) if column.texts is None else ((t,) for t in column.texts)
     text = pc.utf8_lower(text) if column.texts is None else text
-    found = pc.index_in(text, value_set=_declared((*false, *true)))
+    found = pc.index_in(text, value_set=_declared_for(values.type, (*false, *true)))
     known = _numpy(pc.or_(found.is_valid(), values.is_null()))
     codes = _numpy(pc.fill_null(found, 0)) >= len(false)
     return codes.astype(code_type(column)), known
@@ -199,7 +205,7 @@ def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
 def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
-    numbers = _numpy(pc.fill_null(values.cast(pa.float64()), column.edges[0]))
+    numbers = _numpy(pc.fill_null(floats(values), column.edges[0]))
     if not np.isfinite(numbers).all():
         return np.zeros(numbers.size, dtype=code_type(column)), np.isfinite(numbers)
     inner = np.array(column.edges[1:-1], dtype=np.float64)
@@ -273,7 +279,29 @@ def _as_text(values: pa.Array) -> pa.Array:
         same = pc.equal(whole.cast(values.type, safe=False), values)
         # value by value: what one row reads as must not depend on the other rows
         return pc.if_else(same, whole.cast(pa.string()), values.cast(pa.string()))
+    if has_scale(values.type):
+        return scaled_texts(values)
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
+
+
+def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:
+    """Which floats stand for whole numbers that they can't hold exactly; None if none does.
+
+    What is above 64 bits was never kept as a whole number: it is a text like any other.
+    """
+    if not pa.types.is_floating(values.type):
+        return None
+    most = 2.0**24 if pa.types.is_float32(values.type) else 2.0**53
+    size = pc.abs(values)
+    large = pc.and_(pc.greater(size, most), pc.less_equal(size, 2.0**64))
+    return _numpy(pc.fill_null(large, False)) if pc.any(large).as_py() else None
+
+
+def floats(values: pa.Array) -> pa.Array:
+    """Numbers, or texts of numbers, as floats: each the nearest one, whatever the others are."""
+    if pa.types.is_decimal(values.type):  # Arrow's own way rounds by the scale of the column
+        values = scaled_texts(values)
+    return values.cast(pa.float64(), safe=not pa.types.is_integer(values.type))
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:
@@ -296,12 +324,18 @@ def _whole_numbers(texts: pa.Array) -> pa.Array:
     try:
         return texts.cast(pa.int64())
     except pa.ArrowInvalid:  # text by text, so that no value's reading depends on another
-        return pc.replace_substring_regex(texts, pattern=r"\.0+$", replacement="").cast(pa.int64())
+        return pc.replace_substring_regex(texts, pattern=r"\.0*$", replacement="").cast(pa.int64())
+
+
+def _declared_for(kind: pa.DataType, values: tuple[str, ...]) -> pa.Array:
+    """Declared texts as values of a type are compared with: 1.50 means the decimal 1.5."""
+    return _declared(values, has_scale(kind))
 
 
 @lru_cache(maxsize=1024)
-def _declared(values: tuple[str, ...]) -> pa.Array:
-    return pa.array(values, pa.string())
+def _declared(values: tuple[str, ...], short: bool) -> pa.Array:
+    texts = pa.array(values, pa.string())
+    return shortened(texts) if short else texts
 
 
 def _first_misfit(column: Column, values: pa.Array) -> int:
@@ -318,12 +352,23 @@ def _first_misfit(column: Column, values: pa.Array) -> int:
     return low
 
 
-def _misfit(column: Column, row: int, first_row: int) -> TableError:
+def _misfit(column: Column, values: pa.Array, row: int, first_row: int) -> TableError:
     what = expected(column)
     if isinstance(column, Category):
-        what += '. Declare it, or add "other": true'
+        if _inexact(values[row : row + 1]) is not None:
+            what = "exact: so large a float may be another number. Read it as a text"
+        else:
+            what += '. Declare it, or add "other": true'
     return TableError(
         f"column {column.name!r}, row {first_row + row}: the value is not {what}. "
+        "Nothing was published and nothing was spent."
+    )
+
+
+def _unknown_type(column: Column, name: str) -> TableError:
+    return TableError(
+        f"column {column.name!r}: no kind of column holds values of the type {name[:60]}. Turn "
+        "them into text, numbers or dates first, or leave the column out. "
         "Nothing was published and nothing was spent."
     )
 

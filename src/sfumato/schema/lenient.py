@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from sfumato.schema.columns import Column, Date, DateTime, Integer, Number
 from sfumato.schema.formats import pattern
 from sfumato.schema.times import is_text
+from sfumato.schema.values import NUMBER
 
 Read = Callable[[pa.Array], NDArray[np.bool_] | None]
 """Which of some values can be read, None for all; or an Arrow error, if one of them can't."""
 
-_WHOLE: Final = r"^-?[0-9]{1,19}(\.0+)?$"
-_NUMBER: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_WHOLE: Final = r"^-?[0-9]{1,19}(\.0*)?$"
 _LARGEST: Final = 2.0**62
 
 
@@ -91,7 +91,7 @@ def _pattern(column: Column) -> str | None:
     if isinstance(column, Integer):
         return _WHOLE
     if isinstance(column, Number):
-        return _NUMBER
+        return NUMBER
     if isinstance(column, Date):
         return _plain(pattern(column.format or "%Y-%m-%d"))
     if isinstance(column, DateTime) and column.format is not None:

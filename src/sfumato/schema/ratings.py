@@ -121,9 +121,9 @@ class Catalogue:
     def code(self, item: Any) -> int:
         """The code of an item; an id that is not in the catalogue is an error."""
         (text,), _ = id_texts([item])
-        if text not in self.places:
+        if text not in self.places:  # the id is not repeated: what somebody rated is their own
             raise InputError(
-                f"{item!r} is not in the catalogue of {len(self):,} items. Nothing was computed."
+                f"this item is not in the catalogue of {len(self):,} items. Nothing was computed."
             )
         return self.places[text]
 
@@ -145,10 +145,10 @@ def id_texts(ids: Sequence[Any]) -> tuple[tuple[str, ...], bool]:
     numbered = [isinstance(item, int | np.integer) and not isinstance(item, bool) for item in ids]
     if all(numbered):
         return tuple(str(int(item)) for item in ids), bool(ids)
-    odd = next((item for item in ids if not isinstance(item, str)), None)
-    if odd is not None:
+    odd = [place for place, item in enumerate(ids) if not isinstance(item, str)]
+    if odd:
         raise InputError(
-            f"ids are all text or all whole numbers, got {odd!r:.40} of {type(odd).__name__} "
-            "among others. Nothing was read."
+            f"ids are all text or all whole numbers, got a {type(ids[odd[0]]).__name__} as number "
+            f"{odd[0] + 1} among others. Nothing was read."
         )
     return tuple(ids), False

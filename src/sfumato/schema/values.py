@@ -3,12 +3,13 @@
 The rules are those of ``codes.encode``; a test holds both to the same codes.
 """
 
+import re
 from bisect import bisect_right
 from datetime import date, datetime, time
 from functools import lru_cache, singledispatch
 from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 from sfumato.errors import InputError
 from sfumato.schema.columns import Boolean, Category, Column, Date, DateTime, Integer, Number
@@ -18,6 +19,8 @@ from sfumato.schema.moments import day_of, without_offset
 
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
+NUMBER: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+"""A number as text: digits of ASCII only, and no mark between them."""
 
 
 def code_of(column: Column, value: Any) -> int:
@@ -37,7 +40,7 @@ def number_of(column: Column, value: Any) -> float:
     """A number within the column's public limits; one outside counts as the nearest inside."""
     low, high = limits(column)
     if isinstance(value, str):
-        value = value.strip()
+        value = value.strip() if re.match(NUMBER, value.strip()) else None
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -76,7 +79,9 @@ def _code(column: Any, value: Any) -> int:
 
 @_code.register(Category)
 def _(column: Category, value: Any) -> int:
-    whole = isinstance(value, float) and value.is_integer()
+    if isinstance(value, float) and 2.0**53 < abs(value) <= 2.0**64:
+        raise _refused(column, "exact: so large a float may be another number")
+    whole = isinstance(value, float) and value.is_integer() and abs(value) <= 2.0**53
     text = str(int(value)) if whole else str(value)
     if isinstance(value, bool):
         text = text.lower()
@@ -112,7 +117,7 @@ def _(column: Integer, value: Any) -> int:
         text = value.strip().partition(".")
         exact = int(text[0]) if not text[2].strip("0") and _is_whole(text[0]) else None
     if exact is None and isinstance(value, float) and value.is_integer():
-        exact = int(value)
+        exact = int(value) if abs(value) < 2.0**63 else None
     if exact is None:
         raise _refused(column, expected(column))
     return (min(max(exact, column.low), column.high) - column.low) // column.step

@@ -352,9 +352,13 @@ def _randomize(
 def _as_rows(
     schema: Schema, codes: Mapping[str, NDArray[Any]], rows: int, *, rng: Rng
 ) -> PublishedRows:
-    """All columns, no row impossible; a column of a single value has that value in every row."""
-    constant = np.zeros(rows, dtype=np.int64)
+    """All columns, no row impossible; a column of a single value has that value in every row.
+
+    In a random order: that of the table would tell where each row stood.
+    """
+    constant, order = np.zeros(rows, dtype=np.int64), rng.permutation(rows)
     whole = {
-        name: codes[name].astype(np.int64) if name in codes else constant for name in schema.names
+        name: codes[name][order].astype(np.int64) if name in codes else constant
+        for name in schema.names
     }
     return PublishedRows(schema=schema, codes=repaired(schema, whole, rng=rng))

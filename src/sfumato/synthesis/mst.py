@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator, L1Error
+from sfumato.curator.committing import MOST_SCORES
+from sfumato.curator.counts import MOST_CELLS
 from sfumato.models.allocation import misplaced
 from sfumato.models.fitting import fit_graphical
 from sfumato.models.forest import Pairs, joining, spanning_forest
@@ -139,16 +141,16 @@ def _commit(curator: Curator) -> bool:
     """Whether all noise could be fixed in advance, with the scores of all pairs among it."""
     columns, largest = len(curator.schema), max(column.size for column in curator.schema)
     coins = min(max(_FEWEST_COINS, _COINS_PER_COLUMN * columns), _MOST_DRAWS // largest)
-    return columns > 1 and curator.commit(
-        coins=max(coins, 4 * columns),
-        scores=comb(columns, 2),
-        score_share=_CHOICE,
-    )
+    scores = comb(columns, 2)
+    if not 1 <= scores <= MOST_SCORES:
+        return False
+    return curator.commit(coins=max(coins, 4 * columns), scores=scores, score_share=_CHOICE)
 
 
 def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
     pairs = tuple(combinations(schema.names, 2))
     room = (limits(spec.model_mb).all_cells - begun.model.tree.cells) / len(schema)
+    room = min(room, MOST_CELLS / max(1, len(pairs)))  # all are counted in one look
     view, known = begun.view.schema, [set(total.marginal) for total in spec.totals]
     scored = tuple(pair if view.cells(pair) <= room else () for pair in pairs)
     worthy = [

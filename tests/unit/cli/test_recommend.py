@@ -231,7 +231,7 @@ def test_top_finds_similar_items(films: Films) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("item,rating\n77,5\n", "'77' is not in the catalogue"),
+        ("item,rating\n77,5\n", "number 1: this item is not in the catalogue"),
         ("item,rating\n3,9\n", "not on the scale 1 to 5"),
         ("item,rating\n3,5\n3,4\n", "twice"),
         ("item,rating\n3,\n", "must be a number"),
@@ -242,6 +242,34 @@ def test_top_finds_similar_items(films: Films) -> None:
 def test_a_wrong_history_has_one_message(text: str, reason: str, films: Films) -> None:
     films.fit()
     check_refused(films.top("--history", films.history(text)), 2, reason)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 3000 + "]" * 3000,
+        '{"3": ' + "9" * 5000 + "}",
+        '{"3": ' + "9" * 4000 + "}",
+        '{"3": [1]}',
+    ],
+    ids=["deep", "many digits", "a large number", "a list"],
+)
+def test_a_history_of_odd_json_is_one_plain_message(text: str, films: Films) -> None:
+    films.fit()
+    path = films.world.write("odd.json", text)
+    check_refused(films.top("--history", str(path)), 2, "Nothing was computed")
+
+
+def test_neither_message_nor_log_tells_what_a_person_rated(films: Films) -> None:
+    films.fit()
+    history = films.world.write("h.json", '{"HIV-test-kit": "SECRETRATING"}')
+    log = films.world.folder / "run.log"
+    told = films.world.run(
+        "--log", str(log), "recommend", "top", str(films.world.out), "--history", str(history)
+    )
+    assert told.code == 2
+    for secret in ("HIV", "SECRETRATING"):
+        assert secret not in told.err + log.read_text()
 
 
 def test_top_needs_a_history_or_an_item_and_a_recommender(films: Films) -> None:
@@ -284,6 +312,13 @@ def test_evaluate_draws_accuracy_against_epsilon_into_the_internal_folder(films:
     assert "INTERNAL" in page
     told = json.loads((films.world.internal / "internal.json").read_text())
     assert [run["epsilon"] for run in told["runs"]] == [0.1, 1.0, 10.0]
+
+
+def test_evaluate_writes_for_its_owner_only_also_into_an_open_folder(films: Films) -> None:
+    films.world.internal.mkdir(mode=0o755)
+    assert films.evaluate(out=films.world.out).code == 0
+    modes = {path.stat().st_mode & 0o777 for path in films.world.internal.iterdir()}
+    assert modes == {0o600}
 
 
 def test_evaluate_needs_an_epsilon(films: Films) -> None:

@@ -1,6 +1,8 @@
 """Runs on the command line: stopped and resumed, saved as a file and given again."""
 
 import json
+import shlex
+import shutil
 import stat
 import sys
 import tomllib
@@ -55,7 +57,7 @@ def test_an_error_after_a_charge_says_how_to_go_on(
     assert stopped.code in (4, 70)
     assert stopped.err.splitlines()[0].startswith("sfumato: ")
     assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
-    assert stopped.err.splitlines()[-1].endswith(" --resume")
+    assert stopped.err.splitlines()[-1].startswith("  sfumato publish --resume ")
 
 
 def test_the_same_command_again_is_refused_until_it_says_what_it_wants(
@@ -185,6 +187,11 @@ def test_release_json_tells_the_public_options_and_no_path(world: Any) -> None:
         ('sfumato = 1\ncommand = "publish"\nset = {a = 1}', "set must be a list of texts"),
         ("sfumato = [", "is not TOML"),
         ('sfumato = 1\ncommand = "publish"\nepsilon = 1', "Missing"),
+        ('sfumato = 1\ncommand = "publish"\nrows = ' + "9" * 5000, "is no run file"),
+        ('sfumato = 1\ncommand = "publish"\ntable = ' + "[" * 5000 + "]" * 5000, "is no run file"),
+        ('sfumato = 1\ncommand = "publish"\ntable = "\\u0000"', "table holds U+0000"),
+        ('sfumato = 1\ncommand = "publish"\nledger = "a\\u0000b"', "ledger holds U+0000"),
+        ('sfumato = 1\ncommand = "publish"\nset = ["a=1", "\\u0000"]', "set holds U+0000"),
     ],
 )
 def test_a_run_file_that_says_something_else_is_refused_by_its_key(
@@ -202,6 +209,15 @@ def test_a_run_file_is_never_in_the_publishable_folder_nor_over_something_else(w
     inside = world.publish("--save-run", str(world.out / "run.toml"))
     assert (inside.code, world.spends()) == (2, [])
     assert "may be published" in inside.err
+    assert world.publish().code == 0
+    paid = world.spends()
+    for place in (world.out / "run.toml", world.out / "deeper" / "run.toml"):
+        another = world.publish("--save-run", str(place), out=world.folder / "another")
+        assert another.code == 2
+        assert "a run file does not belong there" in another.err
+    assert world.spends() == paid
+    shutil.rmtree(world.out)
+    world.ledger.unlink()
     other = world.publish("--save-run", str(world.table), "--force")
     assert (other.code, world.spends()) == (2, [])
     assert "is no run file" in other.err
@@ -258,4 +274,56 @@ def test_one_row_is_one_person_unless_a_person_is_named(world: Any) -> None:
 
 def test_resuming_keeps_every_other_word_of_the_command() -> None:
     given = ["publish", "a b.csv", "--resume", "--epsilon", "1"]
-    assert interrupted.resuming_command(given) == ("sfumato publish 'a b.csv' --epsilon 1 --resume")
+    assert interrupted.resuming_command(given) == ("sfumato publish --resume 'a b.csv' --epsilon 1")
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ("publish --epsilon 1 -- t.csv", "publish --resume --epsilon 1 -- t.csv"),
+        ("publish --no-resume -- --resume", "publish --resume -- --resume"),
+        ("--log publish --log-level info publish t", "--log publish --log-level info publish "
+         "--resume t"),
+        ("--log=x run FILE -q", "--log=x run --resume FILE -q"),
+    ],
+)  # fmt: skip
+def test_the_command_that_goes_on_has_its_option_after_its_name(given: str, command: str) -> None:
+    assert interrupted.resuming_command(given.split()) == f"sfumato {command}"
+
+
+def test_a_table_after_two_dashes_is_resumed_by_the_command_that_was_told(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, table, *options = world.arguments("--method", "histogram", "-q")
+    with monkeypatch.context() as patched:
+        stop_at(patched, KeyboardInterrupt(), step=0)
+        stopped = world.run(command, *options, "--", table)
+    told = shlex.split(stopped.err.splitlines()[-1])
+    assert world.run(*told[1:]).code == 0
+    assert len(world.spends()) == 1
+
+
+def test_a_demo_is_not_told_to_resume_which_it_can_not(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(monkeypatch, KeyboardInterrupt(), step=0)
+    stopped = world.run("demo", "--out", world.out, "-q")
+    assert stopped.code == 130
+    assert "Charged, and kept in the ledger of 'demo-survey'" in stopped.err
+    assert "resume" not in stopped.err
+
+
+@pytest.mark.parametrize("place", ["sfumato.cli.options.settings", "sfumato.cli.run_files.keep"])
+def test_a_run_file_that_is_interrupted_ends_like_its_command(
+    place: str, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(world, "--csv", table=world.table)
+
+    def interrupt(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupt)
+    for words in (["run", str(path), "--force"], world.arguments("--force")):
+        outcome = world.run(*words)
+        assert (outcome.code, outcome.out) == (130, "")
+        assert outcome.err.startswith("sfumato: interrupted. ")

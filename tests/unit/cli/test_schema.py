@@ -1,6 +1,8 @@
 """``sfumato schema draft`` and ``confirm``: what they write, say and refuse."""
 
 import json
+import os
+import stat
 import sys
 from typing import Any
 
@@ -61,8 +63,50 @@ def test_a_file_that_exists_is_refused_before_anything_is_read_or_noted(world: A
     outcome = draft(world, "--dataset", "towns", "--ledger", world.ledger)
     assert (outcome.code, world.ledger.exists()) == (2, False)
     assert "--force" in outcome.err
+    assert draft(world, "--force").code == 2
     assert (world.folder / "d.json").read_text() == "mine"
+    (world.folder / "d.json").write_bytes(world.schema.read_bytes())
     assert draft(world, "--force").code == 0
+    assert "unconfirmed" in (world.folder / "d.json").read_text()
+
+
+@pytest.mark.parametrize("name", ["table.csv", "./table.csv", "link.csv", "../world/table.csv"])
+def test_a_draft_never_takes_the_place_of_its_table(
+    name: str, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(world.folder)
+    (world.folder / "link.csv").symlink_to("table.csv")
+    before = world.files()
+    outcome = world.run("schema", "draft", "table.csv", "-o", name, "--force", "-q")
+    assert outcome.code == 2
+    assert "Nothing was" in outcome.err
+    assert world.files() == before
+
+
+def test_a_table_that_looks_like_a_schema_is_not_replaced_either(world: Any) -> None:
+    table = world.write("table.json", '[{"age": 1, "town": "A"}, {"age": 2, "town": "B"}]')
+    outcome = world.run("schema", "draft", table, "-o", table, "--force", "-q")
+    assert outcome.code == 2
+    assert "holds the input" in outcome.err
+    assert table.read_text().startswith("[{")
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_no_regular_file_is_never_replaced_by_a_draft(force: list[str], world: Any) -> None:
+    place = world.folder / "pipe.json"
+    os.mkfifo(place)
+    outcome = world.run("schema", "draft", world.table, "-o", place, "-q", *force)
+    assert outcome.code == 2
+    assert stat.S_ISFIFO(place.lstat().st_mode)
+
+
+def test_a_name_too_long_for_a_draft_is_refused_before_the_table_is_read(world: Any) -> None:
+    place = world.folder / ("d" * 245 + ".json")
+    told = ["--dataset", "towns", "--ledger", str(world.ledger)]
+    outcome = world.run("schema", "draft", world.table, "-o", place, "-q", *told)
+    assert outcome.code == 4
+    assert "File name too long" in outcome.err
+    assert not world.ledger.exists()
 
 
 def test_a_file_without_a_header_is_drafted_with_names(world: Any) -> None:

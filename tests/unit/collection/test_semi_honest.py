@@ -285,14 +285,22 @@ def test_the_predicted_gain_is_a_loss_under_strong_noise():
 def test_the_release_holds_the_rows_and_a_local_promise(tree, tmp_path):
     result, _, _ = published(tree, 5)
     made = result.release(dataset="tree", private=False, ledger={}, rng=simulation_rng(1))
-    made.save(tmp_path / "out")
-    found = TableRelease.load(tmp_path / "out")
+    made.save(tmp_path / "out-internal")
+    found = TableRelease.load(tmp_path / "out-internal")
     assert (found.guarantee, found.protect) == (result.guarantee, OneRow(neighbors="replace"))
     assert found.to_dict() == made.to_dict()
     assert found.method["published"] == ("redrawn" if result.helped else "answers")
     for place, name in enumerate(tree[0].names):
         counts = np.bincount(result.codes[place], minlength=tree[2][place])
         assert found.model.marginal((name,)).tolist() == counts.tolist()
+
+
+def test_the_rows_of_a_release_are_shuffled_whole(tree):
+    result, _, _ = published(tree, 5)
+    made = result.release(dataset="tree", private=False, ledger={}, rng=simulation_rng(1))
+    rows = np.array([made.model.codes[name] for name in tree[0].names])
+    assert not np.array_equal(rows, result.codes)
+    assert sorted(map(tuple, rows.T.tolist())) == sorted(map(tuple, result.codes.T.tolist()))
 
 
 def test_who_held_the_table_and_paid_otherwise_says_so(tree):

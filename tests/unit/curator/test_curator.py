@@ -16,6 +16,7 @@ from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, w
 from sfumato.privacy.guarantees import split
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema
+from sfumato.schema.coarse import Coarse
 
 SCHEMA = Schema(
     columns=(Integer(name="age", low=0, high=4), Boolean(name="smoker")), dataset="study"
@@ -511,3 +512,63 @@ def test_parts_of_a_budget_leave_no_crumb():
     gatekeeper.measure([("age",), ("smoker",), TEENS], costs=parts)
     with pytest.raises(BudgetError, match="is spent"):
         _ = gatekeeper.left
+
+
+def error_of(cells):
+    return L1Error(answers=np.zeros(cells))
+
+
+TOO_LARGE = {
+    "measure": lambda c: c.measure([("age",), ("age", "smoker")], costs=[PureDP("0.1")] * 2),
+    "measure a range": lambda c: c.measure(
+        [Range((("age", 1, 2), ("smoker", 0, 0)))], costs=[PureDP("0.1")]
+    ),
+    "score": lambda c: c.score([("age", "smoker")], score=error_of(10), cost=PureDP("0.1")),
+    "select": lambda c: c.select((("age", "smoker"),), score=error_of(10), cost=PureDP("0.1")),
+}
+
+
+@pytest.mark.parametrize("verb", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_more_cells_than_can_be_held_are_refused_before_the_charge(verb, monkeypatch):
+    monkeypatch.setattr("sfumato.engine.counting.MAX_CELLS", 9)
+    table = SpyTable()
+    gatekeeper = curator(table=table)
+    before = len(table.looks)
+    for _ in range(2):  # a list that was refused is not taken for checked
+        with pytest.raises(InputError, match="at most 9 can be held"):
+            verb(gatekeeper)
+    assert len(table.looks) == before
+    assert gatekeeper.ledger.spent.nothing
+
+
+def test_a_view_that_still_has_too_many_cells_is_refused_before_the_charge(monkeypatch):
+    for place in ("engine.counting", "curator.counts"):
+        monkeypatch.setattr(f"sfumato.{place}.MAX_CELLS", 3)
+    gatekeeper = curator()
+    view = Coarse(fine=SCHEMA, groups={"age": np.array([0, 0, 0, 1, 1])})
+    with pytest.raises(InputError, match="needs 4 cells; at most 3"):
+        gatekeeper.measure([("age", "smoker")], costs=[PureDP("0.1")], merged=view)
+    assert gatekeeper.ledger.spent.nothing
+    assert gatekeeper.measure([("age",)], costs=[PureDP("0.1")], merged=view)[0].values.size == 2
+
+
+@pytest.mark.parametrize("target", ["a", ["age"], None], ids=str)
+def test_what_is_neither_a_marginal_nor_a_range_is_refused_before_the_charge(target):
+    schema = Schema(columns=(Integer(name="a", low=0, high=4),), dataset="study")
+    gatekeeper = curator(table=ArrayTable(schema, {"a": AGES}))
+    with pytest.raises(InputError, match="a target is a tuple"):
+        gatekeeper.measure([target], costs=[PureDP("0.1")])
+    with pytest.raises(InputError, match="a target is a tuple"):
+        gatekeeper.select([target], score=error_of(5), cost=PureDP("0.1"))
+    assert gatekeeper.ledger.spent.nothing
+
+
+@pytest.mark.parametrize(
+    "cost", [PureDP("1e-10"), ZCDP(Fraction(1, 2**60))], ids=lambda cost: cost.kind
+)
+@pytest.mark.parametrize("verb", ["total", "measure", "measure a range", "score"])
+def test_a_cost_that_buys_no_noise_is_refused_before_the_charge(verb, cost):
+    gatekeeper = curator(budget=cost)
+    with pytest.raises(InputError, match="exact draws need"):
+        VERBS[verb](gatekeeper, cost)
+    assert gatekeeper.ledger.spent.nothing

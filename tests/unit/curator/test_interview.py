@@ -172,18 +172,46 @@ def test_only_integer_answers_can_be_drawn_among_parts():
         part("age", mechanism=Oue)
 
 
-def test_responses_keep_the_order_of_the_rows_and_each_column_s_own_probabilities():
+def sorted_table():
+    age = np.sort(np.arange(ROWS) % 5)
+    zeros = np.zeros(ROWS, dtype=int)
+    return Watched(SCHEMA, {"age": age, "member": (age > 2).astype(int), "only": zeros})
+
+
+def assert_mixed(ages):
+    """As many of each as there are, and as many in the first fifth as elsewhere.
+
+    5 standard errors of a draw with replacement, which has more: a false alarm in 300,000.
+    """
+    assert np.bincount(ages).tolist() == [ROWS // 5] * 5
+    first = np.bincount(ages[: ROWS // 5], minlength=5)
+    assert np.abs(first - ROWS / 25).max() < 5 * np.sqrt(ROWS / 5 * 4 / 25)
+
+
+def test_responses_tell_no_order_and_the_columns_of_a_row_stay_together():
+    gate = curator(sorted_table(), rng=simulation_rng(6), budget=PureDP(60))
+    seen = gate.respond(dict.fromkeys(NAMES, HUGE.epsilon))
+    assert_mixed(seen.codes["age"])
+    assert ((seen.codes["age"] > 2) == seen.codes["member"]).all()
+
+
+def test_a_group_answers_in_no_order():
+    talk = curator(sorted_table(), rng=simulation_rng(7)).interview(HUGE, columns=NAMES, groups=1)
+    assert_mixed(talk.ask([part("age")], [1])[1].astype(np.int64))
+
+
+def test_responses_have_each_column_s_own_probabilities():
     ledger = Ledger.in_memory(dataset="survey")
-    gate = curator(table(), rng=simulation_rng(5), budget=PureDP(3), ledger=ledger)
+    alike = Watched(SCHEMA, {name: np.full(ROWS, name == "age") * 4 for name in SCHEMA.names})
+    gate = curator(alike, rng=simulation_rng(5), budget=PureDP(3), ledger=ledger)
     seen = gate.respond({"age": Fraction(1), "member": Fraction(2)})
-    age = np.arange(ROWS) % 5
-    for name, truth in (("age", age), ("member", age > 2)):
+    for name, truth in (("age", 4), ("member", 0)):
         p = float(seen.mechanisms[name].p)
         # 5 standard errors: a false alarm in 1.7 million.
         assert abs((seen.codes[name] == truth).mean() - p) < 5 * np.sqrt(p * (1 - p) / ROWS)
     assert seen.rows == ROWS
-    kept = seen.codes["age"] == age
-    both = (kept & (seen.codes["member"] == (age > 2))).mean()
+    kept = seen.codes["age"] == 4
+    both = (kept & (seen.codes["member"] == 0)).mean()
     alone = float(seen.mechanisms["age"].p * seen.mechanisms["member"].p)
     assert abs(both - alone) < 5 * np.sqrt(0.25 / ROWS)  # columns are randomized independently
 

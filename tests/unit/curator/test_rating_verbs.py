@@ -1,5 +1,7 @@
 """Ratings through the gate: charged before the look, refused without it."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sfumato.curator.rating_sums import Gram, ItemSums
 from sfumato.engine.arrays import ArrayTable
 from sfumato.engine.ratings import open_ratings
 from sfumato.errors import BudgetError, InputError
+from sfumato.mechanisms.local import Grr
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
@@ -104,3 +107,30 @@ def test_ratings_know_the_column_of_the_person_and_are_bounded():
     counts = nearly_exact.item_sums(SUMS, cost=ZCDP(100)).counts
     # 20 people with 2 of their 3 ratings each, which weigh 1/sqrt(3)
     assert counts.sum() == pytest.approx(40 / np.sqrt(3), abs=2)
+
+
+BY_ROW = {
+    "perturb": lambda gate: gate.perturb(("rating",), Grr(categories=5, epsilon=1)),
+    "perturb_to": lambda gate: gate.perturb_to("x", ("rating",), Grr(categories=5, epsilon=1)),
+    "respond": lambda gate: gate.respond({"rating": Fraction(1)}),
+    "interview": lambda gate: gate.interview(PureDP(1), columns=("rating",)),
+}
+
+
+@pytest.mark.parametrize("verb", BY_ROW.values(), ids=BY_ROW)
+def test_ratings_do_not_answer_row_by_row_and_nothing_is_spent(verb):
+    """They stand by person and item: one that is replaced would move all others."""
+    ledger = Ledger.in_memory(dataset="films")
+    replaced = OneRow(neighbors="replace")
+    gate = curator(protect=replaced, budget=PureDP(1), ledger=ledger)
+    with pytest.raises(InputError, match=r"row by row|Spark"):
+        verb(gate)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_cost_that_buys_no_noise_is_refused_before_the_charge(verb):
+    ledger = Ledger.in_memory(dataset="films")
+    with pytest.raises(InputError, match="exact draws need"):
+        verb(curator(ledger=ledger), ZCDP(Fraction(1, 2**60)))
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]

@@ -230,3 +230,10 @@ def test_shares_are_exact():
     gate = scout(budget=ApproxDP(Fraction(3, 10), "3e-7"))
     for _ in range(3):
         gate.shapes(cost=ApproxDP("0.1", "1e-7"))  # three tenths fit exactly
+
+
+def test_a_table_of_nothing_but_people_is_refused_before_the_charge():
+    ledger = book()
+    with pytest.raises(TableError, match="no column to publish"):
+        scout(ledger, protect=OnePerson(max_rows=2, column="who"), frame=FRAME.select(["who"]))
+    assert not ledger.entries()

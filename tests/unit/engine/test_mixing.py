@@ -30,6 +30,15 @@ def test_every_row_comes_once(held: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert found != list(range(1_000))
 
 
+def test_few_rows_of_many_bytes_are_put_on_piles_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixing, "HELD_BYTES", 100)
+    monkeypatch.setattr(mixing, "PILES", 3)
+    wide = [pa.record_batch({"x": [n], "bytes": [b"." * 60]}) for n in range(20)]
+    assert sorted(column(mixing.mixed(iter(wide), rng=simulation_rng(0)))) == list(range(20))
+    made = [pa.record_batch({"x": [0], "bytes": [b"." * 600]})]  # one row needs no order
+    assert column(mixing.mixed(iter(made), rng=simulation_rng(0))) == [0]
+
+
 @pytest.mark.parametrize("held", [0, 10**6], ids=["piles", "in memory"])
 def test_each_order_is_as_likely_as_any_other(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chi-squared of 24 orders; the bound is passed by chance once in a million (23 degrees)."""

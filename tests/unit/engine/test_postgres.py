@@ -4,6 +4,7 @@ import gc
 import sys
 import time
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,20 @@ def test_a_decimal_that_is_no_whole_number_is_named_by_its_row_only(
     with pytest.raises(TableError, match="'age', row 2: the value is not") as caught:
         open_table(database.address, AGE).validate()
     assert value not in str(caught.value).partition("/")[2].partition("::")[2]
+
+
+def test_a_decimal_with_the_zeros_of_its_column_is_the_same_category_everywhere(
+    database: Database, tmp_path: Path
+) -> None:
+    database.run("CREATE TABLE t (price numeric(6, 2)); INSERT INTO t VALUES (1.5), (2), (2.25)")
+    values = [Decimal("1.50"), Decimal("2.00"), Decimal("2.25")]
+    pq.write_table(pa.table({"price": pa.array(values, pa.decimal128(6, 2))}), tmp_path / "t.pq")
+    (tmp_path / "t.csv").write_text("price\n1.50\n2.00\n2.25\n")
+    listed = {"kind": "category", "values": ["2.00", "1.50"], "other": True}
+    schema = Schema.from_dict({"sfumato": 1, "columns": [{"name": "price", **listed}]})
+    for place in (database.address, tmp_path / "t.pq", tmp_path / "t.csv"):
+        counts = count_marginals(open_table(place, schema), [("price",)])["price",]
+        assert counts.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("kind", UNREADABLE.values())

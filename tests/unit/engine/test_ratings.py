@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -103,9 +104,44 @@ def test_ids_of_mixed_type_are_refused():
         Catalogue.of([True, 1])
 
 
-def test_a_missing_column_is_named_with_those_that_are_there():
-    with pytest.raises(TableError, match=r"'film'.*it has 'user', 'item', 'rating'"):
+def test_a_missing_column_is_named_with_its_neighbor():
+    with pytest.raises(TableError, match=r"'items' \(did you mean 'item'\?\)"):
+        ratings(("ann", "Dune", 3), item="items")
+    with pytest.raises(TableError, match=r"columns are missing: 'film'\. "):
         ratings(("ann", "Dune", 3), item="film")
+
+
+def test_the_first_row_of_a_file_without_a_header_is_not_shown(tmp_path):
+    (tmp_path / "r.csv").write_text("ada.lovelace@example.org,Dune,4\nbob@example.org,Alien,2\n")
+    with pytest.raises(TableError, match="'user', 'item', 'rating'") as refusal:
+        open_ratings(tmp_path / "r.csv", catalogue=["Dune", "Alien"], scale=RatingScale(1, 5))
+    assert "ada" not in str(refusal.value)
+    assert "Dune" not in str(refusal.value)
+    with pytest.raises(TableError, match="'item'") as refusal:
+        open_catalogue(tmp_path / "r.csv")
+    assert "ada" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("scale", [0, 2])
+def test_ids_and_ratings_may_be_decimals_of_any_scale(scale):
+    kind = pa.decimal128(30, scale)
+    columns = {"user": [7, 8], "item": [1, 2], "rating": [3, 5]}
+    given = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    found = ratings_of(pa.table({name: given[name].cast(kind) for name in columns}))
+    assert held(found) == held(ratings_of(given))
+
+
+def ratings_of(table):
+    catalogue = table.select(["item"])
+    return open_ratings(table, catalogue=catalogue, scale=RatingScale(1, 5))
+
+
+def test_ratings_come_in_categoricals_and_views_of_polars():
+    columns = {"user": ["ann", "bob"], "item": ["Dune", "Alien"], "rating": ["3", "5"]}
+    plain = polars.DataFrame(columns)
+    packed = plain.with_columns(polars.all().cast(polars.Categorical))
+    items = {"catalogue": ["Dune", "Alien"], "scale": RatingScale(1, 5)}
+    assert held(open_ratings(packed, **items)) == held(open_ratings(plain, **items))
 
 
 def test_a_catalogue_names_each_item_once():

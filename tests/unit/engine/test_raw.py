@@ -3,7 +3,11 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from uuid import UUID
 
+import duckdb
+import pandas
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -33,10 +37,11 @@ def table(frame=FRAME) -> RawTable:
         (pa.array([1, None]), ["1", None]),
         (pa.array([1.0, 2.5, float("nan")]), ["1", "2.5", None]),
         (pa.array([True]), ["true"]),
-        (pa.array([Decimal("12.50")]), ["12.50"]),
+        (pa.array([Decimal("12.50"), Decimal("1.25")]), ["12.5", "1.25"]),
+        (pa.array([Decimal("0"), Decimal("0.0000000001")]), ["0", "0.0000000001"]),
         (pa.array([date(2020, 1, 31)]), ["2020-01-31"]),
-        (pa.array([datetime(2020, 1, 31)]), ["2020-01-31 00:00:00.000000"]),
-        (pa.array([datetime(2020, 1, 31, tzinfo=UTC)]), ["2020-01-31 00:00:00.000000Z"]),
+        (pa.array([datetime(2020, 1, 31)]), ["2020-01-31 00:00:00"]),
+        (pa.array([datetime(2020, 1, 31, tzinfo=UTC)]), ["2020-01-31 00:00:00Z"]),
         (pa.array([" a ", " "]), ["a", None]),
         (pa.array(["a", "a"]).dictionary_encode(), ["a", "a"]),
         (pa.array([b"a"]), [None]),
@@ -47,6 +52,82 @@ def table(frame=FRAME) -> RawTable:
 )
 def test_a_value_is_the_text_that_a_file_would_hold(values, texts):
     assert as_texts(values).to_pylist() == texts
+
+
+def _duckdb(values: str) -> pa.Array:
+    found = duckdb.sql(f"SELECT {values} AS a UNION ALL SELECT NULL").to_arrow_table()
+    return found["a"].combine_chunks()
+
+
+KEY = UUID("12345678-9abc-def0-1234-56789abcdef0")
+ODD = {
+    "uuid": (pa.array([KEY.bytes, None], pa.uuid()), [str(KEY), None]),
+    "flag": (pa.array([1, None], pa.bool8()), ["true", None]),
+    "opaque": (
+        pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "a", "b"), pa.array([1, None])),
+        [None, None],
+    ),
+    "interval": (pa.array([(1, 2, 3), None], pa.month_day_nano_interval()), [None, None]),
+    "view": (pa.array(["x", None], pa.string_view()), ["x", None]),
+    "binary view": (pa.array([b"x", None], pa.binary_view()), [None, None]),
+    "dictionary of views": (
+        pa.DictionaryArray.from_arrays(pa.array([0, None]), pa.array(["x"], pa.string_view())),
+        ["x", None],
+    ),
+    "dictionary of lists": (
+        pa.DictionaryArray.from_arrays(pa.array([0, None]), pa.array([[1]])),
+        [None, None],
+    ),
+    "map": (pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())), [None, None]),
+    "DuckDB interval": (_duckdb("INTERVAL 1 day"), [None, None]),
+    "DuckDB bignum": (_duckdb("123::BIGNUM"), [None, None]),
+}
+if hasattr(pa, "decimal32"):
+    ODD["short decimal"] = (pa.array([Decimal("1.50"), None], pa.decimal32(5, 2)), ["1.5", None])
+    ODD["JSON"] = (pa.array(["[1]", None], pa.json_()), ["[1]", None])
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_what_is_valid_can_be_counted_whatever_its_type(case):
+    """Else a run would end after it was paid."""
+    values, texts = ODD[case]
+    assert as_texts(values).to_pylist() == texts
+    found = table(pa.table({"a": values}))
+    found.validate()
+    assert found.shapes(("a",))["a"].sum() == 2
+    assert found.texts(("a",))["a"] == Counter(text for text in texts if text is not None)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        polars.Series(["x", None], dtype=polars.Categorical),
+        polars.Series(["x", None], dtype=polars.Enum(["x", "y"])),
+        pandas.Series(pandas.period_range("2000", periods=2, freq="M")),
+        pandas.Series(pandas.interval_range(0, 2)),
+        pandas.cut(pandas.Series([1, 2]), [0, 1, 2]),
+    ],
+    ids=lambda series: str(series.dtype),
+)
+def test_types_of_frames_are_counted_or_have_no_text(series):
+    frame = {"pandas": pandas, "polars": polars}[type(series).__module__.partition(".")[0]]
+    found = table(frame.DataFrame({"a": series}))
+    found.validate()
+    assert found.shapes(("a",))["a"].sum() == 2
+    assert sum(found.texts(("a",))["a"].values()) in (0, 1)
+
+
+def test_a_type_that_can_not_be_read_after_all_is_refused_before_anything_is_paid(monkeypatch):
+    monkeypatch.setattr(raw, "_HAVE_TEXT", (lambda kind: True,))
+    with pytest.raises(TableError, match=r"'a' has a type that can't be read.*Nothing was"):
+        table(pa.table({"a": [[1]]})).validate()
+
+
+def test_a_damaged_frame_is_refused_before_anything_is_paid():
+    damaged = pa.array([b"SECRET123\xff"]).view(pa.string())
+    with pytest.raises(TableError, match="the table is damaged") as refusal:
+        table(pa.table({"a": damaged})).validate()
+    assert "SECRET123" not in str(refusal.value)
 
 
 def test_shapes_count_every_row_once():

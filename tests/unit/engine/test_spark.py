@@ -228,6 +228,7 @@ def test_types_of_spark_read_as_the_same_values_from_arrow(spark: Any) -> None:
             Number(name="real", edges=(0, 1, 2), missing=True),
             Number(name="exact", edges=(0, 1, 2)),
             Boolean(name="flag", missing=True),
+            Category(name="price", values=("1.50", "2"), other=True),
         )
     )
     source = pa.table(
@@ -243,10 +244,11 @@ def test_types_of_spark_read_as_the_same_values_from_arrow(spark: Any) -> None:
             "real": [0.5, float("nan"), None],
             "exact": [Decimal("0.5"), Decimal("1.5"), Decimal("1.0")],
             "flag": [True, False, None],
+            "price": [Decimal("1.5"), Decimal("2.0"), Decimal("2.25")],
         }
     )
     types = "day date, wall timestamp_ntz, moment timestamp, real double, exact decimal(3, 1), "
-    frame = spark.createDataFrame(source, types + "flag boolean")
+    frame = spark.createDataFrame(source, types + "flag boolean, price decimal(8, 4)")
     tables = open_table(frame, schema), open_table(source, schema)
     for column in schema.names:
         found, expected = (count_marginals(t, [(column,)])[column,].tolist() for t in tables)

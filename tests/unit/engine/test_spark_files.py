@@ -107,6 +107,19 @@ def test_no_rows_are_said_to_be_none(spark: Any, table: pa.Table, tmp_path: Path
         open_table(address, SCHEMA).validate()
 
 
+@pytest.mark.parametrize("key", ["who", "Age"])
+def test_a_column_that_folders_would_replace_is_refused(
+    key: str, spark: Any, table: pa.Table, tmp_path: Path
+) -> None:
+    """All rows of a folder would be of one person, whatever the files say."""
+    folder = tmp_path / f"{key}=7"
+    folder.mkdir()
+    pq.write_table(table, folder / "a=b.parquet")
+    with pytest.raises(TableError, match=f"'{key.lower()}'.*Nothing was published"):
+        open_table(f"spark::{tmp_path}", SCHEMA)
+    assert counts(f"spark::{folder}") == counts(table)
+
+
 def _by_folder(table: pa.Table, folder: Path) -> None:
     (folder / "age=7").mkdir()
     pq.write_table(table.drop_columns("age"), folder / "age=7" / "t.parquet")

@@ -21,6 +21,7 @@ import pytest
 from sfumato.engine import coded, count_marginals, folding, open_table, rows
 from sfumato.engine.duckdb import connect
 from sfumato.engine.source import SourceTable, person_texts
+from sfumato.engine.sqlite import SqliteTable
 from sfumato.errors import TableError
 from sfumato.schema import Category, Integer, Schema
 
@@ -65,6 +66,47 @@ def test_a_large_table_is_read_again_and_only_its_needed_columns(
     assert count_marginals(table, [("b",)])[("b",)].tolist() == [5, 10]
     assert rows(table) == 15
     assert source.asked == [("a", "b"), ("b",), ("a",)]
+
+
+class Restless(Spy):
+    """A source that gives its rows in another order whenever other columns are asked for."""
+
+    def batches(self, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        self.asked.append(columns)
+        order = [1, 0] if columns == ("b",) else [0, 1]
+        values = {"a": pa.array([1, 2]), "b": pa.array(["1", "2"])}
+        yield pa.RecordBatch.from_arrays([values[name].take(order) for name in columns], columns)
+
+
+def test_columns_of_two_reads_are_never_taken_for_those_of_one() -> None:
+    source = Restless()
+    table = SourceTable(SCHEMA, source)
+    for marginal in (("a",), ("b",)):
+        count_marginals(table, [marginal])
+    both = count_marginals(table, [("a", "b")])["a", "b"]
+    assert (both[1, 0], both[2, 1], both.sum()) == (1, 1, 2)
+    assert source.asked == [("a",), ("b",), ("a", "b")]
+    assert count_marginals(table, [("a",)])[("a",)].sum() == 2
+    assert len(source.asked) == 3  # one read had them all
+
+
+def test_sqlite_reads_a_table_in_its_own_order_whatever_its_indexes(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute("CREATE TABLE t (a, b, secret)")
+        rows = [(n % 10, str(1 + n % 2), -n) for n in range(100)]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        connection.execute("CREATE INDEX i ON t (secret, a)")
+        connection.execute("CREATE INDEX j ON t (b)")
+        connection.execute("CREATE VIEW v AS SELECT a, b FROM t")
+        connection.execute("CREATE TABLE w (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID")
+        connection.execute("INSERT INTO w VALUES (3, '1')")
+    for column, place in (("a", 0), ("b", 1)):
+        batches = SqliteTable(tmp_path / "t.db", "t").batches((column,))
+        found = [value for batch in batches for value in batch.column(0).to_pylist()]
+        assert found == [str(row[place]) for row in rows]
+    for name, number in (("v", 100), ("w", 1)):  # which have no order of their own
+        table = open_table(f"{tmp_path / 't.db'}::{name}", SCHEMA)
+        assert count_marginals(table, [("a",)])[("a",)].sum() == number
 
 
 def test_a_large_state_is_not_doubled_and_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from sfumato.privacy import (
     within,
     zcdp_budget,
 )
-from sfumato.privacy.composition import from_json, to_json
+from sfumato.privacy.composition import from_json, to_json, unstated
 
 CAPS: list[Cap] = [PureDP(1), ZCDP("0.5"), ApproxDP(1, "1e-9"), ApproxDP(1, "0.01")]
 
@@ -160,6 +160,22 @@ def test_composed_states_the_strongest_kind() -> None:
     assert composed(total(PureDP(1)), delta) == PureDP(1)
     assert isinstance(composed(total(*[PureDP("0.01")] * 1000), delta), ApproxDP)
     assert isinstance(composed(total(ZCDP(1)), delta), ApproxDP)
+
+
+def test_a_total_beyond_every_guarantee_is_said_to_be_and_never_told_as_less() -> None:
+    told = Fraction(1, 10**9)
+    for totals, delta in (
+        (total(PureDP(9_999), PureDP(2)), None),
+        (total(ZCDP(9_999), ZCDP(2)), None),
+        (total(ZCDP(9_999), ZCDP(2)), told),
+        (total(PureDP(150), ZCDP(1)), told),
+        (total(ApproxDP(9_999, "1e-12"), PureDP(2)), told),
+        (total(ApproxDP(9_999, "1e-12"), PureDP(2)), None),
+    ):
+        assert composed(totals, delta) is None
+        assert unstated(totals) == f"more than epsilon=10000 ({totals})"
+    assert composed(total(PureDP(9_999), PureDP(1))) == PureDP(10_000)
+    assert unstated(Totals()) == "nothing"
 
 
 def test_totals_say_what_was_spent() -> None:

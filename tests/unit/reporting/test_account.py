@@ -59,6 +59,8 @@ def test_what_all_releases_cost_and_the_cap_are_told_where_the_release_says_so()
     assert (found.head, found.spent, found.cap) == ("7:ab", "epsilon=1.5", "epsilon=3")
     silent = account({"head": HEAD, "entries": []}, PureDP(1))
     assert (silent.spent, silent.cap) == ("", "")
+    beyond = account({"head": HEAD, "entries": [], "spent_beyond": "10000"}, PureDP(1))
+    assert beyond.spent == "more than epsilon=10000"
 
 
 @pytest.mark.parametrize(

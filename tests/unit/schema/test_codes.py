@@ -1,7 +1,9 @@
 """Codes: every form of a value gives the same code, and an error never shows the value."""
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -212,6 +214,89 @@ def test_a_whole_float_reads_as_a_category_the_same_beside_any_other_row():
     assert _codes(OPEN, [1.0, 2.5, 1e300, float("inf")]) == [0, 3, 3, 3]
 
 
+@pytest.mark.parametrize(("kind", "exact"), [(pa.float64(), 2**53), (pa.float32(), 2**24)], ids=str)
+@pytest.mark.parametrize("other", [True, False])
+def test_a_float_that_may_be_another_whole_number_is_no_category(kind, exact, other):
+    column = Category(name="c", values=("1", str(exact), str(exact + 2)), other=other, missing=True)
+    assert _codes(column, [1.0, -float(exact) if other else None, float(exact)], kind)[2] == 1
+    for large in (exact + 2, -exact - 2, 2**64):
+        given = pa.array([1.0, None, float(large)], kind)
+        with pytest.raises(TableError, match="row 3: the value is not exact") as refusal:
+            encode(column, given)
+        assert str(large) not in str(refusal.value)
+        assert encode(column, given, unreadable="missing").tolist()[2] == column.missing_code
+    assert _codes(column, [str(exact + 2)]) == _codes(column, [exact + 2]) == [2]
+
+
+SCALES = [pa.decimal128(38, 2), pa.decimal128(38, 3), pa.decimal256(60, 30)]
+
+
+@pytest.mark.parametrize("kind", SCALES, ids=str)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_decimal_reads_the_same_whatever_the_scale_of_its_column(kind, packed):
+    values = pa.array([Decimal("1.5"), Decimal(2), Decimal("0.07"), None, Decimal(-9)], kind)
+    values = values.dictionary_encode() if packed else values
+    exact = {"missing": True, "missing_texts": ("-9",)}
+    prices = Category(name="c", values=("2", "1.5"), other=True, **exact)
+    assert encode(prices, values).tolist() == [1, 0, 2, 3, 3]
+    bins = Number(name="c", edges=(0, 0.07, 1.5, 9), **exact)
+    assert encode(bins, values).tolist() == [2, 2, 1, 3, 3]
+
+
+def test_a_decimal_is_the_nearest_float_whatever_its_scale():
+    """Arrow's own way gives 939.9567400000001 at this scale: beyond the edge."""
+    column = Number(name="c", edges=(0, 939.95674, 939.9567400000001, 1000))
+    for kind in (pa.decimal128(38, 5), pa.decimal128(38, 10)):
+        assert _codes(column, [Decimal("939.95674")], kind) == [1]
+
+
+@pytest.mark.parametrize("kind", [*SCALES, pa.string()], ids=str)
+def test_a_declared_decimal_may_be_written_with_the_zeros_of_its_column(kind):
+    given = "1.50" if kind == pa.string() else Decimal("1.50")
+    column = Category(name="c", values=("x", "1.50"), missing=True, missing_texts=("9.00",))
+    assert _codes(column, [given], kind) == [1]
+    absent = "9.00" if kind == pa.string() else Decimal("9.00")
+    assert _codes(column, [absent], kind) == [2]
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("text", ["2020-01-31 10:20:30", "2020-01-31 10:20:30.000000"])
+def test_a_time_as_a_category_reads_the_same_in_every_unit(unit, text):
+    column = Category(name="c", values=("x", text))
+    assert _codes(column, [datetime(2020, 1, 31, 10, 20, 30)], pa.timestamp(unit)) == [1]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.string(), pa.decimal128(38, 0)])
+def test_a_whole_number_that_no_float_holds_lies_in_its_bin(kind):
+    value = {pa.string(): str, pa.decimal128(38, 0): Decimal}.get(kind, int)(2**53 + 1)
+    assert _codes(Number(name="c", edges=(0, 1, 2.0**60)), [value], kind) == [1]
+
+
+KEY = pa.ExtensionArray.from_storage(pa.opaque(pa.int64(), "key", "us"), pa.array([1, None]))
+
+
+@pytest.mark.parametrize("kind", ["category", "boolean", "integer", "number", "date"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_type_that_no_kind_holds_is_named_or_counts_as_missing(kind, packed):
+    column = replace(CLOSED[kind][0], missing=True)
+    indices = pa.array([0, 1])
+    values = pa.DictionaryArray.from_arrays(indices, KEY) if packed else KEY
+    with pytest.raises(TableError, match=r"holds values of the type arrow\.opaque"):
+        encode(column, values)
+    missing = column.missing_code
+    assert encode(column, values, unreadable="missing").tolist() == [missing, missing]
+
+
+@pytest.mark.parametrize("unreadable", ["error", "missing"])
+def test_keys_and_flags_of_extension_types_are_read(unreadable):
+    key = UUID("12345678-9abc-def0-1234-56789abcdef0")
+    column = Category(name="c", values=("x", str(key)), missing=True)
+    keys = pa.array([key.bytes, None], pa.uuid())
+    assert encode(column, keys, unreadable=unreadable).tolist() == [1, 2]
+    flags = pa.array([1, None, 0], pa.bool8())
+    assert encode(FLAG, flags, unreadable=unreadable).tolist() == [1, 2, 0]
+
+
 # ---------------------------------------------------------------- what does not fit
 
 CLOSED = {
@@ -304,5 +389,5 @@ def test_what_a_kind_can_not_hold_is_a_misfit(kind, array):
 
 def test_a_whole_number_written_with_a_point_is_itself_and_changes_no_other():
     alone = encode(Integer(name="c", low=0, high=50), pa.array(["41", "7"]))
-    beside = encode(Integer(name="c", low=0, high=50), pa.array(["41", "7", " 3.00 "]))
-    assert beside.tolist() == [*alone.tolist(), 3]
+    beside = encode(Integer(name="c", low=0, high=50), pa.array(["41", "7", " 3.00 ", "5."]))
+    assert beside.tolist() == [*alone.tolist(), 3, 5]

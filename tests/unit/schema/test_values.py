@@ -38,6 +38,8 @@ VALUES = st.one_of(
     st.floats(-50, 200),
     st.sampled_from(["1", "2", "none", "a", "b", "c", "yes", "NO", " t ", "0", "1.0", "12.50"]),
     st.sampled_from(["2020-01-15", "2020-02-01", "2021-03-01", "1999-01-01", " 7 ", "-3", "x", ""]),
+    st.sampled_from(["1_0", "１", "\u0661", "5.", ".5", "+7", "1e1", "1E0001", "0x1", "inf"]),
+    st.sampled_from([1e18, 1e19, 1e30, -1e30]),
     st.sampled_from(["?", "31.12.2020", "30.02.2020", "2020-02-01T10:30", "2020-02-01 10:30:00Z"]),
     st.datetimes(datetime(2019, 1, 1), datetime(2022, 1, 1)),
     st.datetimes(datetime(2019, 1, 1), datetime(2022, 1, 1), timezones=st.just(UTC)),
@@ -48,6 +50,10 @@ VALUES = st.one_of(
 
 @given(column=st.sampled_from(COLUMNS), value=VALUES)
 def test_one_value_has_the_code_that_a_table_would_give_it(column, value):
+    _check_same(column, value)
+
+
+def _check_same(column, value):
     if isinstance(value, bool) and not isinstance(column, Boolean | Category):
         return  # Arrow reads a column of booleans as numbers; a device refuses one
     try:
@@ -65,6 +71,12 @@ def test_a_value_that_does_not_fit_is_refused_without_repeating_it():
     assert "secret" not in str(bad.value)
 
 
+@pytest.mark.parametrize("value", [2.0**53, 2.0**53 + 2, -1e18, 2.0**64, 1e30])
+@pytest.mark.parametrize("column", COLUMNS[:5], ids=lambda column: column.name)
+def test_a_large_float_is_the_same_on_a_device_and_in_a_table(column, value):
+    _check_same(column, value)
+
+
 def test_a_missing_value_needs_to_be_declared():
     with pytest.raises(InputError, match="missing is not one of them"):
         code_of(Boolean(name="member"), None)
@@ -76,7 +88,9 @@ def test_numbers_outside_the_limits_count_as_the_nearest_inside():
     assert number_of(column, " -3 ") == 0.0
 
 
-@pytest.mark.parametrize("value", ["x", None, float("nan"), float("inf"), True, 10**400])
+@pytest.mark.parametrize(
+    "value", ["x", None, float("nan"), float("inf"), True, 10**400, "1_0", "１", "\u0661", "inf"]
+)
 def test_what_is_no_finite_number_is_refused(value):
     with pytest.raises(InputError, match="not a finite number"):
         number_of(Number(name="income", edges=(0.0, 10.0)), value)

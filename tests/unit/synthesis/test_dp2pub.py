@@ -136,6 +136,17 @@ def test_a_release_tells_network_clusters_and_budgets(degree, seed):
     assert float(total) == pytest.approx(4 * 9 / 20)
 
 
+def test_no_row_stands_where_it_stood_in_the_table():
+    """Without noise to speak of, the first half of a sorted table is a random half of the rows."""
+    codes = {name: np.zeros(N, int) for name in SCHEMA.names}
+    codes["b"] = np.arange(N) // (N // 2)
+    rows = ArrayTable(SCHEMA, codes)
+    model = Dp2Pub().run(curator(PureDP(100), rng=simulation_rng(1), rows=rows)).model
+    published = model.codes["b"]
+    assert abs(published.mean() - codes["b"].mean()) < 0.01
+    assert abs(published[: N // 2].mean() - codes["b"].mean()) < 0.1  # 5 standard deviations
+
+
 def test_a_release_can_be_saved_read_and_reported(tmp_path):
     release = publish(Dp2Pub(), curator())
     release.save(tmp_path / "out")

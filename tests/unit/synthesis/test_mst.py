@@ -131,3 +131,22 @@ def test_pairs_are_measured_whose_full_tables_would_not_fit_in_memory(chain):
     curator = chain.curator(budget=ApproxDP(40, "1e-6"), schema=schema, codes=codes)
     fit = Mst(merge_sigmas=6.0).run(curator)
     assert edges(fit) == {("a", "b")}
+
+
+def test_more_pairs_than_can_be_committed_to_are_still_published(chain, monkeypatch):
+    monkeypatch.setattr("sfumato.synthesis.mst.MOST_SCORES", 9)
+    gate = chain.curator(budget=ApproxDP(4, "1e-6"))
+    assert edges(Mst().run(gate)) >= LINKS
+    assert gate.coin is None
+
+
+def test_pairs_that_can_not_be_counted_in_one_look_are_not_scored(chain, monkeypatch):
+    """The 10 pairs have 288 cells, six of them 36 each: more than a tenth of what can be held."""
+    for place in (
+        "engine.counting.MAX_CELLS",
+        "curator.counts.MAX_CELLS",
+        "synthesis.mst.MOST_CELLS",
+    ):
+        monkeypatch.setattr(f"sfumato.{place}", 250)
+    fit = Mst().run(chain.curator(budget=ApproxDP(4, "1e-6")))
+    assert edges(fit) <= {(name, "e") for name in "abcd"}

@@ -13,6 +13,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from sfumato import check
 from sfumato.errors import InputError
+from sfumato.mechanisms.local.duchi import DuchiVector
+from sfumato.mechanisms.local.means import record_of
+from sfumato.mechanisms.local.sampled import SampledMeans
 from sfumato.mechanisms.local.thresholds import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, derived_rng
@@ -99,7 +102,7 @@ class Memo:
         """
         if not isinstance(question, str) or not question:
             raise InputError(f"question must be a name, got {question!r:.60}")
-        context = _joined(question, _described(mechanism), _plain(value))
+        context = _joined(question, _described(mechanism), _plain(_spelled(mechanism, value)))
         return mechanism.answer(value, rng=derived_rng(self.secret, context, secure=self.secure))
 
 
@@ -131,6 +134,18 @@ def _described(mechanism: Any) -> str:
     """Kind and parameters of a mechanism, in the order of their names."""
     texts = sorted(f"{f.name}={getattr(mechanism, f.name)!r}" for f in fields(mechanism))
     return f"{type(mechanism).__name__}({', '.join(texts)})"
+
+
+def _spelled(mechanism: object, value: Any) -> Any:
+    """A record as its codes, where the mechanism also takes one code for all of them.
+
+    Two spellings of one record must not get two answers.
+    """
+    if isinstance(mechanism, DuchiVector):
+        return record_of(value, base=2, length=mechanism.dimensions)
+    if isinstance(mechanism, SampledMeans):
+        return record_of(value, base=mechanism.points, length=mechanism.dimensions)
+    return value
 
 
 def _plain(value: int | Sequence[int]) -> str:

@@ -12,10 +12,12 @@ import pytest
 from scipy.stats import chi2_contingency, chisquare
 
 from sfumato.errors import InputError
+from sfumato.mechanisms.local.duchi import DuchiVector
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.mechanisms.local.memo import Memo, total_guarantee
 from sfumato.mechanisms.local.records import Sampling, Splitting
 from sfumato.mechanisms.local.rsfd import RsFd
+from sfumato.mechanisms.local.sampled import SampledMeans
 from sfumato.mechanisms.local.thresholds import WORD, exp_below
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import secure_rng, simulation_rng
@@ -49,6 +51,22 @@ def test_whole_records_are_memoized_too():
         assert MEMO.answer(mechanism, list(record), "q") == first
     sampling = Sampling(sizes=(4,) * 9, epsilon=1)
     assert len({MEMO.answer(sampling, (1,) * 9, f"q{i}")[0][0] for i in range(100)}) == 9
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "code", "record"),
+    [
+        (DuchiVector(dimensions=32, epsilon=1), 6, [0, 1, 1] + [0] * 29),
+        (SampledMeans(dimensions=3, points=16, epsilon=1), 1 + 16 * 2 + 256 * 3, [1, 2, 3]),
+    ],
+    ids=["signs", "numbers"],
+)
+def test_a_record_and_its_one_code_are_the_same_value(mechanism, code, record):
+    """Two answers to one record would cost epsilon twice."""
+    for spelled in (code, record, tuple(record), np.array(record)):
+        for question in ("q", "r", "s"):
+            found = MEMO.answer(mechanism, spelled, question)
+            assert found == MEMO.answer(mechanism, code, question)
 
 
 def test_answers_do_not_change_from_one_version_to_the_next():
