@@ -18,6 +18,14 @@ settings.register_profile(
 settings.load_profile("sfumato")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def home_of_all(tmp_path_factory):
+    """Also where a fixture is made for many tests at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SFUMATO_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory, monkeypatch):
     """No test touches the ledger or the anchors of whoever runs it."""

@@ -40,7 +40,7 @@ setattr(owner, name, die)
 WAIT = """
 import sys, time
 from pathlib import Path
-from sfumato.jobs import publishing as jobs
+from sfumato.jobs import inferring as jobs
 
 publish, here = jobs.publish, Path(sys.argv.pop(1))
 

@@ -105,7 +105,7 @@ def rho_of_coins(p: float, q: float) -> float:
     """The largest Renyi divergence over its order between two coins, of some orders; 0 if p <= q.
 
     >>> round(rho_of_coins(0.75, 0.25), 4)
-    0.549
+    0.5493
     """
     if p <= q:
         return 0.0

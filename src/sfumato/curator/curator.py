@@ -390,6 +390,7 @@ class Curator(OnlyOne):
             raise InputError("there is nothing to choose from. Nothing was looked at.")
         asked, same_view = self._asked, self._asked.merged is merged
         if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
+            targets = tuple(targets)  # what is checked is what is counted
             check_kinds(targets)
             check_merged(merged, self.schema, targets)
             asked = Asked.of(self.schema, self.protect, targets, merged=merged)

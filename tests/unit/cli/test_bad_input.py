@@ -189,7 +189,7 @@ METHODS = {
         options={"rows": "5", "neighbors": "replace"},
         says="with replace the number of rows is public and counted: leave --rows out",
     ),
-    "no rows": Case(options={"rows": "0"}, says="rows must be a whole number >= 1"),
+    "no rows": Case(options={"rows": "0"}, says="rows must be a whole number between 1 and"),
     "a negative seed": Case(options={"seed": "-1"}, says="seed must be a whole number >= 0"),
     "2^80 cells in a histogram": Case(
         prepare=wide(80), options={"method": "histogram"}, says="1.21e.24 combin.*independent"
@@ -270,7 +270,7 @@ OUTPUTS = {
         prepare=out_is_a_file, more=("--force",), says="--force replaces releases only"
     ),
     "a link to nowhere": Case(prepare=out_is_a_link, says="out exists"),
-    "below a file": Case(prepare=out_below_a_file, code=IO, says="can't write into.*file: Not a"),
+    "below a file": Case(prepare=out_below_a_file, code=IO, says="can't write into.*out: Not a"),
     "around the table": Case(
         prepare=out_holds_the_table, more=("--force",), says="out holds the input"
     ),

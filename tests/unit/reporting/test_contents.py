@@ -16,7 +16,7 @@ from sfumato.evaluation import CountError, RangeQueries, TotalVariation, evaluat
 from sfumato.jobs import publish_table
 from sfumato.models.generator import integer_schema
 from sfumato.models.product import ProductModel
-from sfumato.privacy import Ledger
+from sfumato.privacy import Head, Ledger
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.publishing.naming import METHODS
 from sfumato.randomness import simulation_rng
@@ -100,9 +100,11 @@ def test_the_ledger_of_the_page_is_the_one_of_the_release() -> None:
     release = made()
     view = report_view(release)
     book = Ledger.open(dataset="contents")
-    assert view.account.head == f"{book.head.seq}:{book.head.hash}"
+    book.verify([head := Head(**release.ledger["head"])])
+    assert view.account.head == str(head)
     assert [row.cost for row in view.account.rows] == ["epsilon=1"]
-    assert [row.hash for row in view.account.rows] == [book.head.hash]
+    paid = [entry.hash for entry in book.entries() if entry.cost is not None]
+    assert [row.hash for row in view.account.rows] == paid
 
 
 @pytest.mark.parametrize(
