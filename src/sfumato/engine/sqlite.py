@@ -86,7 +86,7 @@ class SqliteTable:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
                 connection.execute("PRAGMA trusted_schema = OFF")  # a view runs nothing of ours
                 yield connection
-        except sqlite3.Error:  # its message may quote a value
+        except (sqlite3.Error, UnicodeDecodeError):  # its message may quote a value, or be no text
             raise TableError(
                 f"{self.path} can't be read as a SQLite file: damaged, locked, of another format, "
                 "with text that is not UTF-8, or with a value of more than "

@@ -272,3 +272,19 @@ def test_a_persons_number_reads_the_same_whatever_the_others_are():
     for impossible in (0.5, 2.0**60):
         with pytest.raises(pa.ArrowInvalid):
             person_texts(pa.array([impossible]))
+
+
+@pytest.mark.parametrize("text", [b"CREATE", b"TABLE people", b"age"])
+def test_a_sqlite_file_whose_structure_is_no_text_is_refused(text: bytes, tmp_path: Path) -> None:
+    """SQLite quotes what it can't read, and that is no UTF-8."""
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE people (age)")
+    content = path.read_bytes()
+    schema = Schema(columns=(Integer(name="age", low=0, high=9),))
+    for place in range(len(text)):
+        changed = bytearray(content)
+        changed[content.index(text) + place] = 0xFF
+        path.write_bytes(changed)
+        with pytest.raises(TableError, match=r"SQLite|missing|TABLE"):
+            open_table(path, schema)
