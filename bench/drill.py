@@ -10,6 +10,7 @@ the exit code is 1 if one does not. ``ledger``, ``batch`` and ``service`` name w
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,8 @@ DRILLS = {
 def main(arguments: list[str] | None = None) -> None:
     """Run what was asked for."""
     wanted = _asked(arguments)
+    # Started in the background of a script it would ignore Ctrl-C, and so would what it drills.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = {
         name: drill
         for name, drill in DRILLS.items()

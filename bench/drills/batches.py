@@ -126,9 +126,14 @@ def _row(drill: str, database: str, times: int, found: Counter[str], **more: int
     return Row(
         drill=drill,
         database=database,
-        holds=wrong == 0 and found["complete at last"] == times,
+        holds=wrong == 0 and found["complete at last"] == times and _stopped(times, found),
         found={"times": times, **more, **found},
     )
+
+
+def _stopped(times: int, found: Counter[str]) -> bool:
+    """Whether signals at any moment met somebody who ran; one alone may come too late."""
+    return "stopped" not in found or times < 10 or found["stopped"] > 0
 
 
 def races(folder: Path, rounds: int) -> Iterator[Row]:
