@@ -97,6 +97,12 @@ def test_every_requirement_of_this_package_is_written_so_that_the_tool_can_read_
     assert all(need.lowest for need in declared.needs())
 
 
+def test_a_pinned_package_goes_by_the_name_that_indexes_have_for_it(tmp_path: Path) -> None:
+    """As an answer about it names it."""
+    (tmp_path / "pins.txt").write_text("ast_serialize==0.2\nJinja2==3.1\n")
+    assert declared.pins(tmp_path / "pins.txt") == {"ast-serialize": "0.2", "jinja2": "3.1"}
+
+
 # ---------------------------------------------------------------- what an index tells
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).parents[2]
 RUNNING: Final = ("accounting", "evaluate", "postgres", "service")
@@ -47,9 +48,9 @@ def needs(file: Path = ROOT / "pyproject.toml") -> list[Need]:
 
 
 def pins(file: Path) -> dict[str, str]:
-    """The versions that a file of constraints fixes, by name."""
+    """The versions that a file of constraints fixes, by name as indexes spell it."""
     lines = [line.partition("==") for line in file.read_text().split()]
-    return {name: version for name, _, version in lines}
+    return {canonicalize_name(name): version for name, _, version in lines}
 
 
 def unbounded(found: list[Need]) -> list[str]:

@@ -115,7 +115,7 @@ class Lockstep:
 
     def ratio(self) -> float:
         """E to the largest loss of all steps of some runs."""
-        return exp(max(each.lost for each in self._followed(0, 1)))
+        return exp(max(each.lost for each in self._followed(0, _SEEDS)))
 
     def _followed(self, start: int, seeds: int) -> Iterator[Followed]:
         """Runs of each pair, both ways, with so many seeds."""
