@@ -9,21 +9,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import InputError, SfumatoError
+from sfumato.privacy import protection
 from sfumato.privacy._bodies import fingerprint, paid_by
 from sfumato.privacy._entries import (
     FORMAT,
     NO_HASH,
     Body,
+    Entry,
     Head,
     Row,
     State,
     canonical,
     corrupt,
     digest,
+    entry_of,
     state_to_json,
 )
 from sfumato.privacy._rules import replay
+from sfumato.privacy.composition import Charge
+from sfumato.privacy.protection import Protection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +143,19 @@ def check_hash(row: Row) -> None:
     """Refuse a row whose body is not the one that was hashed."""
     if digest(row.previous, row.body) != row.hash:
         raise corrupt("hashes", f"the content of entry {row.seq} was changed")
+
+
+def same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> Entry:
+    """The entry that paid for a request, if it is asked for again as it was; else an error."""
+    check_hash(paid)
+    entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
+    was: Charge | None = entry.plan or entry.cost
+    if (was, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
+        raise InputError(
+            f"request {entry.request!r} was already paid as {entry.label!r} at {was}, not "
+            f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
+        )
+    return entry
 
 
 def genesis_id(row: Row) -> str:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from sfumato.errors import InputError
-from sfumato.privacy import _bodies, _memory, _opening, _places, composition, protection
+from sfumato.privacy import _bodies, _memory, _opening, _places, composition
 from sfumato.privacy._chain import (
     Verified,
     check_hash,
@@ -22,6 +22,7 @@ from sfumato.privacy._chain import (
     checked_links,
     genesis_id,
     rolled_back,
+    same_request,
     verify_rows,
 )
 from sfumato.privacy._entries import (
@@ -132,7 +133,7 @@ class Ledger:
         request = None if request is None else _bodies.name(request=request)
         with self._writing() as view:
             if request is not None and (paid := view.with_request(self._dataset, request)):
-                return _same_request(paid, cost, label, protect)
+                return same_request(paid, cost, label, protect)
             state, bodies = self._plan(view, cost, label, protect, request)
             for body in bodies:
                 row, state = self._append(view, state, body)
@@ -385,18 +386,6 @@ class Ledger:
             if state.cap is None:
                 check_first_cap(state, cap, self._dataset)
                 self._append(view, state, body)
-
-
-def _same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> Entry:
-    check_hash(paid)
-    entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
-    was: Charge | None = entry.plan or entry.cost
-    if (was, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
-        raise InputError(
-            f"request {entry.request!r} was already paid as {entry.label!r} at {was}, not "
-            f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
-        )
-    return entry
 
 
 def _last(view: Transaction) -> Row:
