@@ -29,7 +29,6 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema import Category, Schema
-from sfumato.schema.forms import FileForm
 
 CLAIMED: Final = ApproxDP(1, "1e-9")
 PROTECT: Final = OneRow()
@@ -41,7 +40,6 @@ _FOUND: Final = (("x",) * 6, *((own, *("x",) * 6) for own in ("x", "y", "7", "")
 _KNOWN: Final = Schema(
     columns=(Category(name="a", values=("x", "y"), missing=True),),
     dataset="audit",
-    file=FileForm(unreadable="missing"),
 )
 _TEXTS: Final = 4_096
 _RUNS: Final = 100_000

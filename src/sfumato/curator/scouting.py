@@ -98,10 +98,10 @@ class Scout(OnlyOne):
     @in_turn
     def measure(self, schema: Schema, *, cost: ApproxDP) -> dict[str, Measurement]:
         """The counts of each column of a public schema, with noise."""
-        if schema.file.unreadable != "missing":
+        if schema.file.strict:
             raise InputError(
-                'here a schema must say "unreadable": "missing": else one row could stop a run '
-                "that was paid. Nothing was looked at."
+                "here a schema must not be strict: else one row could stop a run that was paid. "
+                "Nothing was looked at."
             )
         asked = [(name,) for name in self._check_names(schema.names)]
         noise = self._noise(cost, len(asked))

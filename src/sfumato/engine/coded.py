@@ -22,7 +22,7 @@ from sfumato.engine.folding import Decode
 from sfumato.engine.table import BATCH_ROWS, CodeBatch, FoldKernel, MapKernel
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.codes import Codes
+from sfumato.schema.codes import Codes, unknown_type
 
 if TYPE_CHECKING:
     from sfumato.engine.duckdb import RowStore
@@ -39,6 +39,8 @@ class CodedTable(ABC):
         self._schema = schema
         self._kept: Mapping[str, Codes] = {}
         """Columns of one read, the last one that was small enough: never of two."""
+        self._odd: dict[str, str] = {}
+        """Columns of a type that no kind of column holds, as they were read."""
 
     @property
     def schema(self) -> Schema:
@@ -71,6 +73,11 @@ class CodedTable(ABC):
     def validate(self) -> None:
         """Read every column once; raise the first thing that does not fit."""
         self._refuse_no_rows(self.fold(RowCount(self.schema.names))[0])
+
+    def refuse_odd_types(self) -> None:
+        """Raise if a column that was read is of a type that no kind of column holds."""
+        for name, kind in self._odd.items():
+            raise TableError(f"{self.describe()}: {unknown_type(self.schema[name], kind)}")
 
     def _refuse_no_rows(self, rows: int) -> None:
         if not rows:
@@ -108,6 +115,12 @@ class BoundedTable(CodedTable):
     def max_rows(self) -> int:
         """The most rows of one person that are left."""
         return self._max_rows
+
+    def validate(self) -> None:
+        """Read every row once; that none of them names a person is no refusal."""
+        if not self.fold(RowCount(self.schema.names))[0]:
+            self._whole.validate()  # refuses a table without rows
+        self._whole.refuse_odd_types()
 
     def describe(self) -> str:
         """The whole table's description and the bound."""

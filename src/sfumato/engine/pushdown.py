@@ -75,6 +75,12 @@ class PushdownTable(SourceTable):
         self._server = source
         self._groups: dict[Marginal, _Groups] = {}
         self._asks = True
+        self._unfit_groups: dict[str, int] = {}
+        """For each column, how many values of the server's groups did not fit."""
+
+    def misfits(self) -> dict[str, int]:
+        """For each column, how many values it had no code for, read or counted by the server."""
+        return super().misfits() | self._unfit_groups
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
@@ -146,12 +152,17 @@ class PushdownTable(SourceTable):
     def _grouped(self, sets: Sequence[Marginal]) -> dict[Marginal, "_Groups"]:
         """The groups of some sets; kept while there is room."""
         parts: dict[Marginal, list[_Groups]] = {names: [] for names in sets}
+        unfit: dict[tuple[Marginal, str], int] = {}
         for names, batch in self._server.grouped(sets) if sets else ():
             rows = np.asarray(np.from_dlpack(batch.column(len(names))), dtype=np.int64)
-            parts[names].append(_Groups(self._encode(names, batch, first_row=1), rows))
+            codes, which = self._fitted(names, batch, first_row=1)
+            for name, some in which.items():
+                unfit[names, name] = unfit.get((names, name), 0) + int(rows[some].sum())
+            parts[names].append(_Groups(codes, rows))
             if sum(part.rows.size for part in parts[names]) > _MORE_THAN_DECLARED * MOST_GROUPS:
                 raise TableError(f"{self.describe()}: far more values than are declared")
         found = {names: _Groups.joined(names, some) for names, some in parts.items()}
+        self._unfit_groups |= {name: number for (_, name), number in unfit.items()}
         held = sum(groups.nbytes for groups in (*self._groups.values(), *found.values()))
         if held <= _KEPT_BYTES:
             self._groups |= found

@@ -187,21 +187,20 @@ class _BoundedSource:
         store = RowStore()
         for batch in self._whole.batches(self._columns):
             people = self._people(batch.column(self._columns.index(self._person)))
-            store.add([as_texts(values) for values in batch.columns], people)
+            named = people.is_valid()  # a row of nobody counts for nobody
+            texts = [as_texts(values).filter(named) for values in batch.columns]
+            store.add(texts, people.filter(named))
         store.keep(self._max_rows)
         return store
 
     def _people(self, values: pa.Array) -> pa.Array:
         try:
-            people = person_texts(trimmed(values))
+            return person_texts(trimmed(values))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            people = None
-        if people is None or people.null_count:
             raise TableError(
-                f"{self._whole.describe()}: in column {self._person!r} some person is missing or "
-                f"is neither text nor a whole number, so rows can't be bounded. {_NOTHING_DONE}"
-            )
-        return people
+                f"{self._whole.describe()}: column {self._person!r} is neither text nor whole "
+                f"numbers up to 2^53, so rows can't be bounded. {_NOTHING_DONE}"
+            ) from None
 
 
 def _values_and_rows(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:

@@ -1,18 +1,20 @@
 """Tables of raw values: finds the columns, translates values to codes, names what does not fit."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from sfumato.engine.coded import CodedTable
 from sfumato.engine.folding import Decode
 from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.codes import encode
+from sfumato.schema.codes import encode, fit
 from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
 
 _NOTHING_DONE = "Nothing was published and nothing was spent."
@@ -28,6 +30,8 @@ class SourceTable(CodedTable):
         self._source = source
         self._watch: Callable[[int, int], None] | None = None
         self._rows = 0  # known after the first time that all were read
+        self._unfit: dict[str, dict[int, int]] = {}
+        """For each column, by the first row of a batch, how many values did not fit."""
 
     def watch(self, tell: Callable[[int, int], None]) -> None:
         """While rows are read, tell how many were, and how many there are: 0 if not known yet."""
@@ -40,6 +44,16 @@ class SourceTable(CodedTable):
     def require(self, columns: Marginal) -> None:
         """Raise if the source lacks one of the columns, before any row is read."""
         require_columns(self._source.names(), columns, where=self.describe())
+
+    def validate(self) -> None:
+        """Read every column once; raise what is wrong with the table before anything is spent."""
+        super().validate()
+        self.refuse_odd_types()
+
+    def misfits(self) -> dict[str, int]:
+        """For each column, how many values it had no code for, of those read so far: internal."""
+        found = {name: sum(self._unfit.get(name, {}).values()) for name in self.schema.names}
+        return {name: number for name, number in found.items() if number}
 
     def left_out(self) -> tuple[str, ...]:
         """Columns of the source that the schema neither declares nor excludes: never read."""
@@ -54,7 +68,12 @@ class SourceTable(CodedTable):
         for first_row, batch in self._raw(columns):
             codes = self._encode(names, batch, first_row)
             whose = self._as_declared(batch, columns.index(column))
-            yield codes, self._persons(column, whose, first_row)
+            people = self._persons(column, whose, first_row)
+            if people.null_count:  # of nobody, so it counts for nobody
+                named = np.flatnonzero(np.from_dlpack(people.is_valid().cast(pa.uint8())))
+                codes = {name: each[named] for name, each in codes.items()}
+                people = people.take(pa.array(named))
+            yield codes, people
 
     def _read(self, columns: Marginal) -> Iterator[Decode]:
         for first_row, batch in self._raw(columns):
@@ -72,18 +91,31 @@ class SourceTable(CodedTable):
         self._rows = first_row - 1
 
     def _encode(self, columns: Marginal, batch: pa.RecordBatch, first_row: int) -> CodeBatch:
+        """The codes of a batch; how many values did not fit is remembered."""
+        codes, unfit = self._fitted(columns, batch, first_row)
+        for name, which in unfit.items():
+            self._unfit.setdefault(name, {})[first_row] = int(np.count_nonzero(which))
+        return codes
+
+    def _fitted(
+        self, columns: Marginal, batch: pa.RecordBatch, first_row: int
+    ) -> tuple[CodeBatch, Mapping[str, NDArray[np.bool_]]]:
+        """The codes of a batch and, of columns where some value did not fit, which ones."""
+        codes, unfit = {}, {}
         try:
-            return {
-                name: encode(
-                    self.schema[name],
-                    self._as_declared(batch, place),
-                    first_row=first_row,
-                    unreadable=self.schema.file.unreadable,
-                )
-                for place, name in enumerate(columns)
-            }
+            for place, name in enumerate(columns):
+                column, values = self.schema[name], self._as_declared(batch, place)
+                if self.schema.file.strict:
+                    codes[name] = encode(column, values, first_row=first_row)
+                    continue
+                if (odd := extension(plain(values).type)) is not None:
+                    self._odd[name] = odd
+                codes[name], which = fit(column, values)
+                if which is not None:
+                    unfit[name] = which
         except TableError as error:
             raise TableError(f"{self.describe()}: {error}") from None
+        return codes, unfit
 
     def _as_declared(self, batch: pa.RecordBatch, place: int) -> pa.Array:
         """A column of a batch, without spaces around its texts where the schema says so."""
@@ -91,12 +123,12 @@ class SourceTable(CodedTable):
         return trimmed(values) if self.schema.file.trim else values
 
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
-        """The people of a batch as text; who has no name can't be bounded."""
+        """The people of a batch as text, null where a row names nobody; refused if strict."""
         try:
             texts = person_texts(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise _no_names(self.describe(), column) from None
-        if texts.null_count:
+        if texts.null_count and self.schema.file.strict:
             row = first_row + pc.index(texts.is_null(), True).as_py()
             raise TableError(
                 f"{self.describe()}: column {column!r}, row {row}: the person is missing, so "
@@ -156,7 +188,8 @@ def decoded(values: pa.Array) -> pa.Array:
 def person_texts(values: pa.Array) -> pa.Array:
     """Names of people as text, each by itself: 7 and 7.0 are the same person.
 
-    A fraction or a number too large to be exact is refused as no name (``pa.ArrowInvalid``).
+    A fraction names nobody, as if it were missing. A number that is too large to be exact is
+    refused (``pa.ArrowInvalid``): the type of the whole column decides whether it is.
     """
     values = decoded(values)
     if extension(values.type) is not None:
@@ -168,7 +201,8 @@ def person_texts(values: pa.Array) -> pa.Array:
     values = pc.if_else(pc.is_nan(values), None, values)
     if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
         raise pa.ArrowInvalid("a person's number is too large to be exact")
-    return values.cast(pa.int64()).cast(pa.string())
+    whole = pc.equal(pc.floor(values), values)
+    return pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string())
 
 
 def _no_names(where: str, column: str) -> TableError:

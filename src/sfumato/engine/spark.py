@@ -41,6 +41,7 @@ class SparkTable:
     def __init__(self, schema: Schema, frame: SparkFrame) -> None:
         self._schema = schema
         self._frame = frame
+        self._unfit: dict[str, int] = {}
 
     @property
     def schema(self) -> Schema:
@@ -85,8 +86,17 @@ class SparkTable:
         return BoundedSparkTable(self.schema, rows, column, max_rows, where=self.describe())
 
     def validate(self) -> None:
-        """Read every column once; raise the first thing that does not fit."""
-        refuse_no_rows(self.fold(RowCount(self.schema.names))[0], self.describe())
+        """Read every column once; raise what is wrong with the table before anything is spent."""
+        names = self.schema.names
+        work = tasks.Checking(opening=self._opening(names))
+        state = np.zeros(1 + len(names), dtype=np.int64)
+        rows, *unfit = added(*self._frame.sending(names, work), state, self.describe()).tolist()
+        refuse_no_rows(rows, self.describe())
+        self._unfit = {name: number for name, number in zip(names, unfit, strict=True) if number}
+
+    def misfits(self) -> dict[str, int]:
+        """For each column, how many values it had no code for, if ``validate`` read them."""
+        return dict(self._unfit)
 
     def describe(self) -> str:
         """What was opened."""
@@ -145,8 +155,8 @@ class BoundedSparkTable:
         raise InputError(f"the table is already bounded by {self._column!r}; bound it once")
 
     def validate(self) -> None:
-        """Read every column once; raise the first thing that does not fit."""
-        refuse_no_rows(self.fold(RowCount(self.schema.names))[0], self._where)
+        """Read every row once; that none of them names a person is no refusal."""
+        self.fold(RowCount(self.schema.names))
 
     def describe(self) -> str:
         """The whole table's description and the bound."""

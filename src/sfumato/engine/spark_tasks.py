@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato import errors
 from sfumato.engine.coded import CodedTable, from_arrow
+from sfumato.engine.counting import RowCount
 from sfumato.engine.folding import Decode
 from sfumato.engine.source import SourceTable
 from sfumato.engine.table import CodeBatch, FoldKernel, MapKernel
@@ -151,6 +152,22 @@ class Folding:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Checking:
+    """The number of rows of a task and, for each column, of values that did not fit."""
+
+    opening: RawRows
+
+    def run(self, batches: Batches, task: int) -> Batches:
+        """Pieces of one state."""
+        table = self.opening.table(batches, task)
+        rows = table.fold(RowCount(self.opening.columns))
+        table.refuse_odd_types()
+        unfit = table.misfits()
+        each = [unfit.get(name, 0) for name in self.opening.columns]
+        return pieces(np.array([*rows, *each], dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Adding:
     """Sums of the pieces that stand at the same place."""
 
@@ -189,9 +206,11 @@ class Naming:
 
     def run(self, batches: Batches, task: int) -> Batches:
         """Codes of all columns, side by side in a row's bytes."""
-        for codes, people in self.opening.table(batches, task).people(self.column):
+        table = self.opening.table(batches, task)
+        for codes, people in table.people(self.column):
             rows = np.rec.fromarrays(list(codes.values()))
             yield by_person(people, rows)
+        table.refuse_odd_types()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

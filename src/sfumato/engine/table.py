@@ -95,6 +95,12 @@ class OpenedTable(Table, Protocol):
     def left_out(self) -> tuple[str, ...]:
         """Columns that the schema neither declares nor excludes: never read."""
 
+    def misfits(self) -> dict[str, int]:
+        """For each column, how many values it had no code for, of those read so far.
+
+        Exact: for whoever holds the table, never to be published.
+        """
+
     def watch(self, tell: Callable[[int, int], None]) -> None:
         """While rows are read, tell how many parts were, and how many there are; 0 if unknown."""
 

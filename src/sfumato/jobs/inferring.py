@@ -47,7 +47,7 @@ DELTA_SHARE: Final = Fraction(1, 2)
 REQUEST: Final = "inferred schema"
 """The ledger's name for what was found: one for each data set."""
 SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
-FORM: Final = FileForm(trim=True, unreadable="missing")
+FORM: Final = FileForm(trim=True)
 """How a table without a schema is read: no single value can stop a run that was paid."""
 
 STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))

@@ -74,6 +74,23 @@ class BaseColumn(ABC):
         """The code of a missing value, always the last one."""
         return self.size - 1 if self.missing else None
 
+    @property
+    def other_code(self) -> int | None:
+        """The code of every value that is not declared; only a category may have one."""
+        return None
+
+    @property
+    def unfit_code(self) -> int:
+        """What a value counts as that the column has no code for: other, missing or the first."""
+        codes = (self.other_code, self.missing_code)
+        return next((code for code in codes if code is not None), 0)
+
+    @property
+    def absent_code(self) -> int:
+        """What a value counts as that is not there: missing, other or the first."""
+        codes = (self.missing_code, self.other_code)
+        return next((code for code in codes if code is not None), 0)
+
     @abstractmethod
     def _check(self) -> None:
         """Raise an InputError where the declaration makes no sense; the caller names the column."""

@@ -35,6 +35,8 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
+_FLOAT32_DIGITS = 7
+"""Whole numbers of so many digits are held exactly by floats of any size."""
 
 
 def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
@@ -44,35 +46,80 @@ def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if column.size <= 2**16 else np.uint32
 
 
-def encode(
-    column: Column, values: pa.Array, *, first_row: int = 1, unreadable: str = "error"
-) -> Codes:
-    """The codes of one column's values.
+def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
+    """The codes of one column's values; a value without a code is an error.
 
     Args:
         column: What they are declared to be.
         values: As they were read.
         first_row: The number of the first one, for messages.
-        unreadable: ``error``, or ``missing`` to count as such what can't be read.
     """
-    values = _readable(values)
+    values = _prepared(column, values)
     if (odd := extension(values.type)) is not None:
-        if unreadable != "missing":
-            raise _unknown_type(column, odd)
-        values = pa.nulls(len(values))
-    values = _without_missing_texts(column, values)
-    if unreadable == "missing":
-        values = readable(column, values, lambda some: _regular_codes(column, some)[1])
+        raise unknown_type(column, odd)
     by_entry = _codes_by_entry(column, values)
-    regular, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
+    codes, known = _checked_codes(column, values, first_row) if by_entry is None else by_entry
     if known is not None and not known.all():
         raise _misfit(column, values, int(np.argmin(known)), first_row)
     if values.null_count:
         absent = _numpy(values.is_null())
         if column.missing_code is None:
             raise _missing(column, int(np.argmax(absent)), first_row)
-        regular[absent] = column.missing_code
-    return regular
+        codes[absent] = column.missing_code
+    return codes
+
+
+def fit(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    """The codes of one column's values, and which of them did not fit; None if all did.
+
+    Every value has a code, by a public rule and by itself, whatever the others are: one that can't
+    be read, or is not declared, counts as other, else as missing, else as the first code; one that
+    is not there as missing, else as other, else as the first code.
+
+    Raises:
+        TableError: The column declares whole numbers that floats can't hold, and the values are
+            such floats. The type of all values decides that, so a single row without a value
+            could change how the others are read.
+    """
+    values = _prepared(column, values)
+    if extension(values.type) is not None:
+        values = pa.nulls(len(values))
+    if _declares_large(column) and (large := _inexact(values)) is not None:
+        raise _misfit(column, values, int(np.argmax(large)), 1)
+    codes, unfit = _fitted(column, values)
+    if values.null_count:
+        absent = _numpy(values.is_null())
+        codes[absent] = column.absent_code
+        if column.missing_code is None:
+            unfit = absent if unfit is None else unfit | absent
+    return codes, unfit
+
+
+def _fitted(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    """The codes of the values that are there, and which of them have none of their own."""
+    by_entry = _codes_by_entry(column, values)
+    if by_entry is not None:
+        return by_entry
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    try:
+        codes, known = _regular_codes(column, values)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        known = None
+    else:
+        if known is None or known.all():
+            return codes, None
+    kept = readable(column, values, lambda some: _regular_codes(column, some)[1])
+    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid()))
+    codes, _ = _regular_codes(column, kept)
+    codes[unfit] = column.unfit_code
+    return codes, unfit
+
+
+def _prepared(column: Column, values: pa.Array) -> pa.Array:
+    """The values in a form that can be read, null where they are declared to be none."""
+    values = _readable(values)
+    return values if extension(values.type) is not None else _without_missing_texts(column, values)
 
 
 def _readable(values: pa.Array) -> pa.Array:
@@ -297,6 +344,14 @@ def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:
     return _numpy(pc.fill_null(large, False)) if pc.any(large).as_py() else None
 
 
+@lru_cache(maxsize=1024)
+def _declares_large(column: Column) -> bool:
+    """Whether a declared text is a whole number that a float may not hold."""
+    texts = column.values if isinstance(column, Category) else ()
+    digits = (text.removeprefix("-") for text in texts)
+    return any(len(text) > _FLOAT32_DIGITS and text.isdecimal() for text in digits)
+
+
 def floats(values: pa.Array) -> pa.Array:
     """Numbers, or texts of numbers, as floats: each the nearest one, whatever the others are."""
     if pa.types.is_decimal(values.type):  # Arrow's own way rounds by the scale of the column
@@ -365,7 +420,8 @@ def _misfit(column: Column, values: pa.Array, row: int, first_row: int) -> Table
     )
 
 
-def _unknown_type(column: Column, name: str) -> TableError:
+def unknown_type(column: Column, name: str) -> TableError:
+    """The refusal of a type that no kind of column holds."""
     return TableError(
         f"column {column.name!r}: no kind of column holds values of the type {name[:60]}. Turn "
         "them into text, numbers or dates first, or leave the column out. "

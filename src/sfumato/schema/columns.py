@@ -63,7 +63,7 @@ class Category(BaseColumn):
 
     @property
     def other_code(self) -> int | None:
-        """The code of every value that is not declared."""
+        """The code of every value that is not declared, if it is counted."""
         return len(self.values) if self.other else None
 
     def _regular_size(self) -> int:

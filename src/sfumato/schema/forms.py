@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sfumato.errors import SchemaError
 from sfumato.schema.columns import Category, Column, repeated
@@ -16,8 +16,9 @@ class FileForm:
     """All fields of a CSV file without a header, in order; empty where it has one."""
     trim: bool = False
     """Whether spaces around a text do not count; a field of spaces alone is then missing."""
-    unreadable: Literal["error", "missing"] = "error"
-    """What a value is that can't be read as its column's kind: an error, or missing."""
+    strict: bool = False
+    """Whether a value that its column has no code for is an error; else it counts as a public code
+    (``BaseColumn.unfit_code``), so that no single row decides whether there is a release."""
 
     def __post_init__(self) -> None:
         names = self.names
@@ -29,27 +30,27 @@ class FileForm:
             raise SchemaError(f"these names stand twice in the form of the file: {twice}")
         if not isinstance(self.trim, bool):
             raise SchemaError(f"trim must be true or false, got {self.trim!r}")
-        if self.unreadable not in ("error", "missing"):
-            raise SchemaError(f'unreadable must be "error" or "missing", got {self.unreadable!r}')
+        if not isinstance(self.strict, bool):
+            raise SchemaError(f"strict must be true or false, got {self.strict!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; what equals its default is left out."""
         names: dict[str, Any] = {"names": list(self.names)} if self.names else {}
         names |= {"trim": True} if self.trim else {}
-        return names | ({"unreadable": "missing"} if self.unreadable == "missing" else {})
+        return names | ({"strict": True} if self.strict else {})
 
     @staticmethod
     def from_dict(value: Any) -> "FileForm":
         """The form that its JSON form describes."""
-        if not isinstance(value, Mapping) or set(value) - {"names", "trim", "unreadable"}:
-            raise SchemaError('file is an object with "names", "trim" and "unreadable", or some')
+        if not isinstance(value, Mapping) or set(value) - {"names", "trim", "strict"}:
+            raise SchemaError('file is an object with "names", "trim" and "strict", or some')
         names = value.get("names", [])
         if not isinstance(names, list):
             raise SchemaError("names of a file must be a list of texts")
         return FileForm(
             names=tuple(names),
             trim=value.get("trim", False),
-            unreadable=value.get("unreadable", "error"),
+            strict=value.get("strict", False),
         )
 
     def check(self, columns: tuple[Column, ...]) -> None:
@@ -58,8 +59,6 @@ class FileForm:
             for column in columns:
                 if column.name not in self.names:
                     raise SchemaError(f"column {column.name!r} is none of the names of the file")
-        if self.unreadable == "missing":
-            _check_missing(columns)
         if not self.trim:
             return
         for column in columns:
@@ -69,16 +68,6 @@ class FileForm:
                     f"column {column.name!r} declares a text with spaces around it, but the file "
                     'is read without them ("trim": true). Remove the spaces from the text.'
                 )
-
-
-def _check_missing(columns: tuple[Column, ...]) -> None:
-    """Refuse a column in which an unreadable value could not be counted as missing."""
-    for column in columns:
-        if not column.missing and not (isinstance(column, Category) and column.other):
-            raise SchemaError(
-                f'column {column.name!r} needs "missing": true, because the file says '
-                '"unreadable": "missing"'
-            )
 
 
 PLAIN = FileForm()

@@ -1,4 +1,4 @@
-"""Values that can't be read as their column's kind, found so that they can count as missing.
+"""Values that can't be read as their column's kind, found so that they can be counted apart.
 
 Each value is judged by itself: what one row says never depends on the rows beside it.
 """

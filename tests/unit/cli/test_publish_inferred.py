@@ -39,7 +39,7 @@ def test_the_share_is_an_option_and_json_tells_it(typed):
     told = json.loads(done.out)
     assert told["method"]["inferred"]["epsilon"] == 2.5
     assert told["guarantee"]["epsilon"] == 5.0
-    assert told["schema"]["file"] == {"trim": True, "unreadable": "missing"}
+    assert told["schema"]["file"] == {"trim": True}
 
 
 def test_a_simulation_is_written_beside_and_charges_nothing(typed, world):

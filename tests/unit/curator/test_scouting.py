@@ -19,7 +19,7 @@ from sfumato.schema.shapes import SHAPES
 BUDGET = ApproxDP(1, "1e-6")
 HALF = ApproxDP("0.5", "5e-7")
 ROW = OneRow()
-LENIENT = FileForm(trim=True, unreadable="missing")
+LENIENT = FileForm(trim=True)
 FRAME = pa.table(
     {
         "who": [f"p{n // 2}" for n in range(400)],
@@ -208,8 +208,8 @@ def test_counts_of_a_public_schema_have_noise_too():
 
 def test_a_schema_that_one_row_could_break_is_refused_unpaid():
     ledger = book()
-    strict = Schema(columns=(Integer(name="age", low=0, high=9),))
-    with pytest.raises(InputError, match="unreadable"):
+    strict = Schema(columns=(Integer(name="age", low=0, high=9),), file=FileForm(strict=True))
+    with pytest.raises(InputError, match="must not be strict"):
         scout(ledger).measure(strict, cost=HALF)
     assert ledger.spent.nothing
 

@@ -16,9 +16,11 @@ import pytest
 from sfumato.engine import open_table
 from sfumato.errors import InputError, SfumatoError, StorageError, TableError
 from sfumato.schema import Category, Integer, Schema
+from sfumato.schema.forms import FileForm
 
 SCHEMA = Schema(
-    columns=(Integer(name="age", low=0, high=9), Category(name="town", values=("A", "B")))
+    columns=(Integer(name="age", low=0, high=9), Category(name="town", values=("A", "B"))),
+    file=FileForm(strict=True),
 )
 LONG = b"x" * (20 * 2**20)
 

@@ -1,6 +1,7 @@
 """Counting on the server: the counts of a whole read, bit for bit, whichever way they were had."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -23,6 +24,7 @@ from sfumato.engine.source import SourceTable
 from sfumato.errors import StorageError, TableError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer, Marginal, Number, Schema
+from sfumato.schema.forms import FileForm
 
 YEAR = {"low": "2024-01-01", "high": "2024-12-31"}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -60,7 +62,7 @@ VALUES: dict[str, list[str | None]] = {
 }
 SCHEMA = Schema.from_dict({
     "sfumato": 1,
-    "file": {"trim": True, "unreadable": "missing"},
+    "file": {"trim": True},
     "columns": [{"name": name, **form} for name, (_, form) in KINDS.items()],
 })  # fmt: skip
 PAIRS = list(combinations(SCHEMA.names, 2))
@@ -240,7 +242,8 @@ def test_a_misfit_is_named_by_its_row_and_without_its_value(
     database: Database, nothing_kept: None
 ) -> None:
     fill(database, {"a": ["1", "1", "SECRET", "x"], "b": ["1"] * 4}, {})
-    ours, read, watched = both(database, small(a=1000, b=1000))
+    strict = replace(small(a=1000, b=1000), file=FileForm(strict=True))
+    ours, read, watched = both(database, strict)
     messages = []
     for table in (ours, read):
         with pytest.raises(TableError, match="column 'a', row 3: the value is not") as caught:
@@ -248,6 +251,18 @@ def test_a_misfit_is_named_by_its_row_and_without_its_value(
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert "SECRET" not in messages[0]
+    assert watched.sets
+
+
+def test_misfits_are_counted_alike_by_the_server_and_by_a_read(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {"a": ["1", "1", "SECRET", "x", "SECRET"], "b": ["1"] * 5}, {})
+    ours, read, watched = both(database, small(a=1000, b=1000))
+    for table in (ours, read):
+        table.validate()
+        assert table.misfits() == {"a": 3}
+    assert_same(ours, read, [("a",), ("b",)])
     assert watched.sets
 
 

@@ -164,13 +164,22 @@ def test_a_person_has_at_most_so_many_rows_chosen_by_that_person_alone():
     ("frame", "column", "message"),
     [
         (FRAME, "whose", "no column 'whose'"),
-        (FRAME, "age", "some person is missing"),
-        (pa.table({"a": [1.5]}), "a", "neither text nor a whole number"),
+        (pa.table({"a": [2.0**60]}), "a", "neither text nor whole numbers"),
+        (pa.table({"a": [[1]]}), "a", "neither text nor whole numbers"),
     ],
 )
 def test_people_that_can_not_be_told_are_refused(frame, column, message):
     with pytest.raises(TableError, match=message):
         table(frame).bounded(column, 2).validate()
+
+
+def test_a_row_of_nobody_counts_for_nobody():
+    frame = pa.table({"who": ["a", None, "b", ""], "x": ["1", "2", "3", "4"]})
+    bounded = table(frame).bounded("who", 2)
+    bounded.validate()
+    assert bounded.texts(("x",))["x"] == {"1": 1, "3": 1}
+    halves = pa.table({"who": [1.0, 1.5, 2.0], "x": ["1", "2", "3"]})
+    assert table(halves).bounded("who", 2).texts(("x",))["x"] == {"1": 1, "3": 1}
 
 
 def test_a_table_without_rows_is_refused():

@@ -158,7 +158,7 @@ def test_the_driver_gets_one_parcel_of_a_partition_however_many_rows_there_are(
 
 
 def test_a_misfit_is_named_by_column_and_partition_in_one_line(spark: Any) -> None:
-    schema = Schema(columns=(Category(name="x", values=("a", "b")),))
+    schema = Schema(columns=(Category(name="x", values=("a", "b")),), file=FileForm(strict=True))
     source = pa.table({"x": ["a"] * 10 + ["SECRET123"], "who": ["p"] * 11})
     frame = spark.createDataFrame(source).coalesce(1)
     for table in (open_table(frame, schema), open_table(frame, schema).bounded("who", 1)):
@@ -167,6 +167,19 @@ def test_a_misfit_is_named_by_column_and_partition_in_one_line(spark: Any) -> No
         assert str(caught.value).startswith("Spark DataFrame, partition 0: column 'x', row 11: ")
         assert not {"SECRET123", "\n", "java", "Traceback"} & set(str(caught.value).split())
         assert caught.value.__cause__ is None
+
+
+def test_unless_it_is_strict_misfits_are_counted_and_rows_of_nobody_left_out(spark: Any) -> None:
+    schema = Schema(columns=(Category(name="x", values=("a", "b"), other=True),))
+    source = pa.table({"x": ["a", "b", "c", None, "b"], "who": ["p", "q", "r", "s", None]})
+    frame = spark.createDataFrame(source).repartition(3)
+    table = open_table(frame, schema)
+    table.validate()
+    assert table.misfits() == {"x": 1}  # a missing value; what is not declared has a code
+    assert count_marginals(table, [("x",)])[("x",)].tolist() == [1, 2, 2]
+    bounded = table.bounded("who", 1)
+    bounded.validate()
+    assert count_marginals(bounded, [("x",)])[("x",)].tolist() == [1, 1, 2]
 
 
 def test_what_spark_says_about_a_failure_is_not_passed_on(spark: Any) -> None:

@@ -18,6 +18,7 @@ from sfumato.engine.spark_tasks import Folding
 from sfumato.errors import StorageError, TableError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, DateTime, Integer, Schema
+from sfumato.schema.forms import FileForm
 
 N_ROWS = 3_000
 SCHEMA = Schema(
@@ -85,7 +86,8 @@ def test_people_are_bounded_to_the_same_rows_wherever_they_are_read(
 
 def test_a_value_that_does_not_fit_is_named_with_its_partition(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"age": ["7", "secret"]}), tmp_path / "t.parquet")
-    schema = Schema(columns=(Integer(name="age", low=0, high=99),))
+    strict = FileForm(strict=True)
+    schema = Schema(columns=(Integer(name="age", low=0, high=99),), file=strict)
     with pytest.raises(TableError, match=r"partition 0: column 'age', row 2: ") as refused:
         open_table(f"spark::{tmp_path}", schema).validate()
     assert "secret" not in str(refused.value)

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,7 @@ from sfumato.errors import SfumatoError, TableError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.schema import Category, Integer, Schema
 from sfumato.schema.coarse import Coarse
+from sfumato.schema.forms import FileForm
 
 SCHEMA = Schema(columns=(Integer(name="x", low=0, high=9), Category(name="y", values=("a", "b"))))
 KEY = bytes(range(32))
@@ -100,7 +102,10 @@ def test_pieces_of_a_state_add_up_and_those_without_a_count_are_left_out() -> No
 
 def test_an_error_of_ours_arrives_as_it_was_said_and_the_rows_are_read_to_their_end() -> None:
     bad = iter([*rows(2), pa.record_batch({"c0": ["SECRET"], "c1": ["a"]}), *rows(2)])
-    work = tasks.shipped(tasks.Folding(opening=opening("x", "y"), kernel=RowCount(("x",))))
+    strict = tasks.RawRows(
+        schema=replace(SCHEMA, file=FileForm(strict=True)), columns=("x", "y"), where="made up"
+    )
+    work = tasks.shipped(tasks.Folding(opening=strict, kernel=RowCount(("x",))))
     parcels = list(tasks.run(work, bad, 7))
     assert next(bad, None) is None
     with pytest.raises(TableError, match="made up, partition 7: column 'x', row 3") as caught:

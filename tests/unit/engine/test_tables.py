@@ -269,9 +269,9 @@ def test_a_persons_number_reads_the_same_whatever_the_others_are():
     whole = person_texts(pa.array([7, 12345678901]))
     mixed = person_texts(pa.array([7.0, 12345678901.0, None]))
     assert mixed.to_pylist()[:2] == whole.to_pylist()
-    for impossible in (0.5, 2.0**60):
-        with pytest.raises(pa.ArrowInvalid):
-            person_texts(pa.array([impossible]))
+    assert person_texts(pa.array([7.0, 0.5])).to_pylist() == ["7", None]
+    with pytest.raises(pa.ArrowInvalid):
+        person_texts(pa.array([2.0**60]))
 
 
 @pytest.mark.parametrize("text", [b"CREATE", b"TABLE people", b"age"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sfumato.errors import TableError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Date, Integer, Number, Ordinal
-from sfumato.schema.codes import code_type, decode, encode
+from sfumato.schema.codes import code_type, decode, encode, fit
 
 CATEGORY = Category(name="c", values=("1", "2", "x"), missing=True)
 OPEN = Category(name="c", values=("1", "2", "x"), other=True, missing=True)
@@ -224,7 +224,10 @@ def test_a_float_that_may_be_another_whole_number_is_no_category(kind, exact, ot
         with pytest.raises(TableError, match="row 3: the value is not exact") as refusal:
             encode(column, given)
         assert str(large) not in str(refusal.value)
-        assert encode(column, given, unreadable="missing").tolist()[2] == column.missing_code
+        with pytest.raises(TableError, match="not exact"):  # refused whether or not it is strict
+            fit(column, given)
+        undeclared = replace(column, values=("1", "2"))
+        assert fit(undeclared, given)[0].tolist()[2] == undeclared.unfit_code
     assert _codes(column, [str(exact + 2)]) == _codes(column, [exact + 2]) == [2]
 
 
@@ -284,17 +287,17 @@ def test_a_type_that_no_kind_holds_is_named_or_counts_as_missing(kind, packed):
     with pytest.raises(TableError, match=r"holds values of the type arrow\.opaque"):
         encode(column, values)
     missing = column.missing_code
-    assert encode(column, values, unreadable="missing").tolist() == [missing, missing]
+    assert fit(column, values)[0].tolist() == [missing, missing]
 
 
-@pytest.mark.parametrize("unreadable", ["error", "missing"])
-def test_keys_and_flags_of_extension_types_are_read(unreadable):
+@pytest.mark.parametrize("read", [encode, lambda column, values: fit(column, values)[0]])
+def test_keys_and_flags_of_extension_types_are_read(read):
     key = UUID("12345678-9abc-def0-1234-56789abcdef0")
     column = Category(name="c", values=("x", str(key)), missing=True)
     keys = pa.array([key.bytes, None], pa.uuid())
-    assert encode(column, keys, unreadable=unreadable).tolist() == [1, 2]
+    assert read(column, keys).tolist() == [1, 2]
     flags = pa.array([1, None, 0], pa.bool8())
-    assert encode(FLAG, flags, unreadable=unreadable).tolist() == [1, 2, 0]
+    assert read(FLAG, flags).tolist() == [1, 2, 0]
 
 
 # ---------------------------------------------------------------- what does not fit

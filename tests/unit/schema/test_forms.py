@@ -36,7 +36,7 @@ def test_spaces_around_texts_do_not_count_and_spaces_alone_are_missing(tmp_path)
     path = tmp_path / "raw.csv"
     path.write_text(RAW)
     assert counts(path, SCHEMA, "work") == [1, 1, 1]
-    exact = Schema(columns=SCHEMA.columns, file=FileForm(names=FORM.names))
+    exact = Schema(columns=SCHEMA.columns, file=FileForm(names=FORM.names, strict=True))
     with pytest.raises(TableError, match="column 'work', row 1"):
         open_table(path, exact).validate()
 
