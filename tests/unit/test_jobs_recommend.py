@@ -183,10 +183,10 @@ def test_a_cap_is_checked_before_the_ratings_are_read(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"rating": [9, 1]}, "this rating is not on the scale 1 to 5"),
+        ({"rating": [9, 1]}, "the value is not on the scale 1 to 5"),
         ({"user": [1, 1], "item": ["f01", "f01"]}, "second rating of the same item"),
-        ({"item": ["f01", "f99"]}, "this item is not in the catalogue"),
-        ({"user": [1, None]}, "the id is missing"),
+        ({"item": ["f01", "f99"]}, "the value is not in the catalogue"),
+        ({"user": [1, None]}, "a missing id"),
         ({"rating": ["good", "bad"]}, "not a number"),
         ({"rating": [None, None]}, "there are no ratings"),
     ],
@@ -194,10 +194,17 @@ def test_a_cap_is_checked_before_the_ratings_are_read(monkeypatch: pytest.Monkey
 )
 def test_ratings_that_do_not_fit_are_refused_before_the_charge(changed: Any, reason: str) -> None:
     table = pa.table({"user": [1, 2], "item": ["f01", "f02"], "rating": [5, 4], **changed})
-    for job in (fit, evaluate):
-        with pytest.raises(TableError, match=reason):
-            job(table)
+    with pytest.raises(TableError, match=reason):
+        fit(table, strict=True)
     assert spends() == []
+
+
+def test_ratings_that_do_not_fit_do_not_stop_a_run_and_are_told_internally(caplog: Any) -> None:
+    rows = {"user": [1, 2, 3], "item": ["f01", "f02", "f99"], "rating": [5, 9, 4]}
+    fit(pa.table(rows))
+    assert len(spends()) == 1
+    assert "Internal, not to be passed on" in caplog.text
+    assert "not on the scale: 1 ratings" in caplog.text
 
 
 def test_an_output_that_is_taken_or_holds_an_input_is_refused(tmp_path: Path) -> None:

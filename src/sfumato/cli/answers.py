@@ -47,6 +47,7 @@ def simulate(
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,
+    strict: options.Strict = False,
     seed: options.Seed = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
@@ -70,6 +71,7 @@ def simulate(
             force=force,
             encoding=encoding,
             delimiter=delimiter,
+            strict=strict,
             seed=seed,
             tell=tell,
         )

@@ -42,6 +42,14 @@ Evaluate = Annotated[
 ]
 Csv = Annotated[bool, typer.Option("--csv", help="Write data.csv too.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an older release.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse a table with a value that does not fit. By default it counts as other, "
+        "missing or the first value, so that no single row decides whether there is a release.",
+    ),
+]
 Encoding = Annotated[str, typer.Option(help="Of a CSV file.")]
 Delimiter = Annotated[
     str | None,

@@ -66,6 +66,7 @@ def fit(
     cap: options.Cap = None,
     force: options.Force = False,
     encoding: options.Encoding = "utf-8",
+    strict: options.Strict = False,
     seed: options.Seed = None,
     save_run: options.SaveRun = None,
     quiet: options.Quiet = False,
@@ -100,6 +101,7 @@ def fit(
             cap=limit,
             force=force,
             encoding=encoding,
+            strict=strict,
             seed=seed,
             tell=tell,
         )

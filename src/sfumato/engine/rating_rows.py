@@ -1,7 +1,8 @@
 """Rows of ratings as codes, and the ratings of each person: what both engines do with them."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Final, Protocol
@@ -19,6 +20,8 @@ from sfumato.errors import TableError
 from sfumato.schema.codes import Codes, code_type, floats
 from sfumato.schema.ratings import Catalogue, RatingScale
 from sfumato.schema.table import Schema
+from sfumato.schema.times import is_text
+from sfumato.schema.values import NUMBER
 
 Ints = NDArray[np.int64]
 
@@ -84,63 +87,87 @@ class RatingForm:
     names: tuple[str, str, str]
     """The columns of the person, the item and the rating."""
     where: str
+    strict: bool = False
+    """Whether a row that does not fit is refused; else it is no rating, or the nearest one."""
 
     def coded(
-        self, batch: pa.RecordBatch, first_row: int, people: dict[str, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Codes of people, items and ratings; people get theirs as they come."""
+        self,
+        batch: pa.RecordBatch,
+        first_row: int,
+        people: dict[str, int],
+        unfit: Counter[str] | None = None,
+    ) -> tuple[Ints, Ints, Ints]:
+        """Codes of people, items and ratings; people get theirs as they come.
+
+        A row is judged by itself: one without a rating, a person or an item of the catalogue is
+        no rating, and a number that is not on the scale counts as the nearest one that is. Where
+        the form is strict, such a row is refused.
+
+        Args:
+            batch: The columns of people, items and ratings.
+            first_row: The number of its first row, for messages.
+            people: The codes of people so far.
+            unfit: Counts, by reason, the rows that did not fit.
+        """
         person_name, item_name, rating_name = self.names
         numbers = self._numbers(batch.column(2), rating_name, first_row)
         given = np.flatnonzero(~np.isnan(numbers))
         code = self.scale.codes(numbers[given])
-        if (code < 0).any():
-            place = int(given[np.argmax(code < 0)])
-            raise self.wrong(
-                f"column {rating_name!r}, row {first_row + place}: this rating is not on the "
-                f"scale {self.scale}"
-            )
-        person = self._dictionary(batch.column(0), person_name, first_row, given)
-        item = self._dictionary(batch.column(1), item_name, first_row, given)
-        known = np.array([people.setdefault(text, len(people)) for text in person[1]], dtype=int)
-        found = [self.catalogue.places.get(text, -1) for text in item[1]]
-        if -1 in found and item[0].size:
-            missing = np.array(found)[item[0]] < 0
-            if missing.any():
-                place = int(np.argmax(missing))
-                raise self.wrong(
-                    f"column {item_name!r}, row {first_row + int(given[place])}: this item is not "
-                    "in the catalogue"
-                )
-        return known[person[0]], np.array(found, dtype=np.int64)[item[0]], code
+        self._check(code >= 0, given, rating_name, first_row, f"not on the scale {self.scale}")
+        person, whose = self._dictionary(batch.column(0), person_name, given)
+        item, which = self._dictionary(batch.column(1), item_name, given)
+        self._check(person >= 0, given, person_name, first_row, "a missing id")
+        self._check(item >= 0, given, item_name, first_row, "a missing id")
+        places = np.array([*(self.catalogue.places.get(text, -1) for text in which), -1])
+        found = places[item]
+        self._check(found >= 0, given, item_name, first_row, "not in the catalogue")
+        kept = np.flatnonzero((person >= 0) & (found >= 0))
+        if unfit is not None:
+            unfit["without a person or an item of the catalogue"] += given.size - kept.size
+            unfit["not on the scale"] += int(np.count_nonzero(code[kept] < 0))
+        code = np.where(code < 0, self.scale.nearest(numbers[given]), code)[kept]
+        mine, inverse = np.unique(person[kept], return_inverse=True)
+        known = [people.setdefault(whose[each], len(people)) for each in mine.tolist()]
+        return np.array(known, dtype=np.int64)[inverse], found[kept], code
+
+    def _check(
+        self, fits: NDArray[np.bool_], given: Ints, name: str, first_row: int, what: str
+    ) -> None:
+        """Refuse the first row that does not fit, where the form is strict."""
+        if self.strict and not fits.all():
+            row = first_row + int(given[np.argmin(fits)])
+            raise self.wrong(f"column {name!r}, row {row}: the value is {what}")
 
     def _numbers(self, values: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
+        """The ratings, NaN where there is none."""
         values = decoded(values)
         try:
-            if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-                values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
+            if is_text(values.type):
+                values = self._number_texts(pc.utf8_trim_whitespace(values), name, first_row)
             numbers = floats(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise self.wrong(
-                f"column {name!r}: some rating from row {first_row} on is not a number"
-            ) from None
+            raise self.wrong(f"column {name!r}: ratings of this type are not numbers") from None
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
-    def _dictionary(
-        self, values: pa.Array, name: str, first_row: int, given: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], list[str]]:
-        """Of the given rows, the place of each value among the different ones, and those."""
-        taken = decoded(values).take(pa.array(given))
-        if taken.null_count:
-            place = int(given[pc.index(taken.is_null(), True).as_py()])
-            raise self.wrong(f"column {name!r}, row {first_row + place}: the id is missing")
-        encoded = taken.dictionary_encode()
+    def _number_texts(self, texts: pa.Array, name: str, first_row: int) -> pa.Array:
+        """The texts of numbers; null where a text is none."""
+        texts = pc.if_else(pc.equal(texts, ""), None, texts)
+        fits = pc.match_substring_regex(texts, NUMBER)
+        if self.strict and not pc.all(fits, min_count=0).as_py():
+            row = first_row + pc.index(fits, False).as_py()
+            raise self.wrong(f"column {name!r}, row {row}: the value is not a number")
+        return pc.if_else(fits, texts, None)
+
+    def _dictionary(self, values: pa.Array, name: str, given: Ints) -> tuple[Ints, list[str]]:
+        """The place of each given id among the different ones, -1 for none; and those."""
+        encoded = decoded(values).take(pa.array(given)).dictionary_encode()
         try:
             texts = person_texts(encoded.dictionary)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise self.wrong(f"column {name!r}: ids are text or whole numbers") from None
-        if texts.null_count:  # what is not a number has no name either
-            raise self.wrong(f"column {name!r}, from row {first_row} on: an id is missing")
-        return encoded.indices.to_numpy().astype(np.int64), texts.to_pylist()
+        places = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
+        named = np.append(np.from_dlpack(texts.is_valid().cast(pa.uint8())), np.uint8(0))
+        return np.where(named[places] == 1, places, -1), texts.to_pylist()
 
     def wrong(self, what: str) -> TableError:
         """What is wrong with the rows, and that nothing was done."""
@@ -166,6 +193,8 @@ class HeldRatings:
     source: Source
     form: RatingForm
     max_rows: int | None = None
+    unfit: Counter[str] = field(default_factory=Counter)
+    """By reason, how many rows did not fit: internal."""
 
     def fold(self, kernel: FoldKernel) -> Ints:
         """The sum of the kernel over all ratings."""
@@ -188,10 +217,15 @@ class HeldRatings:
         require_exact(self.source, self.form.names[0])
         people: dict[str, int] = {}
         coded, row = [], 1
+        self.unfit.clear()
         for batch in self.source.batches(self.form.names):
-            coded.append(self.form.coded(batch, row, people))
+            coded.append(self.form.coded(batch, row, people, self.unfit))
             row += batch.num_rows
-        return grouped(coded, list(people), form=self.form, max_rows=self.max_rows)
+        if row == 1:
+            raise self.form.wrong("there are no ratings; there is nothing to publish")
+        return grouped(
+            coded, list(people), form=self.form, max_rows=self.max_rows, unfit=self.unfit
+        )
 
     @cached_property
     def _columns(self) -> dict[str, Codes]:
@@ -204,11 +238,13 @@ def grouped(
     *,
     form: RatingForm,
     max_rows: int | None,
-    in_order: bool = True,
+    unfit: Counter[str] | None = None,
 ) -> PersonRatings:
     """Codes of people, items and ratings by person and item; some of each person, if bounded.
 
-    ``in_order`` says that they come as they were read, so that one can be named by its number.
+    Of an item that a person rated more than once no rating counts: so one row more adds one
+    rating, takes one away or changes nothing. (To keep one of several would let one row change a
+    rating, which is further.) Where the form is strict, that is refused.
     """
     if not coded:
         empty = np.zeros(0, dtype=np.int64)
@@ -216,13 +252,17 @@ def grouped(
     person, item, code = (np.concatenate(parts) for parts in zip(*coded, strict=True))
     order = np.argsort(person * len(form.catalogue) + item, kind="stable")
     person, item, code = person[order], item[order], code[order]
-    twice = np.flatnonzero((person[1:] == person[:-1]) & (item[1:] == item[:-1]))
-    if twice.size:
-        like = f", like number {order[twice[0] + 1] + 1:,}" if in_order else ""
-        raise form.wrong(
-            f"{twice.size:,} ratings are a second rating of the same item by the same person"
-            f"{like}. Keep one of each pair"
-        )
+    again = (person[1:] == person[:-1]) & (item[1:] == item[:-1])
+    if again.any():
+        if form.strict:
+            raise form.wrong(
+                f"{np.count_nonzero(again):,} ratings are a second rating of the same item by the "
+                "same person. Keep one of each pair"
+            )
+        once = ~(np.append(again, False) | np.append(False, again))
+        if unfit is not None:
+            unfit["of an item that the person rated more than once"] += int((~once).sum())
+        person, item, code = person[once], item[once], code[once]
     if max_rows is not None:
         kept = _first_of_each(person, item, people, max_rows)
         person, item, code = person[kept], item[kept], code[kept]

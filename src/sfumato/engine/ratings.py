@@ -36,8 +36,9 @@ _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 class Ratings:
     """What a file, a data frame or Spark says that people rated: a table of another kind.
 
-    A row without a rating is no rating. Whoever rates an item twice, an item that is not in the
-    catalogue or a number that is not on the scale is refused before anything is spent.
+    A row without a rating, a person or an item of the catalogue is no rating; a number that is not
+    on the scale counts as the nearest one that is; an item that a person rated more than once does
+    not count. Where they were opened as strict, such rows are refused before anything is spent.
     """
 
     def __init__(
@@ -70,8 +71,16 @@ class Ratings:
 
     def validate(self) -> None:
         """Read everything once and raise what is wrong with it, before anything is spent."""
-        if not self.fold_people(_People())[0]:
+        if not self.fold_people(_People())[0] and self._form.strict:
             raise self._form.wrong("there are no ratings; there is nothing to publish")
+
+    def misfits(self) -> dict[str, int]:
+        """By reason, how many rows did not fit, of those read so far; exact and internal.
+
+        Rows that Spark holds are not counted.
+        """
+        found = self._rows.unfit if isinstance(self._rows, HeldRatings) else {}
+        return {reason: number for reason, number in found.items() if number}
 
     def bounded(self, column: str, max_rows: int) -> "Ratings":
         """At most ``max_rows`` ratings of each person, chosen by that person's ratings alone.
@@ -129,6 +138,7 @@ def open_ratings(
     dataset: str | None = None,
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    strict: bool = False,
 ) -> Ratings:
     """Ratings from a path, a data frame, a DuckDB relation or Spark; no row is read yet.
 
@@ -144,6 +154,7 @@ def open_ratings(
         dataset: The name that the budget belongs to.
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default taken from its header.
+        strict: Refuse rows that do not fit. By default they are no rating, or the nearest one.
     """
     names = (person, item, rating)
     if len(set(names)) < len(names):
@@ -166,6 +177,7 @@ def open_ratings(
         schema=_schema(items, scale, names, dataset),
         names=names,
         where=where,
+        strict=strict,
     )
     return Ratings(form, hold)
 

@@ -95,7 +95,7 @@ class _GatheringRatings:
             known = [people.setdefault(text, len(people)) for text in found.dictionary.to_pylist()]
             person = np.array(known, dtype=np.int64)[found.indices.to_numpy()]
             coded.append((person, rows["item"].astype(np.int64), rows["code"].astype(np.int64)))
-        held = grouped(coded, list(people), form=self.form, max_rows=self.max_rows, in_order=False)
+        held = grouped(coded, list(people), form=self.form, max_rows=self.max_rows)
         return (tasks.parcel(0, data) for data in _packed(self.form, held))
 
 

@@ -19,9 +19,9 @@ from sfumato.jobs.answers_in_spark import (
     question_in_spark,
     simulate_in_spark,
 )
-from sfumato.jobs.asking import dataset_name, loaded_schema
+from sfumato.jobs.asking import dataset_name, loaded_schema, read_strictly
 from sfumato.jobs.resuming import telling_what_was_paid
-from sfumato.jobs.running import Tell, silent
+from sfumato.jobs.running import Tell, silent, tell_misfits
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
@@ -46,6 +46,7 @@ def simulate_answers(
     force: bool = False,
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    strict: bool = False,
     seed: int | None = None,
     tell: Tell | None = None,
 ) -> tuple[Path | str, int]:
@@ -67,11 +68,13 @@ def simulate_answers(
         force: Replace an older file.
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
+        strict: Refuse a table with a value that does not fit. By default it counts as a public
+            code, so that no single row decides whether there is a release.
         seed: Make a simulation that protects nobody, under a name that ends in ``-internal``.
         tell: Called with the progress.
     """
     with nothing_spent():
-        known = loaded_schema(schema)
+        known = read_strictly(loaded_schema(schema), strict)
         question = Question(
             column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
         )
@@ -95,8 +98,10 @@ def simulate_answers(
     with telling_what_was_paid(curator.journal if curator.private else None):
         if isinstance(path, str):
             tell("answering", 0, 0)
-            return path, simulate_in_spark(path, question, curator)
-        written = write_answers(path, question, _told(simulate(question, curator), tell))
+            written = simulate_in_spark(path, question, curator)
+        else:
+            written = write_answers(path, question, _told(simulate(question, curator), tell))
+    tell_misfits(source)
     return path, written
 
 

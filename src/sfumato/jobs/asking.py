@@ -1,6 +1,7 @@
 """What a command was asked for, in the forms in which people give it, checked without data."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,11 @@ def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
     if isinstance(given, Schema):
         return given
     return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
+
+
+def read_strictly(schema: Schema, strict: bool) -> Schema:
+    """The same schema, to be read strictly if that is asked for."""
+    return replace(schema, file=replace(schema.file, strict=True)) if strict else schema
 
 
 def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workload:

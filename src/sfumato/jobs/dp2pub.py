@@ -30,6 +30,7 @@ from sfumato.jobs.asking import (
     check_size,
     dataset_name,
     loaded_schema,
+    read_strictly,
     told,
 )
 from sfumato.jobs.inferring import counted, inferred_before
@@ -93,6 +94,7 @@ def dp2pub_table(
     csv: bool = False,
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    strict: bool = False,
     seed: int | None = None,
     resume: bool | None = None,
     tell: Tell | None = None,
@@ -121,6 +123,8 @@ def dp2pub_table(
         csv: Write ``data.csv`` too.
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
+        strict: Refuse a table with a value that does not fit. By default it counts as a public
+            code, so that no single row decides whether there is a release.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         resume: Go on with the last run of this very command that was stopped, without a new
             charge: only one that was stopped before it asked the rows. False leaves it and pays
@@ -129,7 +133,7 @@ def dp2pub_table(
     """
     with nothing_spent():
         check_one_table(table)
-        budget, known = PureDP(epsilon), loaded_schema(schema)
+        budget, known = PureDP(epsilon), read_strictly(loaded_schema(schema), strict)
         _check_neighbors(neighbors)
         check_resume(resume, seed)
         make = _maker(

@@ -197,8 +197,13 @@ def counted(
     return release if found is None else with_inference(release, found, curator.ledger)
 
 
-def check_inferable(workload: object, totals: object) -> None:
+def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
     """Refuse what speaks of columns that are not known yet."""
+    if strict:
+        raise InputError(
+            "strict is for a schema that is given: without one there is nothing to fit. Nothing "
+            "was spent. Give a schema, or leave strict out."
+        )
     if totals or not (workload is None or workload in DEGREES):
         raise InputError(
             "a workload or public totals speak of columns and values, which are not known without "

@@ -4,11 +4,12 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from sfumato import reporting
-from sfumato.engine import Table
+from sfumato.engine.table import OpenedTable
 from sfumato.errors import InputError, StorageError
 from sfumato.evaluation import (
     Classifiers,
@@ -62,7 +63,7 @@ def publishable(out: Path) -> Path:
 
 def compare(
     release: TableRelease,
-    table: Table,
+    table: OpenedTable,
     workload: Workload | None,
     ledger: Ledger,
     *,
@@ -82,9 +83,14 @@ def compare(
     measures += [Misclassification(label=label) for label in labels]
     if labels:
         measures.append(Classifiers(labels=tuple(labels)))
-    return evaluate(
+    found = evaluate(
         release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
     )
+    unfit = [
+        f"{number:,} values of {name!r} did not fit the schema and counted as a public code"
+        for name, number in table.misfits().items()
+    ]
+    return replace(found, notes=(*found.notes, *unfit))
 
 
 def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:

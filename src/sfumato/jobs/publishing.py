@@ -23,6 +23,7 @@ from sfumato.jobs.asking import (
     dataset_name,
     loaded_schema,
     named_workload,
+    read_strictly,
     told,
 )
 from sfumato.jobs.inferring import (
@@ -72,6 +73,7 @@ def publish_table(
     csv: bool = False,
     encoding: str = "utf-8",
     delimiter: str | None = None,
+    strict: bool = False,
     seed: int | None = None,
     resume: bool | None = None,
     infer_share: check.Number | None = None,
@@ -106,6 +108,8 @@ def publish_table(
         csv: Write ``data.csv`` too.
         encoding: Of a CSV file.
         delimiter: Of a CSV file; by default the one that explains its header.
+        strict: Refuse a table with a value that does not fit. By default it counts as a public
+            code, so that no single row decides whether there is a release.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         resume: Go on with the last run of this very command that was stopped, without a new
             charge. False leaves such a run and pays again; None, the default, refuses if there
@@ -135,6 +139,7 @@ def publish_table(
         csv=csv,
         encoding=encoding,
         delimiter=delimiter,
+        strict=strict,
         seed=seed,
         resume=resume,
         infer_share=infer_share,
@@ -167,6 +172,7 @@ class _Wish:
     csv: bool
     encoding: str
     delimiter: str | None
+    strict: bool
     seed: int | None
     resume: bool | None
     infer_share: check.Number | None
@@ -177,7 +183,9 @@ class _Wish:
         with nothing_spent():
             check_one_table(self.table)
             check_share_unused(self.infer_share)
-            algorithm, plan = self._planned(loaded_schema(schema), left=None)
+            algorithm, plan = self._planned(
+                read_strictly(loaded_schema(schema), self.strict), left=None
+            )
             found = inferred_before(plan)
         return self._run(plan, partial(published, algorithm, found))
 
@@ -185,7 +193,7 @@ class _Wish:
         """The release of a table whose columns are found out first, privately."""
         with nothing_spent():
             check_one_table(self.table)
-            check_inferable(self.workload, self.totals)
+            check_inferable(self.workload, self.totals, strict=self.strict)
             whole, share = whole_budget(self.epsilon, self.delta), share_of(self.infer_share)
             _, plan = self._planned(STAND_IN, left=whole)
         found = find_schema(
@@ -260,6 +268,7 @@ class _Wish:
             max_rows=self.max_rows,
             dataset=self.dataset,
             infer_share=self.infer_share,
+            strict=True if self.strict else None,
         )
 
     def _run(self, plan: Publication, make: Make) -> TableRelease:

@@ -18,7 +18,7 @@ from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings, refuse
 from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
 from sfumato.jobs.internal import internal_folder, publishable, remove_comparison
 from sfumato.jobs.resuming import telling_what_was_paid
-from sfumato.jobs.running import Tell, check_comparison, silent
+from sfumato.jobs.running import Tell, check_comparison, silent, tell_misfits
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
@@ -53,6 +53,7 @@ class RatingsAsked:
     columns: tuple[str, str, str]
     """Of the person, the item and the rating."""
     encoding: str
+    strict: bool = False
 
     def open(self, source: Any) -> Ratings:
         """The ratings; no row is read yet."""
@@ -66,6 +67,7 @@ class RatingsAsked:
             rating=rating,
             dataset=self.dataset,
             encoding=self.encoding,
+            strict=self.strict,
         )
 
 
@@ -90,6 +92,7 @@ def fit_recommender(
     cap: Cap | None = None,
     force: bool = False,
     encoding: str = "utf-8",
+    strict: bool = False,
     seed: int | None = None,
     tell: Tell | None = None,
 ) -> RecommenderRelease:
@@ -116,6 +119,10 @@ def fit_recommender(
         cap: The most that all releases of this data set together may cost.
         force: Replace an older release.
         encoding: Of CSV files.
+        strict: Refuse ratings that do not fit: an item that is not in the catalogue, a number that
+            is not on the scale, no id, an item rated twice by a person. By default the nearest
+            number counts, and of the others none, so that no row decides whether there is a
+            release.
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
@@ -130,6 +137,7 @@ def fit_recommender(
             dataset=dataset,
             columns=(person, item, rating),
             encoding=encoding,
+            strict=strict,
         )
         folder = _folder(out, seed)
         _check_outputs(folder, (ratings, catalogue), ledger, force=force)
@@ -149,6 +157,7 @@ def fit_recommender(
         if folder is not None:
             say("writing", 0, 0)
             _write(release, folder, force=force)
+    tell_misfits(opened)
     return release
 
 
@@ -260,6 +269,7 @@ def asked_for(
     dataset: str | None,
     columns: tuple[str, str, str],
     encoding: str,
+    strict: bool = False,
 ) -> RatingsAsked:
     """Everything that is public, with the catalogue read."""
     if catalogue is None:
@@ -286,6 +296,7 @@ def asked_for(
         dataset=dataset,
         columns=columns,
         encoding=encoding,
+        strict=strict,
     )
 
 

@@ -12,6 +12,8 @@ from sfumato import reporting
 from sfumato.curator import Curator
 from sfumato.curator.journal import FINISHED, Journal
 from sfumato.engine import open_table
+from sfumato.engine.ratings import Ratings
+from sfumato.engine.table import OpenedTable
 from sfumato.errors import InputError, nothing_spent
 from sfumato.jobs.asking import check_size
 from sfumato.jobs.internal import (
@@ -137,6 +139,7 @@ def run(
         release = replace(make(curator), command=plan.command)
         _keep(plan, release, tell)
         curator.journal.close(FINISHED)
+    tell_misfits(table)
     if plan.evaluate and plan.out is not None:
         with telling(f"The release in {plan.out} is complete; only the comparison is missing."):
             found = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
@@ -209,6 +212,28 @@ def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> No
             source,
             shown,
         )
+
+
+def tell_misfits(table: OpenedTable | Ratings) -> None:
+    """Say to whoever holds the table how many values did not fit: never to be passed on."""
+    for where, number in table.misfits().items():
+        log.warning(
+            "Internal, not to be passed on: %s, %s: %s. Declare the column so that they fit, or "
+            "use strict to refuse such a table.",
+            table.describe(),
+            where if isinstance(table, Ratings) else f"column {where!r}",
+            _counted_as(table, where, number),
+        )
+
+
+def _counted_as(table: OpenedTable | Ratings, where: str, number: int) -> str:
+    """What was done with values that did not fit."""
+    if isinstance(table, Ratings):
+        return f"{number:,} ratings did not fit and did not count, or counted as the nearest"
+    column = table.schema[where]
+    codes = dict.fromkeys((column.unfit_code, column.absent_code))
+    labels = " or ".join(repr(column.labels[code]) for code in codes)
+    return f"{number:,} values did not fit the schema and were counted as {labels}"
 
 
 def _keep(plan: Publication, release: TableRelease, tell: Tell) -> None:

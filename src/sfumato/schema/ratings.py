@@ -66,6 +66,11 @@ class RatingScale:
         fits = np.isclose(np.array(self.values)[code], ratings, rtol=0, atol=1e-9)
         return np.where(inside & fits, code, -1)
 
+    def nearest(self, ratings: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The code of the nearest rating on the scale."""
+        near = np.rint((ratings - self.values[0]) / float(self.step))
+        return np.clip(near, 0, self.size - 1).astype(np.int64)
+
     def to_dict(self) -> dict[str, str]:
         """As it stands in a release."""
         return {"low": str(self.low), "high": str(self.high), "step": str(self.step)}

@@ -166,15 +166,15 @@ def test_both_engines_fit_the_same_recommender_under_the_same_seed(
 def test_ratings_that_do_not_fit_are_refused_as_the_embedded_engine_does(spark: Any) -> None:
     source = rated(3)
     wrong = {
-        "row 2: this item is not in the catalogue": {"item": ["f1", "SECRET"]},
-        "row 1: this rating is not on the scale": {"rating": [9, 1]},
-        "row 2: the id is missing": {"user": ["a", None]},
+        "row 2: the value is not in the catalogue": {"item": ["f1", "SECRET"]},
+        "row 1: the value is not on the scale": {"rating": [9, 1]},
+        "row 2: the value is a missing id": {"user": ["a", None]},
         "1 ratings are a second rating of the same item by the same person. Keep": {},
     }
     for said, changed in wrong.items():
         rows = {"user": ["a", "a"], "item": ["f1", "f1"], "rating": [1, 2], **changed}
         frame = spark.createDataFrame(pa.table(rows)).coalesce(1)
-        found = open_ratings(frame, catalogue=FILMS, scale=RatingScale(1, 5))
+        found = open_ratings(frame, catalogue=FILMS, scale=RatingScale(1, 5), strict=True)
         with pytest.raises(TableError, match=said) as caught:
             found.validate()
         assert "SECRET" not in str(caught.value)
