@@ -1,5 +1,6 @@
 """Whole commands as Python functions: what goes in, in which order things are checked."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,37 @@ def test_a_cap_is_checked_before_the_rows_are_read(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_table_that_does_not_fit_is_refused_before_the_charge() -> None:
+    table = pa.table({"age": ["1", "x"], "member": ["0", "1"]})
     with pytest.raises(TableError, match="row 2"):
-        publish_table(pa.table({"age": ["1", "x"], "member": ["0", "1"]}), schema=SCHEMA, epsilon=1)
+        publish_table(table, schema=SCHEMA, epsilon=1, strict=True)
     assert spends() == []
+
+
+@pytest.mark.parametrize("odd", ["x", None, "", "99999", "2020-01-01"])
+def test_whatever_a_row_says_there_is_a_release(odd: str | None, caplog: Any) -> None:
+    """Else that a release exists would be an exact bit about that row."""
+    table = pa.table({"age": ["1", odd], "member": ["0", odd]})
+    release = publish_table(table, schema=SCHEMA, epsilon=1)
+    assert spends()
+    assert not release.schema.file.strict
+    assert "Internal, not to be passed on" in caplog.text
+    assert "1 value of column 'member' did not fit the schema" in caplog.text
+
+
+def test_how_many_values_did_not_fit_is_not_in_the_release(tmp_path: Path, caplog: Any) -> None:
+    table = pa.table({"age": ["1"] * 50 + ["x"] * 41, "member": ["0"] * 91})
+    publish_table(table, schema=SCHEMA, epsilon=1, out=tmp_path / "out", evaluate=True)
+    assert "41 values of column 'age' did not fit" in caplog.text
+    for file in (tmp_path / "out").iterdir():
+        assert b"did not fit" not in file.read_bytes()
+    internal = json.loads((tmp_path / "out-internal" / "internal.json").read_text())
+    assert internal["notes"][-1].startswith("41 values of 'age' did not fit the schema")
+
+
+def test_a_strict_release_says_that_it_is_one() -> None:
+    release = publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, strict=True)
+    assert release.schema.file.strict
+    assert release.command["strict"]
 
 
 def test_the_dataset_may_be_named_in_the_call() -> None:

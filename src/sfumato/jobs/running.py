@@ -217,23 +217,20 @@ def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> No
 def tell_misfits(table: OpenedTable | Ratings) -> None:
     """Say to whoever holds the table how many values did not fit: never to be passed on."""
     for where, number in table.misfits().items():
+        what = f"{number:,} value{'' if number == 1 else 's'}"
+        if isinstance(table, Ratings):
+            done = f"{what} {where}: such a rating counts as the nearest, or not at all"
+        else:
+            column = table.schema[where]
+            codes = dict.fromkeys((column.unfit_code, column.absent_code))
+            labels = " or ".join(repr(column.labels[code]) for code in codes)
+            done = f"{what} of column {where!r} did not fit the schema and counted as {labels}"
         log.warning(
-            "Internal, not to be passed on: %s, %s: %s. Declare the column so that they fit, or "
-            "use strict to refuse such a table.",
+            "Internal, not to be passed on: %s: %s. To keep such values apart, declare "
+            '"missing", "other" or more values; to refuse such a table, use --strict.',
             table.describe(),
-            where if isinstance(table, Ratings) else f"column {where!r}",
-            _counted_as(table, where, number),
+            done,
         )
-
-
-def _counted_as(table: OpenedTable | Ratings, where: str, number: int) -> str:
-    """What was done with values that did not fit."""
-    if isinstance(table, Ratings):
-        return f"{number:,} ratings did not fit and did not count, or counted as the nearest"
-    column = table.schema[where]
-    codes = dict.fromkeys((column.unfit_code, column.absent_code))
-    labels = " or ".join(repr(column.labels[code]) for code in codes)
-    return f"{number:,} values did not fit the schema and were counted as {labels}"
 
 
 def _keep(plan: Publication, release: TableRelease, tell: Tell) -> None:
