@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from sfumato.auditing import CASES
+from sfumato.auditing.cases import NOT_RUN
 from sfumato.cli.main import app
 from sfumato.jobs.dp2pub import TRUSTS
 from sfumato.publishing import METHODS, RECOMMENDERS
@@ -104,7 +105,7 @@ def test_a_test_that_is_not_there_or_not_in_its_file_would_be_seen(planted):
 
 
 def test_every_audit_case_backs_a_guarantee_and_no_other_is_named():
-    assert sorted(set(audited(GUARANTEES))) == sorted(CASES)
+    assert sorted(set(audited(GUARANTEES))) == sorted({*CASES, *NOT_RUN})
 
 
 def test_a_case_that_is_not_there_would_be_read():

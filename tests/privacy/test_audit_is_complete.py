@@ -12,12 +12,14 @@ import pytest
 
 import sfumato
 from sfumato import collection, mechanisms
-from sfumato.auditing import CASES
-from sfumato.auditing.cases import case
+from sfumato.auditing import CASES, cases_persons
+from sfumato.auditing import cases as audited_cases
+from sfumato.auditing.cases import case, known
 from sfumato.collection.plans import TWO_ROUNDS
 from sfumato.curator import Curator, scores
 from sfumato.curator.interviews import Interview
 from sfumato.curator.scouting import Scout
+from sfumato.errors import InputError
 from sfumato.jobs.dp2pub import TRUSTS
 from sfumato.publishing import METHODS, RECOMMENDERS
 
@@ -88,7 +90,12 @@ VERBS = {
         "tell": "",
         "pick": "",
     },
-    Scout: {"texts": "GateTexts", "shapes": "GateScout", "measure": "GateScout", "sigma_of": ""},
+    Scout: {
+        "texts": "GateTexts",
+        "shapes": "GateScoutWhole",
+        "measure": "GateScout",
+        "sigma_of": "",
+    },
     Interview: {"ask": "GateInterview"},
 }
 """The case of every verb of the gates; none for those that look at nothing."""
@@ -160,13 +167,28 @@ KINDS_OF_BUGS = {
     "the budget used twice, by the file", "the published amplification, sampled",
     "floats: answers that some values can't give", "floats: sums that some counts can't give",
     "the factor 2 for scores that rise and fall left out", "a replaced row taken for an added one",
-    "the true value in slot 0",
+    "the true value in slot 0", "rows of a person not bounded",
+    "the noise of one row for all rows of a person",
 }  # fmt: skip
 
 
 def test_bugs_of_every_kind_are_planted():
     planted = {bug.bug for name in CASES for bug in case(name).planted}
     assert planted >= KINDS_OF_BUGS
+
+
+def test_rows_of_persons_and_rows_that_spark_counts_are_audited():
+    assert {"GatePersons", "GateScout"} <= set(CASES)
+    assert set(CASES) & {"GateSpark"} or "GateSpark" in audited_cases.NOT_RUN
+
+
+def test_where_spark_is_missing_that_is_said(monkeypatch):
+    monkeypatch.setattr(
+        audited_cases, "CASES", {name: made for name, made in CASES.items() if name != "GateSpark"}
+    )
+    monkeypatch.setattr(audited_cases, "NOT_RUN", {"GateSpark": cases_persons.NEEDED})
+    with pytest.raises(InputError, match=r"needs pyspark and java.*not run.*Nothing was audited"):
+        known("GateSpark")
 
 
 def test_every_public_mechanism_of_the_package_was_looked_at():

@@ -12,6 +12,7 @@ from sfumato.auditing import (
     cases_gate,
     cases_keyvalue,
     cases_means,
+    cases_persons,
     cases_publishing,
     cases_recommending,
     cases_records,
@@ -68,7 +69,8 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "GateMeasure": cases_gate.measure,
     "GateMeasureReplaced": cases_gate.measure_replaced,
     "GateTexts": cases_scouting.texts,
-    "GateScout": cases_scouting.whole_scout,
+    **cases_persons.CASES,
+    "GateScoutWhole": cases_scouting.whole_scout,
     **cases_rows.CASES,
     **cases_surveying.CASES,
     **cases_publishing.CASES,
@@ -76,6 +78,11 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
 }
 """Builders of cases; each takes the multiple of epsilon that is planted as a bug. What is audited
 end to end has multiples of its own."""
+
+NOT_RUN: Final[Mapping[str, str]] = (
+    {} if "GateSpark" in CASES else {"GateSpark": cases_persons.NEEDED}
+)
+"""Cases that need what is not here, and what that is."""
 
 PROTOCOLS: Final[Mapping[str, str]] = {
     "hadamard": "HadamardResponse",
@@ -96,6 +103,8 @@ def known(name: str) -> str:
     spelled = {_plain(each): each for each in CASES} | dict(PROTOCOLS)
     if _plain(name) in spelled:
         return spelled[_plain(name)]
+    if _plain(name) == "gatespark":
+        raise InputError(f"{NOT_RUN['GateSpark']}: it was not run. Nothing was audited.")
     close = get_close_matches(_plain(name), spelled, n=1, cutoff=0.5)
     hint = f" (did you mean {spelled[close[0]]}?)" if close else ""
     raise InputError(

@@ -64,7 +64,7 @@ def texts(larger: Fraction) -> Case:
 def whole_scout(larger: Fraction) -> Case:
     """All verbs of one scout, end to end: shapes, texts and counts of a found column."""
     whole = EndToEnd(
-        name="GateScout",
+        name="GateScoutWhole",
         claimed=SCOUTED,
         inputs=_FOUND,
         pairs=tuple((0, place) for place in range(1, len(_FOUND))),

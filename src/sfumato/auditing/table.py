@@ -272,7 +272,8 @@ the **seconds**: {seconds:,.0f} in all, in processes side by side.
 - Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds;
   so is a selection that is paid for in rho.
 - **Gate** rows are what central synthesis sees of a table: noisy errors of pairs, selections,
-  measurements for different costs, and a run that commits to its noise in advance. Neighboring
+  measurements for different costs, persons with several rows, rows that Spark counts (not run, and
+  said so, where pyspark or java is missing), and a table without a schema. Neighboring
   tables go through the code that real ones go through, many experiments in a call, each with
   noise of its own.
 - **Ask**, **Answers** and **Survey** rows are whole messages of devices, **Publish**, **Dp2Pub**

@@ -62,6 +62,8 @@ def audit(
         show.as_json([row.to_dict() for row in rows])
     else:
         typer.echo(auditing.text(rows))
+    for reason in () if mechanisms else cases.NOT_RUN.values():
+        typer.echo(f"not run: {reason}", err=True)
     _tell_problems(rows)
 
 

@@ -102,8 +102,7 @@ class _Edges:
     view: Coarse
     pairs: tuple[Marginal, ...]
     scored: tuple[Marginal, ...]
-    """What is scored in the place of each pair: of one that is too large only the total, because
-    the number of scores is fixed in advance."""
+    """What is scored in the place of each pair: of one that is too large only the total."""
     places: Pairs
     columns: int
     ties: list[Clique]
