@@ -4,16 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.engine.coded import CodedTable
 from sfumato.engine.folding import Decode
-from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source
+from sfumato.engine.objects import parts
+from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source, TypesFollowRows
+from sfumato.engine.texts import as_if_mixed, person_texts, trimmed
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.codes import encode
-from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
+from sfumato.schema.codes import Codes, code_type, encode
 
 _NOTHING_DONE = "Nothing was published and nothing was spent."
 _MOST_NAMED = 12
@@ -74,21 +76,37 @@ class SourceTable(CodedTable):
     def _encode(self, columns: Marginal, batch: pa.RecordBatch, first_row: int) -> CodeBatch:
         try:
             return {
-                name: encode(
-                    self.schema[name],
-                    self._as_declared(batch, place),
-                    first_row=first_row,
-                    unreadable=self.schema.file.unreadable,
-                )
+                name: self._encode_column(name, batch.column(place), first_row)
                 for place, name in enumerate(columns)
             }
         except TableError as error:
             raise TableError(f"{self.describe()}: {error}") from None
 
+    def _encode_column(self, name: str, values: pa.Array, first_row: int) -> Codes:
+        """The codes of a column; of Python objects those of each type by itself."""
+        column = self.schema[name]
+        read = partial(encode, column, unreadable=self.schema.file.unreadable)
+        if isinstance(self._source, TypesFollowRows):
+            values = as_if_mixed(values)
+        if not pa.types.is_union(values.type):
+            return read(self._trimmed(values), first_row=first_row)
+        codes = np.zeros(len(values), dtype=code_type(column))
+        for places, part in parts(values):
+            part = self._trimmed(part)
+            try:
+                codes[places] = read(part)
+            except TableError:
+                for place, row in enumerate(places.tolist()):
+                    read(part[place : place + 1], first_row=first_row + row)
+                raise
+        return codes
+
+    def _trimmed(self, values: pa.Array) -> pa.Array:
+        return trimmed(values) if self.schema.file.trim else values
+
     def _as_declared(self, batch: pa.RecordBatch, place: int) -> pa.Array:
         """A column of a batch, without spaces around its texts where the schema says so."""
-        values = batch.column(place)
-        return trimmed(values) if self.schema.file.trim else values
+        return self._trimmed(batch.column(place))
 
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
         """The people of a batch as text; who has no name can't be bounded."""
@@ -127,48 +145,6 @@ def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Those of the columns that a schema neither declares nor excludes."""
     known = {*schema.names, *schema.exclude}
     return tuple(name for name in found if name and name not in known)
-
-
-def trimmed(values: pa.Array) -> pa.Array:
-    """Texts without spaces around them, those of spaces alone missing; other values as they are.
-
-    >>> trimmed(pa.array([" a", "b ", "  "])).to_pylist()
-    ['a', 'b', None]
-    """
-    values = decoded(values)
-    if not pa.types.is_string(values.type) and not pa.types.is_large_string(values.type):
-        return values
-    texts = pc.utf8_trim_whitespace(values)
-    return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def decoded(values: pa.Array) -> pa.Array:
-    """The same values in a plain type, each by itself rather than in a dictionary.
-
-    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
-    ['a', 'b', 'a']
-    """
-    values = plain(values)
-    in_dictionary = pa.types.is_dictionary(values.type) and extension(values.type) is None
-    return values.dictionary_decode() if in_dictionary else values
-
-
-def person_texts(values: pa.Array) -> pa.Array:
-    """Names of people as text, each by itself: 7 and 7.0 are the same person.
-
-    A fraction or a number too large to be exact is refused as no name (``pa.ArrowInvalid``).
-    """
-    values = decoded(values)
-    if extension(values.type) is not None:
-        raise pa.ArrowInvalid("values of this type name nobody")
-    if has_scale(values.type):
-        return scaled_texts(values)
-    if not pa.types.is_floating(values.type):
-        return values.cast(pa.string())
-    values = pc.if_else(pc.is_nan(values), None, values)
-    if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
-        raise pa.ArrowInvalid("a person's number is too large to be exact")
-    return values.cast(pa.int64()).cast(pa.string())
 
 
 def _no_names(where: str, column: str) -> TableError:

@@ -28,7 +28,7 @@ from sfumato.schema.columns import (
 )
 from sfumato.schema.expected import expected
 from sfumato.schema.lenient import readable
-from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened
+from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened, without_zeros
 from sfumato.schema.times import is_text
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -102,7 +102,7 @@ def _without_missing_texts(column: Column, values: pa.Array) -> pa.Array:
     if not is_text(kind) and not any(test(kind) for test in numeric):
         return values
     texts = pc.utf8_trim_whitespace(_as_text(values))
-    absent = pc.is_in(texts, value_set=_declared_for(kind, column.missing_texts))
+    absent = _places(texts, _declared_for(kind, column.missing_texts)).is_valid()
     return pc.if_else(absent, pa.scalar(None, kind), values)
 
 
@@ -151,7 +151,7 @@ def _regular_codes(column: Any, values: pa.Array) -> tuple[Codes, NDArray[np.boo
 
 @_regular_codes.register(Category)
 def _(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    found = pc.index_in(_as_text(values), value_set=_declared_for(values.type, column.values))
+    found = _places(_as_text(values), _declared_for(values.type, column.values))
     large = _inexact(values)
     if not found.null_count and large is None:
         return _numpy(found).astype(code_type(column)), None
@@ -173,7 +173,7 @@ def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
     text = pc.utf8_trim_whitespace(_as_text(values))
     false, true = (_FALSE, _TRUE) if column.texts is None else ((t,) for t in column.texts)
     text = pc.utf8_lower(text) if column.texts is None else text
-    found = pc.index_in(text, value_set=_declared_for(values.type, (*false, *true)))
+    found = _places(text, _declared_for(values.type, (*false, *true)))
     known = _numpy(pc.or_(found.is_valid(), values.is_null()))
     codes = _numpy(pc.fill_null(found, 0)) >= len(false)
     return codes.astype(code_type(column)), known
@@ -282,6 +282,17 @@ def _as_text(values: pa.Array) -> pa.Array:
     if has_scale(values.type):
         return scaled_texts(values)
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
+
+
+def _places(texts: pa.Array, declared: pa.Array) -> pa.Array:
+    """The place of each text among the declared ones; else of what is the same whole number.
+
+    Tools write 1.0 for 1 where another row has no value: what a row reads as is its own.
+    """
+    found = pc.index_in(texts, value_set=declared)
+    if found.null_count == texts.null_count:
+        return found
+    return pc.coalesce(found, pc.index_in(without_zeros(texts), value_set=without_zeros(declared)))
 
 
 def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sfumato.errors import SchemaError
 from sfumato.schema.columns import Category, Column, repeated
+
+_KEYS: Final = {"names", "trim", "encoding", "delimiter", "unreadable"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +18,10 @@ class FileForm:
     """All fields of a CSV file without a header, in order; empty where it has one."""
     trim: bool = False
     """Whether spaces around a text do not count; a field of spaces alone is then missing."""
+    encoding: str = "utf-8"
+    """Of a CSV file, where a command names no other."""
+    delimiter: str | None = None
+    """Of a CSV file, where a command names none; None takes it from the header."""
     unreadable: Literal["error", "missing"] = "error"
     """What a value is that can't be read as its column's kind: an error, or missing."""
 
@@ -29,6 +35,14 @@ class FileForm:
             raise SchemaError(f"these names stand twice in the form of the file: {twice}")
         if not isinstance(self.trim, bool):
             raise SchemaError(f"trim must be true or false, got {self.trim!r}")
+        if not _is_encoding(self.encoding):
+            raise SchemaError(
+                f"encoding must be one like utf-8 or latin-1, got {self.encoding!r:.60}"
+            )
+        if self.delimiter is not None and not (
+            isinstance(self.delimiter, str) and len(self.delimiter) == 1
+        ):
+            raise SchemaError(f"delimiter must be one character, got {self.delimiter!r:.60}")
         if self.unreadable not in ("error", "missing"):
             raise SchemaError(f'unreadable must be "error" or "missing", got {self.unreadable!r}')
 
@@ -36,19 +50,24 @@ class FileForm:
         """The JSON form; what equals its default is left out."""
         names: dict[str, Any] = {"names": list(self.names)} if self.names else {}
         names |= {"trim": True} if self.trim else {}
+        names |= {"encoding": self.encoding} if self.encoding != "utf-8" else {}
+        names |= {"delimiter": self.delimiter} if self.delimiter is not None else {}
         return names | ({"unreadable": "missing"} if self.unreadable == "missing" else {})
 
     @staticmethod
     def from_dict(value: Any) -> "FileForm":
         """The form that its JSON form describes."""
-        if not isinstance(value, Mapping) or set(value) - {"names", "trim", "unreadable"}:
-            raise SchemaError('file is an object with "names", "trim" and "unreadable", or some')
+        if not isinstance(value, Mapping) or set(value) - _KEYS:
+            listed = ", ".join(f'"{key}"' for key in sorted(_KEYS))
+            raise SchemaError(f"file is an object with some of {listed}")
         names = value.get("names", [])
         if not isinstance(names, list):
             raise SchemaError("names of a file must be a list of texts")
         return FileForm(
             names=tuple(names),
             trim=value.get("trim", False),
+            encoding=value.get("encoding", "utf-8"),
+            delimiter=value.get("delimiter"),
             unreadable=value.get("unreadable", "error"),
         )
 
@@ -69,6 +88,14 @@ class FileForm:
                     f"column {column.name!r} declares a text with spaces around it, but the file "
                     'is read without them ("trim": true). Remove the spaces from the text.'
                 )
+
+
+def _is_encoding(name: Any) -> bool:
+    """Whether Python knows a text encoding of that name."""
+    try:
+        return isinstance(name, str) and "".encode(name) is not None
+    except (LookupError, ValueError):
+        return False
 
 
 def _check_missing(columns: tuple[Column, ...]) -> None:
