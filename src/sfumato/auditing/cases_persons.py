@@ -30,7 +30,6 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.forms import FileForm
 
 MOST: Final = 3
 """Rows that count of a person."""
@@ -47,7 +46,6 @@ _RUNS: Final = 300_000
 _SCHEMA: Final = Schema(
     columns=(Integer(name="a", low=0, high=_VALUES, missing=True),),
     dataset="audit",
-    file=FileForm(unreadable="missing"),
 )
 
 Floats = NDArray[np.float64]

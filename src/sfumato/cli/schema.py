@@ -1,5 +1,6 @@
 """``sfumato schema``: draft the description of a table, and confirm what the draft took."""
 
+import csv
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,7 +60,7 @@ def draft(
             table,
             dataset=dataset,
             header=header,
-            names=() if names is None else [name.strip() for name in names.split(",")],
+            names=() if names is None else _fields(names),
             encoding=encoding,
             delimiter=delimiter,
             ledger=ledger,
@@ -70,6 +71,18 @@ def draft(
         show.as_json(made.to_dict())
         return
     _show(made, out)
+
+
+def _fields(text: str) -> list[str]:
+    """Names as the first line of a CSV file writes them, with quotes where one holds a comma."""
+    try:
+        fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise InputError(
+            "--names can't be read: a quote is not closed, or text follows one. Nothing was read. "
+            "Write names like age,town or, with a comma in one, 'age,\"town, state\"'."
+        ) from None
+    return [name.strip() for name in fields]
 
 
 @app.command()

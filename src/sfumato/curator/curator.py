@@ -121,8 +121,11 @@ class Curator(OnlyOne):
 
     @property
     def knows_rows(self) -> bool:
-        """Whether the number of rows is public: only if one row is replaced by one."""
-        return sensitivity.total(self.protect) == 0
+        """Whether the number of rows is public: only if one row is replaced by one.
+
+        Never that of ratings: a row that is replaced may have a rating before, and none after.
+        """
+        return self.catalogue is None and sensitivity.total(self.protect) == 0
 
     def tell(self, what: str, done: int, of: int) -> None:
         """Pass on how far an algorithm is, to whoever watches."""
@@ -366,5 +369,10 @@ class Curator(OnlyOne):
 
     def _check_rows(self, claimed: int) -> None:
         """Refuse a number of rows that is not the table's, where that number is public."""
+        if not self.knows_rows:
+            raise InputError(
+                "mutual information needs a public number of rows, and that of ratings is private: "
+                "a row may have none. Nothing was looked at."
+            )
         self._ledger.look("number of rows, public when one row is replaced")
         check_rows(claimed, int(self._counts.rows()))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal
 
 import duckdb
 import pyarrow as pa
@@ -183,6 +183,7 @@ class Relation:
     """A DuckDB relation, run again by each pass."""
 
     relation: duckdb.DuckDBPyRelation
+    types_follow_rows: ClassVar[Literal[True]] = True
 
     def names(self) -> tuple[str, ...]:
         """The relation's columns."""

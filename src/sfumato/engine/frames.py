@@ -6,15 +6,17 @@ are converted, and batches are views of the frame where it is in Arrow's form al
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any
+from typing import Any, ClassVar, Final, Literal
 
 import pyarrow as pa
 
+from sfumato.engine.objects import by_value, is_absent
+from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal
 
-_SIMPLE = (str, bool, int, float, date, datetime)
+_OBJECTS: Final = ("object", "Object", "Int128", "UInt128")
+"""Types of columns whose values Arrow has no common type for."""
 _NOTHING_DONE = "Nothing was published and nothing was spent."
 
 
@@ -23,6 +25,7 @@ class Frame:
     """A frame that can be asked for its columns and read more than once."""
 
     frame: Any
+    types_follow_rows: ClassVar[Literal[True]] = True
 
     def names(self) -> tuple[str, ...]:
         """The columns, each once; names that are not text can't be in a schema."""
@@ -37,13 +40,17 @@ class Frame:
         return tuple(name for name in names if isinstance(name, str))
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
-        """The named columns as Arrow has them."""
-        wanted = list(columns)
-        chosen = self.frame.select(wanted) if _is_arrow(self.frame) else self.frame[wanted]
-        for name in wanted:
-            self._require_one_kind(name)
+        """The named columns as Arrow has them; of Python objects each value by itself."""
+        objects = {name: found for name in columns if (found := self._objects(name)) is not None}
+        plain = [name for name in columns if name not in objects]
+        first = 0
         try:
-            yield from pa.RecordBatchReader.from_stream(chosen)
+            for batch in self._plain_batches(plain):
+                rows = slice(first, first + batch.num_rows)
+                arrays = dict(zip(plain, batch.columns, strict=True))
+                arrays |= {name: by_value(values[rows]) for name, values in objects.items()}
+                yield pa.RecordBatch.from_arrays([arrays[c] for c in columns], list(columns))
+                first += batch.num_rows
         except UnicodeError:  # its message quotes values, as those below do
             raise TableError(
                 f"{self.describe()}: a text holds half of a character (a lone surrogate) and is no "
@@ -55,22 +62,31 @@ class Frame:
                 f"hold together. Convert it to text first. {_NOTHING_DONE}"
             ) from None
 
-    def _require_one_kind(self, name: str) -> None:
-        """Refuse a column of Python objects of several kinds, or of a kind with a hidden scale.
-
-        Arrow would choose one type for all of them, so that one row could change how every other
-        row reads, and no sensitivity would hold.
-        """
-        values: Any = None if _is_arrow(self.frame) else _entries(self.frame[name])
-        if str(getattr(values, "dtype", "")) != "object":
+    def _plain_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Columns that have a type; without any, batches that have rows only."""
+        if columns:
+            frame = self.frame
+            chosen = frame.select(columns) if _is_arrow(frame) else frame[columns]
+            for batch in pa.RecordBatchReader.from_stream(chosen):
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS).select(columns)
             return
-        kinds = {type(value) for value in values if not _is_absent(value)}
-        if len(kinds) > 1 or not kinds <= set(_SIMPLE) or _has_zones(values, kinds):
-            raise TableError(
-                f"{self.describe()}: column {name!r} holds Python objects of several kinds, or of "
-                f"a kind that is not plain text, number, truth value or date. Convert it to one "
-                f"kind, for example with .astype(str). {_NOTHING_DONE}"
-            )
+        for start in range(0, len(self.frame), BATCH_ROWS):
+            rows = min(BATCH_ROWS, len(self.frame) - start)
+            yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+
+    def _objects(self, name: str) -> list[Any] | None:
+        """The values of a column of Python objects, or of categories that are; else None.
+
+        Of texts alone None as well: Arrow reads each of them as it stands.
+        """
+        column: Any = None if _is_arrow(self.frame) else self.frame[name]
+        entries = _entries(column)
+        if str(getattr(entries, "dtype", "")) not in _OBJECTS:
+            return None
+        if all(type(value) is str or is_absent(value) for value in entries):
+            return None
+        return list(column)
 
     def describe(self) -> str:
         """Which kind of frame it is."""
@@ -111,21 +127,6 @@ def _entries(column: Any) -> Any:
     """A column's values, or the categories that they are of: Arrow gives those one type too."""
     categories = getattr(getattr(column, "dtype", None), "categories", None)
     return column if categories is None else categories
-
-
-def _is_absent(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or _is_not_a_time(value)
-
-
-def _is_not_a_time(value: Any) -> bool:
-    return type(value).__name__ in ("NAType", "NaTType")
-
-
-def _has_zones(column: Any, kinds: set[type]) -> bool:
-    """Whether some of a column's times carry a time zone."""
-    return datetime in kinds and any(
-        value.tzinfo is not None for value in column if isinstance(value, datetime)
-    )
 
 
 def _is_arrow(value: Any) -> bool:

@@ -36,8 +36,8 @@ def open_table(
             a pandas, Polars or pyarrow frame, a DuckDB relation, or a Spark DataFrame or
             ``spark::`` before the name of a table or the path of Parquet files, which Spark reads.
         schema: the columns and their codes.
-        encoding: of a CSV file, like ``latin-1``.
-        delimiter: of a CSV file; by default taken from its header.
+        encoding: of a CSV file, like ``latin-1``; by default the one that the schema names.
+        delimiter: of a CSV file; by default the schema's, else taken from its header.
 
     Raises:
         StorageError: the file is not there or can't be read, or no server answers.
@@ -45,6 +45,10 @@ def open_table(
     """
     if is_spark(source):
         return _spark_table(source, schema, encoding, delimiter)
+    if _is_csv(source):
+        form = schema.file
+        encoding = form.encoding if encoding == "utf-8" else encoding
+        delimiter = form.delimiter if delimiter is None else delimiter
     found = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
     table = (
         PushdownTable(schema, found)
@@ -143,6 +147,12 @@ def _from_path(
     from sfumato.engine.sqlite import SqliteTable
 
     return SqliteTable(path, inner)
+
+
+def _is_csv(source: Any) -> bool:
+    if not isinstance(source, str | PathLike) or is_address(str(source)):
+        return False
+    return _kind(str(source))[1] in _CSV
 
 
 def _refuse_csv_options(name: str, encoding: str, delimiter: str | None) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +28,7 @@ class ParquetFile:
     path: Path
     groups: tuple[int, ...] | None = None
     """The groups of rows to read, if not all."""
+    types_follow_rows: ClassVar[Literal[True]] = True
 
     def names(self) -> tuple[str, ...]:
         """The columns, each once."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from sfumato.engine import folding
 from sfumato.engine.coded import slices
-from sfumato.engine.source import decoded, person_texts, require_exact
+from sfumato.engine.source import require_exact
 from sfumato.engine.table import FoldKernel, MapKernel, Source
+from sfumato.engine.texts import decoded, person_texts
 from sfumato.errors import TableError
 from sfumato.schema.codes import Codes, code_type, floats
 from sfumato.schema.ratings import Catalogue, RatingScale

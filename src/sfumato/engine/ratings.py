@@ -20,8 +20,9 @@ from sfumato.engine.rating_rows import (
     RatingForm,
     RatingRows,
 )
-from sfumato.engine.source import person_texts, require_columns
+from sfumato.engine.source import require_columns
 from sfumato.engine.table import FoldKernel, MapKernel
+from sfumato.engine.texts import person_texts
 from sfumato.errors import InputError, TableError
 from sfumato.schema.columns import Category, Ordinal
 from sfumato.schema.ratings import Catalogue, RatingScale

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.engine.source import SourceTable, decoded, person_texts, require_exact, trimmed
+from sfumato.engine.source import SourceTable, require_exact
 from sfumato.engine.table import Source, public_names
+from sfumato.engine.texts import as_texts, decoded, has_text, is_bytes, person_texts, trimmed
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.plain import has_scale, scaled_texts
 from sfumato.schema.shapes import LONG, SHAPES, shape_codes
 
 if TYPE_CHECKING:
@@ -29,19 +29,6 @@ TextCounts = Mapping[str, int]
 _NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MERGE_AT: Final = 2**20
 """Rows of counts, of which many may be of the same text, that are kept before they are added."""
-_HAVE_TEXT: Final = (
-    pa.types.is_null,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_date,
-    pa.types.is_time,
-    pa.types.is_timestamp,
-)
-"""Types that some kind of column holds; of any other, also of one to come, all values are null."""
 
 
 class RawTable:
@@ -94,6 +81,8 @@ class RawTable:
             ) from None
 
     def _require_text(self, name: str, kind: pa.DataType) -> None:
+        if pa.types.is_union(kind):
+            return  # of Python objects each value has a type that can be read
         try:
             for values in (pa.nulls(0, kind), pa.nulls(1, kind)):
                 _values_and_rows(values)
@@ -209,38 +198,9 @@ def _values_and_rows(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
     Each different value is made into text once: many rows share few of them.
     """
     values = decoded(values)
-    if not _has_text(values.type):
+    values = as_texts(values) if is_bytes(values.type) else values
+    if not has_text(values.type):
         return pa.nulls(1, pa.string()), np.array([len(values)])
     found = pc.value_counts(values)
     rows = np.asarray(np.from_dlpack(found.field("counts")), dtype=np.int64)
     return as_texts(found.field("values")), rows
-
-
-def _has_text(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in _HAVE_TEXT)
-
-
-def as_texts(values: pa.Array) -> pa.Array:
-    """Each value as the text that a CSV file would hold, without spaces around it; or null.
-
-    Value by value, whatever the others are. Of types that no kind of column holds all are null.
-
-    >>> as_texts(pa.array([1.0, 2.5, None])).to_pylist()
-    ['1', '2.5', None]
-    """
-    values = decoded(values)
-    kind = values.type
-    if not _has_text(kind):
-        return pa.nulls(len(values), pa.string())
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        values = values.cast(pa.timestamp(kind.unit, "UTC"))
-    elif pa.types.is_floating(kind):
-        values = _whole_or_not(values.cast(pa.float64()))
-    return trimmed(scaled_texts(values) if has_scale(kind) else values.cast(pa.string()))
-
-
-def _whole_or_not(values: pa.Array) -> pa.Array:
-    values = pc.if_else(pc.is_nan(values), None, values)
-    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
-    digits = pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.string())
-    return pc.if_else(whole, digits, values.cast(pa.string()))

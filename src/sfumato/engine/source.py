@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from sfumato.engine.coded import CodedTable
 from sfumato.engine.folding import Decode
-from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source
+from sfumato.engine.objects import parts
+from sfumato.engine.table import BATCH_ROWS, CodeBatch, RoundingSource, Source, TypesFollowRows
+from sfumato.engine.texts import as_if_mixed, person_texts, trimmed
 from sfumato.errors import TableError
-from sfumato.schema import Marginal, Schema
-from sfumato.schema.codes import encode, fit
-from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
+from sfumato.schema import Column, Marginal, Schema
+from sfumato.schema.codes import Codes, code_type, encode, fit
+from sfumato.schema.plain import extension, plain
 
 _NOTHING_DONE = "Nothing was published and nothing was spent."
 _MOST_NAMED = 12
@@ -104,23 +106,51 @@ class SourceTable(CodedTable):
         codes, unfit = {}, {}
         try:
             for place, name in enumerate(columns):
-                column, values = self.schema[name], self._as_declared(batch, place)
-                if self.schema.file.strict:
-                    codes[name] = encode(column, values, first_row=first_row)
-                    continue
-                if (odd := extension(plain(values).type)) is not None:
-                    self._odd[name] = odd
-                codes[name], which = fit(column, values)
+                codes[name], which = self._fitted_column(name, batch.column(place), first_row)
                 if which is not None:
                     unfit[name] = which
         except TableError as error:
             raise TableError(f"{self.describe()}: {error}") from None
         return codes, unfit
 
+    def _fitted_column(
+        self, name: str, values: pa.Array, first_row: int
+    ) -> tuple[Codes, NDArray[np.bool_] | None]:
+        """The codes of a column; of Python objects those of each type by itself."""
+        column = self.schema[name]
+        if isinstance(self._source, TypesFollowRows):
+            values = as_if_mixed(values)
+        if not pa.types.is_union(values.type):
+            return self._read_values(column, self._trimmed(values), first_row)
+        codes = np.zeros(len(values), dtype=code_type(column))
+        unfit = np.zeros(len(values), dtype=np.bool_)
+        for places, part in parts(values):
+            part = self._trimmed(part)
+            try:
+                codes[places], which = self._read_values(column, part, first_row)
+            except TableError:  # of which row: one by one
+                for place, row in enumerate(places.tolist()):
+                    self._read_values(column, part[place : place + 1], first_row + row)
+                raise
+            unfit[places] = False if which is None else which
+        return codes, unfit
+
+    def _read_values(
+        self, column: Column, values: pa.Array, first_row: int
+    ) -> tuple[Codes, NDArray[np.bool_] | None]:
+        """The codes of values of one type, and which did not fit; refused if that is asked for."""
+        if self.schema.file.strict:
+            return encode(column, values, first_row=first_row), None
+        if (odd := extension(plain(values).type)) is not None:
+            self._odd[column.name] = odd
+        return fit(column, values)
+
+    def _trimmed(self, values: pa.Array) -> pa.Array:
+        return trimmed(values) if self.schema.file.trim else values
+
     def _as_declared(self, batch: pa.RecordBatch, place: int) -> pa.Array:
         """A column of a batch, without spaces around its texts where the schema says so."""
-        values = batch.column(place)
-        return trimmed(values) if self.schema.file.trim else values
+        return self._trimmed(batch.column(place))
 
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
         """The people of a batch as text, null where a row names nobody; refused if strict."""
@@ -159,50 +189,6 @@ def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Those of the columns that a schema neither declares nor excludes."""
     known = {*schema.names, *schema.exclude}
     return tuple(name for name in found if name and name not in known)
-
-
-def trimmed(values: pa.Array) -> pa.Array:
-    """Texts without spaces around them, those of spaces alone missing; other values as they are.
-
-    >>> trimmed(pa.array([" a", "b ", "  "])).to_pylist()
-    ['a', 'b', None]
-    """
-    values = decoded(values)
-    if not pa.types.is_string(values.type) and not pa.types.is_large_string(values.type):
-        return values
-    texts = pc.utf8_trim_whitespace(values)
-    return pc.if_else(pc.equal(texts, ""), None, texts)
-
-
-def decoded(values: pa.Array) -> pa.Array:
-    """The same values in a plain type, each by itself rather than in a dictionary.
-
-    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
-    ['a', 'b', 'a']
-    """
-    values = plain(values)
-    in_dictionary = pa.types.is_dictionary(values.type) and extension(values.type) is None
-    return values.dictionary_decode() if in_dictionary else values
-
-
-def person_texts(values: pa.Array) -> pa.Array:
-    """Names of people as text, each by itself: 7 and 7.0 are the same person.
-
-    A fraction names nobody, as if it were missing. A number that is too large to be exact is
-    refused (``pa.ArrowInvalid``): the type of the whole column decides whether it is.
-    """
-    values = decoded(values)
-    if extension(values.type) is not None:
-        raise pa.ArrowInvalid("values of this type name nobody")
-    if has_scale(values.type):
-        return scaled_texts(values)
-    if not pa.types.is_floating(values.type):
-        return values.cast(pa.string())
-    values = pc.if_else(pc.is_nan(values), None, values)
-    if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
-        raise pa.ArrowInvalid("a person's number is too large to be exact")
-    whole = pc.equal(pc.floor(values), values)
-    return pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string())
 
 
 def _no_names(where: str, column: str) -> TableError:

@@ -7,12 +7,14 @@ are drawn, a lost machine could bring out two answers of one row.
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as sf
 
 from sfumato.engine import spark_tasks as tasks
 from sfumato.engine.spark_frames import failing, over_tasks, session
@@ -23,7 +25,11 @@ from sfumato.randomness import Rng
 from sfumato.schema import Schema
 from sfumato.schema.codes import code_type
 
-_PILE, _KEY = "pile", "key"
+FILE_ROWS: Final = 2**20
+"""Rows in each file but the last: a fixed number, so that files tell only how many there are."""
+_WHOLE_FILES: Final = {"maxRecordsPerFile": "0"}
+"""Whatever the session is set to, a partition is one file."""
+_PILE, _KEY, _PLACE = "pile", "key", "place"
 _DRAWN: Final = "_drawn"
 """Inside the folder; Spark and Arrow pass over names that begin so."""
 _ABOUT: Final = "_about"
@@ -64,8 +70,8 @@ class Writing:
 def write_drawn(frame: DataFrame, work: tasks.Work, *, form: pa.Schema, folder: str) -> int:
     """Let tasks draw and write, then put all rows in a random order; returns how many there are.
 
-    Every order is equally likely: which rows come together in a file, and how they lie there, is
-    a matter of coins alone. The folder must not exist.
+    Every order is equally likely, and the files depend on the number of rows alone: each has
+    ``FILE_ROWS`` of them but the last, however the frame is divided. The folder must not exist.
     """
     check_new(folder)
     with failing(folder, doing="write"):
@@ -74,13 +80,37 @@ def write_drawn(frame: DataFrame, work: tasks.Work, *, form: pa.Schema, folder: 
         over_tasks(frame, do, form).write.parquet(place)
         spark = frame.sparkSession
         drawn = spark.read.parquet(place)
-        files = max(1, len(drawn.inputFiles()))
-        mixed = drawn.repartition(files, _PILE).sortWithinPartitions(_KEY).drop(_PILE, _KEY)
-        mixed.write.mode("append").parquet(folder)
-        spark.createDataFrame([], drawn.schema).write.mode("overwrite").parquet(
-            f"{folder}/{_DRAWN}"
-        )
-        return int(spark.read.parquet(folder).count())
+        rows = drawn.count()
+        in_files = _in_files(drawn, files=max(1, -(-rows // FILE_ROWS)))
+        in_files.write.mode("append").options(**_WHOLE_FILES).parquet(folder)
+        spark.createDataFrame([], drawn.schema).write.mode("overwrite").parquet(place)
+        return rows
+
+
+def _in_files(drawn: DataFrame, *, files: int) -> DataFrame:
+    """The rows in the order of their coins, one partition for each file."""
+    piles = drawn.withColumn(_PILE, sf.pmod(_PILE, sf.lit(files)))
+    sizes: dict[int, int] = dict(piles.groupBy(_PILE).count().collect())
+    before = list(accumulate((sizes.get(pile, 0) for pile in range(files)), initial=0))
+    lying = Window.partitionBy(_PILE).orderBy(_KEY)
+    place = _looked_up(before, sf.col(_PILE)) + sf.row_number().over(lying) - 1
+    placed = piles.withColumn(_PLACE, place).drop(_PILE, _KEY)
+    file = (sf.col(_PLACE) / FILE_ROWS).cast("long")  # exact: far below 2^53 rows
+    key = _looked_up(_partition_keys(drawn.sparkSession, files), file)
+    return placed.repartition(files, key).sortWithinPartitions(_PLACE).drop(_PLACE)
+
+
+def _looked_up(numbers: list[int], place: Column) -> Column:
+    return sf.array(*(sf.lit(number).cast("long") for number in numbers))[place]
+
+
+def _partition_keys(spark: SparkSession, partitions: int) -> list[int]:
+    """For each partition a number that Spark's own hash puts there."""
+    tried = spark.range(64 * partitions).withColumn(
+        _PILE, sf.pmod(sf.hash("id"), sf.lit(partitions))
+    )
+    found: dict[int, int] = dict(tried.groupBy(_PILE).agg(sf.min("id")).collect())
+    return [found[partition] for partition in range(partitions)]
 
 
 def check_new(folder: str) -> None:

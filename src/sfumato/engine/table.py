@@ -6,7 +6,7 @@ and sensitive: only the curator may call it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -132,6 +132,15 @@ class RoundingSource(Protocol):
 
     def has_inexact(self, column: str) -> bool:
         """Whether a value is a float other than a whole number up to 2^53, or no single value."""
+
+
+@runtime_checkable
+class TypesFollowRows(Protocol):
+    """A source whose types some tool may have chosen by all rows: floats where one has no value."""
+
+    @property
+    def types_follow_rows(self) -> Literal[True]:
+        """Always; whole numbers that floats can't hold are read as if they were floats."""
 
 
 def public_names(source: Source) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The compiled part of the CSV reader: where fields begin and end, and their text.
 
 Strict RFC 4180 with the liberties everyone takes: any line ending, spaces around a quoted field,
-blank lines between records. A quote inside an unquoted field is text. What does not fit is a
-status and a line number, never a value.
+blank lines between records of several fields. A quote inside an unquoted field is text. What does
+not fit is a status and a line number, never a value.
 """
 
 from typing import Final
@@ -56,7 +56,7 @@ def split_records(
         ending = _line_ending(text, at, final)
         if ending < 0:
             break
-        if ending > 0:  # a blank line
+        if ending > 0 and n_fields != 1:  # a blank line; of one field it is a row without a value
             at, lines = at + ending, lines + 1
             continue
         status, place, fields, passed = _record(

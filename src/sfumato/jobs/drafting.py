@@ -164,7 +164,12 @@ def _drafted(source: Source, dataset: str | None, fields: tuple[str, ...]) -> Dr
         columns=columns,
         left_out=tuple(each for each in found if isinstance(each, LeftOut)),
         dataset=dataset,
-        file=FileForm(names=fields, trim=any(each.is_text and each.spaced for each in seen)),
+        file=FileForm(
+            names=fields,
+            trim=any(each.is_text and each.spaced for each in seen),
+            encoding=source.encoding if isinstance(source, CsvFile) else "utf-8",
+            delimiter=source.delimiter if isinstance(source, CsvFile) else None,
+        ),
     )
 
 

@@ -28,15 +28,13 @@ from sfumato.schema.columns import (
 )
 from sfumato.schema.expected import expected
 from sfumato.schema.lenient import readable
-from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened
+from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened, without_zeros
 from sfumato.schema.times import is_text
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
-_FLOAT32_DIGITS = 7
-"""Whole numbers of so many digits are held exactly by floats of any size."""
 
 
 def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
@@ -75,17 +73,10 @@ def fit(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | No
     Every value has a code, by a public rule and by itself, whatever the others are: one that can't
     be read, or is not declared, counts as other, else as missing, else as the first code; one that
     is not there as missing, else as other, else as the first code.
-
-    Raises:
-        TableError: The column declares whole numbers that floats can't hold, and the values are
-            such floats. The type of all values decides that, so a single row without a value
-            could change how the others are read.
     """
     values = _prepared(column, values)
     if extension(values.type) is not None:
         values = pa.nulls(len(values))
-    if _declares_large(column) and (large := _inexact(values)) is not None:
-        raise _misfit(column, values, int(np.argmax(large)), 1)
     codes, unfit = _fitted(column, values)
     if values.null_count:
         absent = _numpy(values.is_null())
@@ -149,7 +140,7 @@ def _without_missing_texts(column: Column, values: pa.Array) -> pa.Array:
     if not is_text(kind) and not any(test(kind) for test in numeric):
         return values
     texts = pc.utf8_trim_whitespace(_as_text(values))
-    absent = pc.is_in(texts, value_set=_declared_for(kind, column.missing_texts))
+    absent = _places(texts, _declared_for(kind, column.missing_texts)).is_valid()
     return pc.if_else(absent, pa.scalar(None, kind), values)
 
 
@@ -198,7 +189,7 @@ def _regular_codes(column: Any, values: pa.Array) -> tuple[Codes, NDArray[np.boo
 
 @_regular_codes.register(Category)
 def _(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    found = pc.index_in(_as_text(values), value_set=_declared_for(values.type, column.values))
+    found = _places(_as_text(values), _declared_for(values.type, column.values))
     large = _inexact(values)
     if not found.null_count and large is None:
         return _numpy(found).astype(code_type(column)), None
@@ -220,7 +211,7 @@ def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
     text = pc.utf8_trim_whitespace(_as_text(values))
     false, true = (_FALSE, _TRUE) if column.texts is None else ((t,) for t in column.texts)
     text = pc.utf8_lower(text) if column.texts is None else text
-    found = pc.index_in(text, value_set=_declared_for(values.type, (*false, *true)))
+    found = _places(text, _declared_for(values.type, (*false, *true)))
     known = _numpy(pc.or_(found.is_valid(), values.is_null()))
     codes = _numpy(pc.fill_null(found, 0)) >= len(false)
     return codes.astype(code_type(column)), known
@@ -331,6 +322,17 @@ def _as_text(values: pa.Array) -> pa.Array:
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
+def _places(texts: pa.Array, declared: pa.Array) -> pa.Array:
+    """The place of each text among the declared ones; else of what is the same whole number.
+
+    Tools write 1.0 for 1 where another row has no value: what a row reads as is its own.
+    """
+    found = pc.index_in(texts, value_set=declared)
+    if found.null_count == texts.null_count:
+        return found
+    return pc.coalesce(found, pc.index_in(without_zeros(texts), value_set=without_zeros(declared)))
+
+
 def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:
     """Which floats stand for whole numbers that they can't hold exactly; None if none does.
 
@@ -342,14 +344,6 @@ def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:
     size = pc.abs(values)
     large = pc.and_(pc.greater(size, most), pc.less_equal(size, 2.0**64))
     return _numpy(pc.fill_null(large, False)) if pc.any(large).as_py() else None
-
-
-@lru_cache(maxsize=1024)
-def _declares_large(column: Column) -> bool:
-    """Whether a declared text is a whole number that a float may not hold."""
-    texts = column.values if isinstance(column, Category) else ()
-    digits = (text.removeprefix("-") for text in texts)
-    return any(len(text) > _FLOAT32_DIGITS and text.isdecimal() for text in digits)
 
 
 def floats(values: pa.Array) -> pa.Array:

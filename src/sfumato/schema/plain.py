@@ -64,6 +64,15 @@ def shortened(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, pattern=_ZEROS, replacement=r"\1\2")
 
 
+def without_zeros(texts: pa.Array) -> pa.Array:
+    """Texts, those of whole numbers without a point: tools write 41.0 where others are missing.
+
+    >>> without_zeros(pa.array(["41.0", "1.50", "v1.0"])).to_pylist()
+    ['41', '1.50', 'v1.0']
+    """
+    return pc.replace_substring_regex(texts, pattern=r"^(-?[0-9]+)\.0+$", replacement=r"\1")
+
+
 def _with_entries(values: pa.Array, entries: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(values.indices, entries)
 

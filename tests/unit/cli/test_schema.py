@@ -195,3 +195,34 @@ def test_the_group_alone_prints_its_help(world: Any) -> None:
     outcome = world.run("schema")
     assert outcome.code == 0
     assert "confirm" in outcome.out
+
+
+def test_names_are_read_as_a_line_of_csv(world: Any) -> None:
+    table = world.folder / "raw.csv"
+    table.write_text("".join(f"{n % 50},{'fm'[n % 2]}\n" for n in range(200)))
+    asked = ("--names", '"age", "town, state"')
+    assert draft(world, *asked, table=table).code == 0
+    drafted = json.loads((world.folder / "d.json").read_text())
+    assert drafted["file"]["names"] == ["age", "town, state"]
+    refused = draft(world, "--names", 'a,"b', "--force", table=table)
+    assert refused.code == 2
+    assert "--names can't be read" in refused.err
+
+
+def test_a_schema_remembers_encoding_and_delimiter(world: Any) -> None:
+    table = world.folder / "towns.csv"
+    rows = "".join(f"{('Köln', 'Rom')[n % 2]}:{n % 5}\n" for n in range(400))
+    table.write_bytes(("ort:größe\n" + rows).encode("latin-1"))
+    asked = ("--encoding", "latin-1", "--delimiter", ":", "--dataset", "towns")
+    assert draft(world, *asked, "--ledger", world.ledger, table=table).code == 0
+    schema = world.folder / "d.json"
+    assert json.loads(schema.read_text())["file"] == {"encoding": "latin-1", "delimiter": ":"}
+    assert world.run("schema", "confirm", schema, "--yes").code == 0
+    given = ("--schema", schema, "--epsilon", "1", "--ledger", world.ledger, "-o", world.out)
+    done = world.run("publish", table, *given)
+    assert done.code == 0, done.err
+    against = ("--against", table, "--ledger", world.ledger)
+    assert world.run("evaluate", world.out, *against).code == 0
+    wrong = world.run("publish", table, *given, "--encoding", "utf-16", "--force")
+    assert wrong.code == 2
+    assert "not utf-16" in wrong.err

@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.curator import Curator
 from sfumato.curator.rating_sums import Gram, ItemSums
+from sfumato.curator.scores import MutualInformation
 from sfumato.engine.arrays import ArrayTable
 from sfumato.engine.ratings import open_ratings
 from sfumato.errors import BudgetError, InputError
@@ -134,3 +135,20 @@ def test_a_cost_that_buys_no_noise_is_refused_before_the_charge(verb):
     with pytest.raises(InputError, match="exact draws need"):
         verb(curator(ledger=ledger), ZCDP(Fraction(1, 2**60)))
     assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
+def test_the_number_of_ratings_is_private_also_when_one_row_is_replaced():
+    """A row that is replaced may have a rating before and none after: 59 ratings, then 60."""
+    ledger = Ledger.in_memory(dataset="films")
+    gate = curator(protect=OneRow(neighbors="replace"), budget=PureDP(4), ledger=ledger)
+    assert not gate.knows_rows
+    with pytest.raises(InputError, match="counting it needs a cost"):
+        gate.total()
+    assert not ledger.entries()
+    found = gate.total(cost=PureDP(1))
+    assert found.sigma_counts == pytest.approx(1.357, abs=0.001)  # of Laplace noise of scale 1
+    assert [entry.cost for entry in ledger.entries() if entry.event == "spend"] == [PureDP(1)]
+    mutual = MutualInformation(children=("rating", "rating"), rows=60)
+    pair = gate.schema.names
+    with pytest.raises(InputError, match="that of ratings is private"):
+        gate.select([pair, pair], score=mutual, cost=PureDP(1))

@@ -162,11 +162,6 @@ OTHER_CASES: dict[str, tuple[Callable[[Path], Any], type[SfumatoError], str]] = 
         r"read only once.*read_all\(\)",
     ),
     "a list": (lambda _: [1, 2], InputError, "a table is a path, .* got list"),
-    "mixed types": (
-        lambda _: pd.DataFrame({"age": [1, 2], "town": pd.Series(["SECRET123", 7], dtype=object)}),
-        TableError,
-        "Python objects of several kinds",
-    ),
     "names twice in a frame": (
         lambda _: pd.DataFrame([[1, "A", "B"]], columns=["age", "town", "town"]),
         TableError,

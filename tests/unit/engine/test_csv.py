@@ -176,3 +176,25 @@ def test_a_first_row_with_another_delimiter_is_refused_whatever_follows(
     with pytest.raises(TableError, match=r"1 fields.*--delimiter") as caught:
         open_table(tmp_path / name, HEADLESS)
     assert "SECRET123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("header", [True, False])
+def test_a_blank_line_of_one_column_is_a_row_without_a_value(tmp_path, end, header):
+    """Skipped, it would change the number of rows, which is published where one is replaced."""
+    path = tmp_path / "t.csv"
+    for lines, expected in (
+        (["1", "", "3"], ["1", None, "3"]),
+        (["", "2", ""], [None, "2", None]),
+        (["1", '""', " "], ["1", None, " "]),
+    ):
+        path.write_text(end.join([*(["a"] if header else []), *lines, ""]), newline="")
+        file = CsvFile(path=path, expected=("a",), fields=() if header else ("a",))
+        assert [v for b in file.batches(("a",)) for v in b.column(0).to_pylist()] == expected
+
+
+def test_a_blank_line_between_rows_of_several_columns_is_no_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n\n3,4\n\n")
+    file = CsvFile(path=path, expected=("a", "b"))
+    assert sum(batch.num_rows for batch in file.batches(("a", "b"))) == 2

@@ -70,16 +70,14 @@ def test_one_longer_decimal_changes_no_ones_name(make: Any, tmp_path: Path) -> N
     assert (also - fewer).tolist() == [int(n == 7) for n in range(100)]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[Decimal("1.5")], [Decimal("1.5"), Decimal("2.25")], ["1", 1], [b"1"]],
-    ids=str,
-)
-def test_categories_of_objects_are_refused_as_columns_of_them_are(values: list[Any]) -> None:
-    frame = pandas.DataFrame({"price": pandas.Categorical(values)})
-    with pytest.raises(TableError, match="several kinds") as refusal:
-        open_table(frame, Schema(columns=PRICE.columns[:1])).validate()
-    assert "2.25" not in str(refusal.value)
+def test_categories_of_objects_are_read_each_by_itself() -> None:
+    column = Category(name="price", values=("1.5", "2"), other=True, missing=True)
+    form = Schema(columns=(column,))
+    values = [Decimal("1.50"), Decimal("2.25"), "2", 2]
+    for more in range(1, len(values) + 1):
+        frame = pandas.DataFrame({"price": pandas.Categorical(values[:more])})
+        found = count_marginals(open_table(frame, form), [("price",)])["price",]
+        assert found.tolist() == [1, max(0, more - 2), int(more > 1), 0]
 
 
 @pytest.mark.parametrize("values", [["1.5", "2", None], [1.5, 2.0, None]], ids=["texts", "numbers"])

@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engine import raw
+from sfumato.engine import texts as engine_texts
 from sfumato.engine.opening import source_of
-from sfumato.engine.raw import RawTable, as_texts
+from sfumato.engine.raw import RawTable
+from sfumato.engine.texts import as_texts
 from sfumato.errors import TableError
 from sfumato.schema.shapes import SHAPES
 
@@ -44,7 +46,7 @@ def table(frame=FRAME) -> RawTable:
         (pa.array([datetime(2020, 1, 31, tzinfo=UTC)]), ["2020-01-31 00:00:00Z"]),
         (pa.array([" a ", " "]), ["a", None]),
         (pa.array(["a", "a"]).dictionary_encode(), ["a", "a"]),
-        (pa.array([b"a"]), [None]),
+        (pa.array([b"a", b"\xff"]), ["a", None]),
         (pa.array([[1]]), [None]),
         (pa.array([timedelta(1)]), [None]),
         (pa.array([None]), [None]),
@@ -69,7 +71,7 @@ ODD = {
     ),
     "interval": (pa.array([(1, 2, 3), None], pa.month_day_nano_interval()), [None, None]),
     "view": (pa.array(["x", None], pa.string_view()), ["x", None]),
-    "binary view": (pa.array([b"x", None], pa.binary_view()), [None, None]),
+    "binary view": (pa.array([b"x", None], pa.binary_view()), ["x", None]),
     "dictionary of views": (
         pa.DictionaryArray.from_arrays(pa.array([0, None]), pa.array(["x"], pa.string_view())),
         ["x", None],
@@ -118,7 +120,7 @@ def test_types_of_frames_are_counted_or_have_no_text(series):
 
 
 def test_a_type_that_can_not_be_read_after_all_is_refused_before_anything_is_paid(monkeypatch):
-    monkeypatch.setattr(raw, "_HAVE_TEXT", (lambda kind: True,))
+    monkeypatch.setattr(engine_texts, "_HAVE_TEXT", (lambda kind: True,))
     with pytest.raises(TableError, match=r"'a' has a type that can't be read.*Nothing was"):
         table(pa.table({"a": [[1]]})).validate()
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import sfumato as sf
 from sfumato.cli.main import app
 from sfumato.curator.perturbing import Perturbation
-from sfumato.engine import open_table
+from sfumato.engine import open_table, spark_writing
 from sfumato.engine.spark_writing import check_new, read_about, write_about
 from sfumato.errors import BudgetError, InputError
 from sfumato.jobs import estimate_answers, simulate_answers
@@ -71,6 +71,40 @@ def test_every_row_answers_once_in_an_order_that_says_nothing(
     assert pq.read_table(folder / "_drawn").num_rows == 0
     with pytest.raises(InputError, match="exists"):
         table.check_folder(str(folder))
+
+
+def structure(folder: Path) -> list[tuple[str, list[int]]]:
+    """The number of each file, and the rows of its groups; the rest of a name is Spark's coins."""
+    files = sorted(folder.glob("*.parquet"))
+    footers = [pq.ParquetFile(file).metadata for file in files]
+    groups = [[f.row_group(at).num_rows for at in range(f.num_row_groups)] for f in footers]
+    return [(file.name[:10], rows) for file, rows in zip(files, groups, strict=True)]
+
+
+def test_files_tell_nothing_but_how_many_answers_there_are(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Divided by a column, two neighbors have 3 and 4 partitions with rows in them."""
+    monkeypatch.setattr(spark_writing, "FILE_ROWS", 150)
+    ages = [7] * 500 + [8] * 300 + [9] * 200
+    frames = {
+        "divided": spark.createDataFrame([(a,) for a in ages], "age long").repartition(50, "age"),
+        "neighbor": spark.createDataFrame([(a,) for a in [55, *ages[1:]]], "age long").repartition(
+            50, "age"
+        ),
+        "whole": spark.createDataFrame([(a,) for a in ages], "age long").coalesce(1),
+        "twelve": spark.createDataFrame([(a,) for a in ages], "age long").repartition(12),
+    }
+    found = {}
+    for name, frame in frames.items():
+        table: Any = open_table(frame, SCHEMA)
+        kernel = perturbation(Grr(categories=100, epsilon=30))
+        assert table.map_to_parquet(kernel, str(tmp_path / name)) == 1_000
+        found[name] = structure(tmp_path / name)
+    expected = [(f"part-{place:05}", [150]) for place in range(6)] + [("part-00006", [100])]
+    assert found == dict.fromkeys(frames, expected)
+    answers = pq.read_table(tmp_path / "whole")["answer"].to_pylist()
+    assert Counter(answers) == Counter(ages)
 
 
 def test_a_command_writes_answers_and_another_counts_them(

@@ -146,16 +146,6 @@ def test_a_table_is_read_whatever_a_row_says_unless_it_is_strict(tmp_path):
         open_table(path, Schema(columns=(WHOLE,), file=STRICT)).validate()
 
 
-def test_floats_above_2_to_the_53_are_refused_also_if_it_is_not_strict():
-    """One row without a value makes such floats of whole numbers: no code would stay as it was."""
-    column = Category(name="a", values=("1", str(2**60)), other=True)
-    with pytest.raises(TableError, match="so large a float"):
-        fit(column, pa.array([2.0**60, 1.0]))
-    small = Category(name="a", values=("1",), other=True)  # both readings are not declared
-    for values in ([2.0**60, 1.0], [2**60, 1]):
-        assert fit(small, pa.array(values))[0].tolist() == [1, 0]
-
-
 def test_the_form_is_written_and_read_back():
     schema = Schema(columns=(WHOLE,), file=STRICT)
     assert schema.to_dict()["file"] == {"trim": True, "strict": True}
