@@ -104,7 +104,11 @@ def spark(larger: Fraction) -> Case:
 
 def spark_is_here() -> bool:
     """Whether Spark can be started."""
-    return bool(find_spec("pyspark") and (shutil.which("java") or environ.get("JAVA_HOME")))
+    try:
+        installed = find_spec("pyspark") is not None
+    except ModuleNotFoundError:  # a finder may say so
+        return False
+    return installed and bool(shutil.which("java") or environ.get("JAVA_HOME"))
 
 
 CASES: Final = {

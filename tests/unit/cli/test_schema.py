@@ -218,7 +218,7 @@ def test_a_schema_remembers_encoding_and_delimiter(world: Any) -> None:
     schema = world.folder / "d.json"
     assert json.loads(schema.read_text())["file"] == {"encoding": "latin-1", "delimiter": ":"}
     assert world.run("schema", "confirm", schema, "--yes").code == 0
-    given = ("--schema", schema, "--epsilon", "1", "--ledger", world.ledger, "-o", world.out)
+    given = ("--schema", schema, "--epsilon", "1", "--ledger", world.ledger, "--out", world.out)
     done = world.run("publish", table, *given)
     assert done.code == 0, done.err
     against = ("--against", table, "--ledger", world.ledger)
