@@ -135,6 +135,7 @@ def find_schema(
     *,
     budget: ApproxDP,
     share: Fraction,
+    ledger: Ledger,
     encoding: str,
     delimiter: str | None,
     tell: Tell,
@@ -142,10 +143,11 @@ def find_schema(
     """The schema for a publication that was given none; all else of ``plan`` was checked.
 
     Args:
-        plan: Whom it protects, its ledger and its seed.
+        plan: Whom it protects, and its seed.
         table: As it was given.
         budget: Of schema and release together.
         share: Of its epsilon, for the schema.
+        ledger: Of the data set; the release is charged in the same one.
         encoding: Of a CSV file.
         delimiter: Of a CSV file.
         tell: Called with the progress.
@@ -153,7 +155,7 @@ def find_schema(
     # another stream than the release's, whose noise would else be the same
     rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed + _OTHER_SEED)
     tell("finding a schema, privately", 0, 0)
-    with Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap) as ledger:
+    with ledger:
         return inferred_schema(
             table,
             budget=budget,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sfumato import reporting
 from sfumato.curator import Curator
-from sfumato.curator.journal import FINISHED, Journal
+from sfumato.curator.journal import FINISHED
 from sfumato.engine import open_table
 from sfumato.errors import InputError, nothing_spent
 from sfumato.jobs.asking import check_size
@@ -97,7 +97,7 @@ def run(
     delimiter: str | None,
     tell: Tell,
     doing: str,
-    journal: Journal | None = None,
+    ledger: Ledger | None = None,
 ) -> TableRelease:
     """Open, charge, look, write and compare, in that order.
 
@@ -109,7 +109,7 @@ def run(
         delimiter: Of a CSV file.
         tell: Called with the progress.
         doing: What ``make`` does, in the progress.
-        journal: Of a run that has paid for something already.
+        ledger: Of a run that has opened it already, so that all entries tell one day.
     """
     with nothing_spent():
         rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
@@ -117,11 +117,10 @@ def run(
         table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
         table.watch(reading(tell))
         _name_left_out(table.describe(), table.left_out(), plan.protect)
-        if journal is not None:
-            ledger = journal.ledger
-        else:
+        if ledger is None:
             ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
-        if journal is None and rng.secure:
+        journal = None
+        if rng.secure:
             journal = journal_for(ledger, command=plan.identity(), resume=plan.resume)
         curator = Curator(
             table,

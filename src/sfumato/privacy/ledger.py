@@ -1,7 +1,8 @@
 """The durable ledger: every cost is recorded before the data are looked at.
 
 A ledger belongs to a declared dataset name; one file may hold many. It is append-only, linked by
-hashes, exact, and gives no refunds. What counts is the order of entries, never the clock.
+hashes, exact, and gives no refunds. What counts is the order of entries, never the clock; of time
+an entry tells the day on which the ledger was opened, so nobody learns how long a look took.
 """
 
 import json
@@ -65,6 +66,7 @@ class Ledger:
         self._path = path
         self._dataset = _bodies.name(dataset=dataset)
         self._anchors = anchors
+        self._day = _bodies.today()  # once, before any look: entries tell no duration
         with storage.reading() as view:
             view.check_structure()
             rows = checked_links(view.rows())
@@ -110,7 +112,7 @@ class Ledger:
     @classmethod
     def in_memory(cls, *, dataset: str, cap: Cap | None = None) -> "Ledger":
         """A ledger that is gone with the process, for simulation and tests. Without anchor."""
-        storage = _memory.MemoryStorage(genesis(secure_rng().token(), _bodies.now()))
+        storage = _memory.MemoryStorage(genesis(secure_rng().token(), _bodies.today()))
         ledger = cls(storage, dataset=dataset, anchors=None)
         if cap is not None:
             ledger._set_first_cap(cap)
@@ -200,6 +202,11 @@ class Ledger:
     def ledger_id(self) -> str:
         """The random name of the whole ledger, which anchors go by."""
         return self._id
+
+    @property
+    def day(self) -> str:
+        """The day in UTC on which this ledger was opened: the time of every entry it writes."""
+        return self._day
 
     @property
     def spent(self) -> Totals:
@@ -365,7 +372,8 @@ class Ledger:
 
     def _append(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
         after = replay(before, body)
-        row = linked({**body, "after": state_to_json(after)}, _last(view).head)
+        whole = {**body, "time": self._day, "after": state_to_json(after)}
+        row = linked(whole, _last(view).head)
         view.append(row)
         return row, after
 

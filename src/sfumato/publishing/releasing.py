@@ -92,6 +92,7 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
     beyond = spent is None and not ledger.spent.nothing
     return {
         "id": ledger.ledger_id,
+        "day": ledger.day,
         "head": {"seq": head.seq, "hash": head.hash},
         "entries": paid,
         **({"spent": to_json(spent)} if spent is not None else {}),

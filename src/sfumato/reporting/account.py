@@ -1,6 +1,7 @@
 """The part of a ledger that a release carries: what each step cost, what they cost together."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
@@ -24,6 +25,14 @@ def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
         spent=BEYOND if "spent_beyond" in ledger else _promise(ledger.get("spent")),
         cap=_promise(ledger.get("cap")),
     )
+
+
+def made_on(ledger: Mapping[str, Any]) -> str:
+    """The day of a release: that on which its ledger was opened, never one after a look.
+
+    A release that names none, of an older version or of a survey, is of today.
+    """
+    return str(ledger.get("day") or datetime.now(UTC).date().isoformat())
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:

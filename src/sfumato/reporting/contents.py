@@ -1,7 +1,6 @@
 """What the page of a table release shows: a view from a release, all of it publishable."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import combinations
 
@@ -12,7 +11,7 @@ from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
-from sfumato.reporting.account import account, epsilon_delta
+from sfumato.reporting.account import account, epsilon_delta, made_on
 from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.methods import method_words
@@ -75,7 +74,7 @@ def report_view(
         dataset=release.dataset,
         private=release.private,
         internal=False,
-        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        made=made_on(release.ledger),
         promise=_promise(release),
         odds=odds_sentence(*numbers, unit=_unit(release)),
         strength=strength_sentence(*numbers),
