@@ -56,7 +56,12 @@ def show_(ledger: LedgerPlace = None, dataset: Dataset = None, json: Json = Fals
 @app.command("cap")
 def cap_(
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
-    limit: Annotated[str, typer.Argument(metavar="EPSILON[,DELTA]", help="The new cap.")],
+    limit: Annotated[
+        str,
+        typer.Argument(
+            metavar="EPSILON[,DELTA]", help="The new cap. Without DELTA it is 1e-6; 3,0 is pure."
+        ),
+    ],
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:

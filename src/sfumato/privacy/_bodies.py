@@ -35,7 +35,9 @@ def opening(dataset: str, protect: Protection) -> Body:
 def capping(dataset: str, cap: Cap, text: str) -> Body:
     """The entry that sets a cap."""
     if not isinstance(cap, PureDP | ZCDP | ApproxDP):
-        raise InputError(f"a cap must be PureDP, ZCDP or ApproxDP, got {cap!r}")
+        raise InputError(
+            f"a cap must be PureDP, ZCDP or ApproxDP, like ApproxDP(3, 1e-6), got {cap!r}"
+        )
     return {**note("cap", dataset, text), "cap": guarantees.to_json(cap)}
 
 

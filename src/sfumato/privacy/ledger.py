@@ -389,7 +389,8 @@ class Ledger:
             if state.cap is not None and state.cap != cap:
                 raise InputError(
                     f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Nothing was "
-                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}"
+                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}. "
+                    "A plain number has delta 1e-6; a pure cap is EPSILON,0"
                 )
             if state.cap is None:
                 check_first_cap(state, cap, self._dataset)

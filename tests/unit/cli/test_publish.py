@@ -48,6 +48,35 @@ def test_the_same_rows_are_published_from_every_kind_of_file(source: Any, world:
     assert rows.filter(pa.compute.equal(rows["town"], "A")).num_rows == pytest.approx(80, abs=5)
 
 
+WIDE = [{"name": f"q{n}", "kind": "boolean"} for n in range(30)]
+
+
+@pytest.mark.parametrize("method", ["auto", "independent", "mst", "aim", "cliquetree"])
+def test_a_cap_of_one_number_admits_every_method_that_its_epsilon_may_choose(
+    method: str, world: Any
+) -> None:
+    names = [column["name"] for column in WIDE]
+    rows = [",".join("yes" if row >> n % 7 & 1 else "no" for n in range(30)) for row in range(300)]
+    table = world.write("wide.csv", "\n".join([",".join(names), *rows]) + "\n")
+    outcome = world.publish(
+        table=table, schema=world.write_schema(*WIDE), cap="3", method=method, out=world.out
+    )
+    assert outcome.code == 0, outcome.err
+    release = read_release(world.out)
+    assert release["ledger"]["cap"] == {
+        "kind": "approximate", "epsilon": "3", "delta": "1/1000000"
+    }  # fmt: skip
+    assert (release["guarantee"]["exact"]["kind"] == "pure") == (method == "independent")
+
+
+def test_a_pure_cap_is_refused_without_advice_about_a_delta_that_nobody_gave(world: Any) -> None:
+    outcome = world.publish(cap="3,0", method="mst")
+    assert outcome.code == 3
+    assert "set one with a delta, like 3,1e-6" in outcome.err
+    assert "--delta" not in outcome.err
+    assert world.spends() == []
+
+
 def test_a_release_is_a_folder_that_holds_these_files_and_no_others(world: Any) -> None:
     world.publish("--csv")
     made = {path.name for path in world.out.iterdir()}

@@ -67,7 +67,8 @@ def test_a_pure_cap_explains_that_it_admits_no_rho(ledger: Ledger) -> None:
     with pytest.raises(BudgetError, match="only pure costs fit the cap") as refused:
         ledger.spend(ZCDP("0.001"), label="gauss", protect=ROW)
     assert (
-        "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6: "
+        "This cap has no delta, which Gaussian noise needs: set one with a delta, like 1,1e-6, or "
+        "choose a method with a pure budget: "
         "`sfumato ledger cap adult"
     ) in str(refused.value)
 
