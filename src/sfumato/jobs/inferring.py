@@ -30,7 +30,7 @@ from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Protection
-from sfumato.publishing import publish
+from sfumato.publishing import released
 from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import DELTA
 from sfumato.randomness import Rng, secure_rng, simulation_rng
@@ -188,7 +188,7 @@ def published(
     algorithm: Algorithm | Auto, found: Inferred | None, curator: Curator
 ) -> TableRelease:
     """A release, with the cost of its schema if that was found."""
-    return counted(partial(publish, algorithm), found, curator)
+    return counted(partial(released, algorithm), found, curator)
 
 
 def counted(

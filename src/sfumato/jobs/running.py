@@ -21,13 +21,14 @@ from sfumato.jobs.internal import (
     remove_comparison,
     write_internal,
 )
-from sfumato.jobs.resuming import journal_for, telling, telling_what_was_paid
+from sfumato.jobs.resuming import journal_for, keeping, telling, telling_what_was_paid
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OnePerson, Protection
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import TableRelease, check_apart, check_free, check_usable, new_folder
+from sfumato.release.copies import with_copy
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Schema, Workload
 from sfumato.schema.totals import PublicTotal
@@ -134,7 +135,7 @@ def run(
     with telling_what_was_paid(journal):
         tell(doing, 0, 0)
         release = replace(make(curator), command=plan.command)
-        _keep(plan, release, tell)
+        release = _kept(plan, release, curator, tell)
         curator.journal.close(FINISHED)
     if plan.evaluate and plan.out is not None:
         with telling(f"The release in {plan.out} is complete; only the comparison is missing."):
@@ -210,14 +211,16 @@ def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> No
         )
 
 
-def _keep(plan: Publication, release: TableRelease, tell: Tell) -> None:
-    """Write the folder, if one was named."""
+def _kept(plan: Publication, release: TableRelease, curator: Curator, tell: Tell) -> TableRelease:
+    """The release, in the folder that was named; beside the ledger if there is none."""
     if plan.folder is None:
-        return
+        return with_copy(release, curator.ledger.path, run=curator.run)
     tell("writing", 0, 0)
-    _write(plan, plan.folder, release)
+    with keeping(release, curator):
+        _write(plan, plan.folder, release)
     if plan.force:
         remove_comparison(internal_folder(plan.folder))
+    return release
 
 
 def _write(plan: Publication, folder: Path, release: TableRelease) -> None:

@@ -199,6 +199,11 @@ class Ledger:
         return self._dataset
 
     @property
+    def path(self) -> Path | str | None:
+        """Where it is: a file, an address of a database without a password, or None: in memory."""
+        return self._path
+
+    @property
     def ledger_id(self) -> str:
         """The random name of the whole ledger, which anchors go by."""
         return self._id
