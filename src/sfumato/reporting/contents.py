@@ -11,7 +11,7 @@ from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
-from sfumato.reporting.account import account, epsilon_delta, made_on
+from sfumato.reporting.account import account, concentrated, epsilon_delta, made_on
 from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.methods import method_words
@@ -68,6 +68,7 @@ def report_view(
         release.method, columns=release.schema.names, epsilon=epsilon
     )
     numbers = epsilon_delta(release.guarantee)
+    known = concentrated(release.ledger, release.guarantee)
     replaced = release.protect.neighbors == "replace"
     return ReportView(
         title="a private table" if release.private else "a simulation",
@@ -76,9 +77,9 @@ def report_view(
         internal=False,
         made=made_on(release.ledger),
         promise=_promise(release),
-        odds=odds_sentence(*numbers, unit=_unit(release)),
-        strength=strength_sentence(*numbers),
-        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced),
+        odds=odds_sentence(*numbers, unit=_unit(release), known=known),
+        strength=strength_sentence(*numbers, known=known),
+        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced, known=known),
         protects=_protects(release),
         not_protected=(*NOT_PROTECTED, INFERRED if "inferred" in release.method else DECLARED),
         facts=_facts(release),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
@@ -46,6 +47,20 @@ def test_the_same_rows_are_published_from_every_kind_of_file(source: Any, world:
     assert rows.column_names == ["age", "town"]
     assert rows.num_rows == 240
     assert rows.filter(pa.compute.equal(rows["town"], "A")).num_rows == pytest.approx(80, abs=5)
+
+
+def test_a_report_of_gaussian_noise_tells_what_its_rho_promises(world: Any) -> None:
+    assert world.publish(method="mst", epsilon="5").code == 0
+    page = (world.out / "report.html").read_text()
+    tightest, general = re.findall(r"at most ([\d.]+)% of the time", page)
+    assert 60 < float(tightest) < 73  # 69.8 at the rho of epsilon 5 and delta 1e-9
+    assert general == "99.4"
+    assert "inequality" in page
+    assert "This is a strong promise" in page
+    world.publish("--force", method="histogram", epsilon="5")
+    pure = (world.out / "report.html").read_text()
+    assert "neither can look likelier than 99.4%" in pure
+    assert "of the time" not in pure
 
 
 WIDE = [{"name": f"q{n}", "kind": "boolean"} for n in range(30)]
