@@ -48,6 +48,8 @@ def show_(ledger: LedgerPlace = None, dataset: Dataset = None, json: Json = Fals
     for part in found:
         name = show.label(part["dataset"], WIDEST)
         typer.echo(f"{name}: spent {part['spent_text']}, cap {part['cap_text']}")
+        if part["largest_cap"] != part["cap"]:
+            typer.echo(f"  largest cap, which all releases promise: {part['largest_cap_text']}")
         for entry in part["entries"]:
             cost = entry["cost_text"] or entry["event"]
             typer.echo(f"  {entry['seq']:>5}  {cost:<28} {show.label(entry['label'], WIDEST)}")
@@ -157,7 +159,7 @@ def _datasets(place: str | None, dataset: str | None) -> list[str]:
 def _summary(ledger: "Ledger") -> dict[str, Any]:
     from sfumato.privacy import ApproxDP, guarantees, plans
 
-    spent, cap = ledger.composed(), ledger.cap
+    spent, cap, largest = ledger.composed(), ledger.cap, ledger.largest_cap
     delta = cap.delta if isinstance(cap, ApproxDP) else show.TOLD_DELTA
     return {
         "dataset": ledger.dataset,
@@ -165,6 +167,8 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
         "spent_text": show.spent_text(ledger),
         "cap": guarantees.to_json(cap) if cap is not None else None,
         "cap_text": str(cap) if cap is not None else "none",
+        "largest_cap": guarantees.to_json(largest) if largest is not None else None,
+        "largest_cap_text": str(largest) if largest is not None else "none",
         "entries": [
             {
                 "seq": entry.seq,

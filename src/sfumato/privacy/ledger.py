@@ -226,6 +226,16 @@ class Ledger:
             return self._state(view).cap
 
     @property
+    def largest_cap(self) -> Cap | None:
+        """The largest cap that was ever in force, in each of its numbers: what releases promise.
+
+        Raising a cap, also in view of results, weakens the promise for all of them, and lowering
+        it again does not mend it (``composition.within``).
+        """
+        caps = [entry.after.cap for entry in self.entries() if entry.after.cap is not None]
+        return composition.joined(caps) if caps else None
+
+    @property
     def protect(self) -> Protection | None:
         """Whom the dataset protects, from its first spend on."""
         with self._reading() as view:

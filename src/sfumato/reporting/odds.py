@@ -16,8 +16,9 @@ STRONG_BELOW: Final = 0.75
 WEAK_FROM: Final = 0.95
 """Right guesses from which a promise is called weak: nineteen in twenty, epsilon 2.94."""
 CHANCES: Final = (0.001, 0.01, 0.1, 0.5)
-_DELTAS: Final = tuple(Fraction(10) ** (-Fraction(k)) for k in range(1, 16)) + tuple(
-    Fraction(k, 100) for k in range(1, 60, 4)
+_DELTAS: Final = (
+    *(Fraction(1, 10**k) for k in range(1, 16)),
+    *(Fraction(k, 100) for k in range(1, 60, 4)),
 )
 """Where the curve of a rho is read; every point of it gives a valid bound."""
 
