@@ -118,6 +118,11 @@ class TableRelease:
             )
         return self.noisy
 
+    @property
+    def marginals_fit_csv(self) -> bool:
+        """Whether the noisy counts are written as text too, where the rows are."""
+        return self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS
+
     def to_pandas(self, rows: pa.Table | None = None) -> Any:
         """The published rows, or others from ``table``, as a ``pandas.DataFrame``.
 
@@ -188,7 +193,7 @@ class TableRelease:
             pyarrow.parquet.write_table(self.noisy, folder / "marginals.parquet")
         if csv:
             pyarrow.csv.write_csv(as_written(self.schema, self.data), folder / "data.csv")
-            if self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS:
+            if self.marginals_fit_csv and self.noisy is not None:
                 pyarrow.csv.write_csv(without_formulas(self.noisy), folder / "marginals.csv")
         np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)

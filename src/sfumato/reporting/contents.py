@@ -149,6 +149,7 @@ def _files(release: TableRelease, *, csv: bool) -> tuple[tuple[str, str], ...]:
         "data.parquet": f"the table: {release.data.num_rows:,} rows, with their types",
         "data.csv": "the same as text" if csv else "",
         "marginals.parquet": "every noisy count with its standard error" if noisy else "",
+        "marginals.csv": "the same as text" if csv and release.marginals_fit_csv else "",
         "model.npz": "the model, to draw more rows from",
         "schema.json": "the columns as they were inferred, with noise" if inferred else "",
         "release.json": "promise, method, schema and ledger, for programs",

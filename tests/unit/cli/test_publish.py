@@ -386,3 +386,22 @@ def test_a_release_of_no_rows_can_be_written_and_compared(world: Any) -> None:
             break
     found = json.loads((world.folder / f"out{turn}-internal" / "internal.json").read_text())
     assert set(found["tv"].values()) == {1.0}
+
+
+def test_a_simulation_is_evaluated_in_its_own_internal_folder(world: Any) -> None:
+    assert world.publish("--seed", "1").code == 0
+    outcome = world.run(
+        "evaluate", world.internal, "--against", world.table, "--ledger", world.ledger
+    )
+    assert outcome.code == 0, outcome.err
+    assert (world.internal / "internal.html").exists()
+    assert not list(world.folder.glob("*-internal-internal"))
+
+
+def test_the_report_lists_every_file_of_its_folder(world: Any) -> None:
+    for more in ((), ("--csv", "--force")):
+        world.publish(*more)
+        page = (world.out / "report.html").read_text()
+        for path in world.out.iterdir():
+            assert path.name == "report.html" or path.name in page
+        assert ("marginals.csv" in page) == ("--csv" in more)
