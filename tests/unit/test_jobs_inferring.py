@@ -347,7 +347,7 @@ def test_a_simulation_costs_nothing_and_repeats_itself(people, tmp_path):
         ({"method": "magic"}, "method must be one of"),
         ({"method": "privbayes"}, "replace"),
         ({"epsilon": 0}, "epsilon must be"),
-        ({"person": "key"}, "max-rows"),
+        ({"person": "key"}, "max_rows"),
         ({"schema": {"a": 2}, "infer_share": "0.2"}, "one of both"),
     ],
 )
