@@ -104,7 +104,7 @@ def test_a_random_order_keeps_epsilon_in_whatever_order_the_rows_are_read():
     mine = chances_of((0, 0, 1, 2), mechanism.transition(), orders)
     other = chances_of((0, 0, 2, 2), mechanism.transition(), orders)  # the third row replaced
     worst = max(mine[y] / other[y] for y in mine)
-    assert 1 < worst <= math.exp(1)
+    assert 1 < worst <= math.exp(1) * (1 + 1e-15)
     for read in orders:  # as an index, or another engine, may read the neighbor
         again = chances_of([(0, 0, 2, 2)[at] for at in read], mechanism.transition(), orders)
         assert again == other
