@@ -211,8 +211,8 @@ def clocks(folder: Path, times: int) -> Iterator[Row]:
 
 
 def _spend_at(address: str, number: int, off: timedelta) -> None:
-    moved = (datetime.now(UTC) + off).isoformat(timespec="seconds")
-    _bodies.now = lambda: moved  # in this process only, which ends here
+    moved = (datetime.now(UTC) + off).date().isoformat()
+    _bodies.today = lambda: moved  # in this process only, which ends here
     with Ledger.open(address, dataset="adult", cap=PureDP(100)) as ledger:
         ledger.spend(UNIT, label=str(number), protect=OneRow(), request=f"r{number}")
         ledger.spend(UNIT, label=str(number), protect=OneRow(), request=f"r{number}")

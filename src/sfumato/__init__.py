@@ -137,6 +137,7 @@ _ROOMS = {
         "ItemTastes",
     ),
     "sfumato.release": ("TableRelease",),
+    "sfumato.release.loading": ("load_release",),
     "sfumato.release.recommender": ("Predicted", "Recommended", "RecommenderRelease"),
     "sfumato.schema": (
         "Boolean",

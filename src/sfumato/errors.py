@@ -16,14 +16,37 @@ A message says what was given, what is allowed, what was not done and what to do
 carries a value from the data.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+_speaks_of_options: ContextVar[bool] = ContextVar("_speaks_of_options", default=False)
+_OPTION: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ([A-Z]+)\b)?")
+_FLAGS: Final = {
+    "resume": "resume=True",
+    "no-resume": "resume=False",
+    "force": "force=True",
+    "header": "header=True",
+    "no-header": "header=False",
+    "include-seen": "include_seen=True",
+    "set": "options",
+}
+"""Options whose argument in Python is not their name."""
 
 
 class SfumatoError(Exception):
-    """Root of all errors that sfumato raises on purpose."""
+    """Root of all errors that sfumato raises on purpose.
+
+    Messages are written with the options of the command line; in Python they name arguments.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return said if _speaks_of_options.get() else in_python(said)
 
 
 class InputError(SfumatoError, ValueError):
@@ -64,6 +87,33 @@ class InternalError(SfumatoError):
     """A check of our own failed. Nothing was released; please report it."""
 
     exit_code = 70
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let messages name options, as the command line does, instead of arguments."""
+    before = _speaks_of_options.set(True)
+    try:
+        yield
+    finally:
+        _speaks_of_options.reset(before)
+
+
+def in_python(message: str) -> str:
+    """A message with arguments in the place of options; commands in backticks stay as they are.
+
+    >>> in_python("Give --dataset NAME, or --max-rows; see `sfumato plan --help`.")
+    'Give dataset=NAME, or max_rows; see `sfumato plan --help`.'
+    """
+
+    def argument(option: re.Match[str]) -> str:
+        name, value = option[1], option[2]
+        plain = _FLAGS.get(name, name.replace("-", "_"))
+        return plain if value is None else f"{plain}={value}"
+
+    parts = message.split("`")
+    parts[::2] = [_OPTION.sub(argument, part) for part in parts[::2]]
+    return "`".join(parts)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ import sys, time
 from pathlib import Path
 from sfumato.jobs import inferring as jobs
 
-publish, here = jobs.publish, Path(sys.argv.pop(1))
+publish, here = jobs.released, Path(sys.argv.pop(1))
 
 def publish_together(algorithm, curator):
     "Both have passed the check of the cap; now the spends decide."
@@ -52,7 +52,7 @@ def publish_together(algorithm, curator):
         time.sleep(0.001)
     return publish(algorithm, curator)
 
-jobs.publish = publish_together
+jobs.released = publish_together
 """
 
 RUN = "from sfumato.cli import main; main()"

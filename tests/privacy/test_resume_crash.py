@@ -111,7 +111,7 @@ def test_a_killed_run_goes_on_with_what_it_was_told_and_is_charged_once(
     assert not out.exists()
     assert paid
     assert bool(before) == (point != "paid, not told")
-    with pytest.raises(InputError, match=r"did not finish: entry 2, .*--resume .*--no-resume"):
+    with pytest.raises(InputError, match=r"did not finish: entry 2, .*resume=True .*resume=False"):
         publish(table, out, method, resume=None)
     release = publish(table, out, method, resume=True)
     after = outcomes(ledger)

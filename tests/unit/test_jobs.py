@@ -11,7 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engine import open_table
-from sfumato.errors import BudgetError, InputError, SchemaError, StorageError, TableError
+from sfumato.errors import (
+    BudgetError,
+    InputError,
+    SchemaError,
+    StorageError,
+    TableError,
+    naming_options,
+)
 from sfumato.jobs import evaluate_release, internal_folder, publish_table
 from sfumato.privacy import ApproxDP, Ledger, PureDP
 from sfumato.release import TableRelease
@@ -148,7 +155,7 @@ def test_a_strict_release_says_that_it_is_one() -> None:
 
 def test_the_dataset_may_be_named_in_the_call() -> None:
     bare = Schema(columns=SCHEMA.columns)
-    with pytest.raises(InputError, match="--dataset NAME"):
+    with pytest.raises(InputError, match="dataset=NAME"):
         publish_table(pa.table(ROWS), schema=bare, epsilon=1)
     assert publish_table(pa.table(ROWS), schema=bare, epsilon=1, dataset="here").dataset == "here"
 
@@ -356,3 +363,15 @@ def test_a_name_that_says_internal_is_not_published_to(name: str, tmp_path: Path
     with pytest.raises(InputError, match="ends in -internal"):
         publish_table(Unreadable(), schema=SCHEMA, epsilon=1, out=tmp_path / name)
     assert spends() == []
+
+
+def test_errors_of_python_name_arguments_and_those_of_the_command_line_options() -> None:
+    error = InputError("give --dataset NAME or --max-rows, not --force (`sfumato plan --like X`)")
+    assert str(error) == ("give dataset=NAME or max_rows, not force=True (`sfumato plan --like X`)")
+    with naming_options():
+        assert str(error).startswith("give --dataset NAME or --max-rows, not --force")
+
+
+def test_an_internal_folder_has_no_internal_folder_of_its_own(tmp_path: Path) -> None:
+    assert internal_folder(tmp_path / "out") == tmp_path / "out-internal"
+    assert internal_folder(tmp_path / "out-internal") == tmp_path / "out-internal"

@@ -128,8 +128,8 @@ MANY = Schema(dataset="three", columns=tuple(Boolean(name=f"c{place}") for place
         ({"trust": "semi-honest", "variant": "grouped"}, "one report a person"),
         ({"neighbors": "add-remove"}, "publish how many there are"),
         ({"neighbors": "both"}, "neighbors must be one of"),
-        ({"degree": 2}, "--degree can't be set with trust 'nobody'"),
-        ({"degree": 2, "max_cluster": 2, "variant": "faithful"}, "--degree and --max-cluster"),
+        ({"degree": 2}, "degree can't be set with trust 'nobody'"),
+        ({"degree": 2, "max_cluster": 2, "variant": "faithful"}, "degree and max_cluster"),
         ({"trust": "semi-honest", "degree": 0}, "degree must be a whole number >= 1"),
         ({"trust": "semi-honest", "max_cluster": 0}, "max_cluster must be"),
         ({"trust": "server", "max_cluster": 0}, "max_cluster must be"),
@@ -145,10 +145,10 @@ MANY = Schema(dataset="three", columns=tuple(Boolean(name=f"c{place}") for place
         ({"schema": SCHEMA.pick(["country"]), "trust": "server"}, "more than one value"),
         ({"schema": WIDE, "trust": "semi-honest"}, "16,777,216 cells"),
         ({"schema": WIDE, "variant": "faithful"}, "16,777,216 cells"),
-        ({"schema": MANY, "trust": "semi-honest", "degree": 4}, "Lower --degree"),
+        ({"schema": MANY, "trust": "semi-honest", "degree": 4}, "Lower degree"),
         ({"evaluate": True}, "give out"),
         ({"out": "x-internal"}, "ends in -internal"),
-        ({"schema": Schema(columns=SCHEMA.columns)}, "--dataset NAME"),
+        ({"schema": Schema(columns=SCHEMA.columns)}, "dataset=NAME"),
     ],
     ids=str,
 )
@@ -213,7 +213,7 @@ def test_progress_tells_the_rounds() -> None:
 
 
 def test_publish_by_dp2pub_under_add_remove_is_refused_before_the_table_is_opened() -> None:
-    with pytest.raises(InputError, match="--neighbors replace"):
+    with pytest.raises(InputError, match="neighbors replace"):
         publish_table(Unreadable(), schema=SCHEMA, epsilon=1, method="dp2pub")
     assert spends() == []
     made = publish_table(TABLE, schema=SCHEMA, epsilon=1, method="dp2pub", neighbors="replace")

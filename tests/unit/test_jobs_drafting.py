@@ -154,7 +154,7 @@ def test_an_unknown_column_can_not_be_confirmed(schema):
 
 def test_a_draft_replaces_a_file_only_when_told_to(table, schema):
     draft = draft_schema(table)
-    with pytest.raises(InputError, match=r"exists.*--force"):
+    with pytest.raises(InputError, match=r"exists.*force=True"):
         draft.save(schema)
     draft.save(schema, force=True)
 

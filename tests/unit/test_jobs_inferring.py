@@ -175,7 +175,7 @@ def test_a_stopped_run_goes_on_with_what_it_paid_whatever_share_is_asked_for(
 
 def test_a_release_that_fails_leaves_the_schema_beside_it(people, tmp_path, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(inferring, "publish", interrupt)
+        broken.setattr(inferring, "released", interrupt)
         with pytest.raises(KeyboardInterrupt) as stopped:
             published(people, tmp_path)
     beside = tmp_path / "out.schema.json"
@@ -347,7 +347,7 @@ def test_a_simulation_costs_nothing_and_repeats_itself(people, tmp_path):
         ({"method": "magic"}, "method must be one of"),
         ({"method": "privbayes"}, "replace"),
         ({"epsilon": 0}, "epsilon must be"),
-        ({"person": "key"}, "max-rows"),
+        ({"person": "key"}, "max_rows"),
         ({"schema": {"a": 2}, "infer_share": "0.2"}, "one of both"),
     ],
 )

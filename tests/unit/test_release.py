@@ -368,7 +368,7 @@ def test_force_never_removes_what_is_not_ours(name: str, tmp_path: Path) -> None
     release().save(tmp_path / "out")
     check_free(tmp_path / "out", force=True)
     (tmp_path / "out" / name).mkdir()
-    with pytest.raises(InputError, match=f"like {name}: --force replaces releases only"):
+    with pytest.raises(InputError, match=f"like {name}: force=True replaces releases only"):
         check_free(tmp_path / "out", force=True)
 
 

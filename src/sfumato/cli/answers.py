@@ -41,9 +41,7 @@ def simulate(
     ] = "auto",
     ledger: options.LedgerPlace = None,
     dataset: options.Dataset = None,
-    cap: Annotated[
-        str | None, typer.Option(help="EPSILON[,DELTA]: the most everything may cost together.")
-    ] = None,
+    cap: options.Cap = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
     encoding: options.Encoding = "utf-8",
     delimiter: options.Delimiter = None,

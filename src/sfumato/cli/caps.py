@@ -1,20 +1,30 @@
 """A cap as people type it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sfumato.errors import InputError, nothing_spent
 
 if TYPE_CHECKING:
     from sfumato.privacy.composition import Cap
 
+DELTA: Final = "1e-6"
+"""Of a cap that is one number. With it a cap admits Gaussian noise too, which ``auto`` may take."""
+
 
 @nothing_spent()
 def cap(text: str, *, name: str) -> "Cap":
-    """``1`` is a pure cap, ``1,1e-9`` an approximate one; ``name`` is for messages."""
+    """``3`` is epsilon 3 with delta 1e-6, ``3,1e-9`` has its own delta, ``3,0`` is a pure cap.
+
+    Args:
+        text: As it was typed.
+        name: Of the option or argument, for messages.
+    """
+    from sfumato import check
     from sfumato.privacy import ApproxDP, PureDP
 
-    epsilon, comma, delta = text.partition(",")
+    epsilon, comma, given = text.partition(",")
+    delta = given if comma else DELTA
     try:
-        return ApproxDP(epsilon, delta) if comma else PureDP(epsilon)
+        return ApproxDP(epsilon, delta) if check.exact(delta=delta) else PureDP(epsilon)
     except InputError as error:
         raise InputError(f"{name} is EPSILON or EPSILON,DELTA: {error}") from None

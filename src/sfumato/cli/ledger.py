@@ -47,6 +47,8 @@ def show_(ledger: LedgerPlace = None, dataset: Dataset = None, json: Json = Fals
     for part in found:
         name = show.label(part["dataset"], WIDEST)
         typer.echo(f"{name}: spent {part['spent_text']}, cap {part['cap_text']}")
+        if part["largest_cap"] != part["cap"]:
+            typer.echo(f"  largest cap, which all releases promise: {part['largest_cap_text']}")
         for entry in part["entries"]:
             cost = entry["cost_text"] or entry["event"]
             typer.echo(f"  {entry['seq']:>5}  {cost:<28} {show.label(entry['label'], WIDEST)}")
@@ -55,7 +57,12 @@ def show_(ledger: LedgerPlace = None, dataset: Dataset = None, json: Json = Fals
 @app.command("cap")
 def cap_(
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
-    limit: Annotated[str, typer.Argument(metavar="EPSILON[,DELTA]", help="The new cap.")],
+    limit: Annotated[
+        str,
+        typer.Argument(
+            metavar="EPSILON[,DELTA]", help="The new cap. Without DELTA it is 1e-6; 3,0 is pure."
+        ),
+    ],
     ledger: LedgerPlace = None,
     json: Json = False,
 ) -> None:
@@ -151,13 +158,15 @@ def _datasets(place: str | None, dataset: str | None) -> list[str]:
 def _summary(ledger: "Ledger") -> dict[str, Any]:
     from sfumato.privacy import guarantees
 
-    spent, cap = ledger.composed(), ledger.cap
+    spent, cap, largest = ledger.composed(), ledger.cap, ledger.largest_cap
     return {
         "dataset": ledger.dataset,
         "spent": guarantees.to_json(spent) if spent is not None else None,
         "spent_text": show.spent_text(ledger),
         "cap": guarantees.to_json(cap) if cap is not None else None,
         "cap_text": str(cap) if cap is not None else "none",
+        "largest_cap": guarantees.to_json(largest) if largest is not None else None,
+        "largest_cap_text": str(largest) if largest is not None else "none",
         "entries": [
             {
                 "seq": entry.seq,

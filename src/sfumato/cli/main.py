@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -27,9 +27,12 @@ from sfumato.cli import (
     streams,
     surveys,
 )
-from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
+from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
 log = logging.getLogger(__name__)
+
+_ONLY_SHOW: Final = ("ledger", "plan", "--help", "-h")
+"""Commands that make and charge nothing: it is no loss if nobody reads them to the end."""
 
 app = typer.Typer(
     name="sfumato",
@@ -56,7 +59,8 @@ app.add_typer(ledger.app, name="ledger")
 def main() -> NoReturn:
     """Run the command line; every way out has its exit code and, on errors, one message."""
     try:
-        _main()
+        with naming_options():
+            _main()
     finally:
         streams.settle()
 
@@ -106,9 +110,17 @@ def _outcome() -> Any:
 
 
 def _fail_by(error: OSError) -> NoReturn:
-    """The end by a file, or by a standard output that is full or that nobody reads."""
+    """The end by a file, or by a standard output that is full or that nobody reads.
+
+    Where a reader had enough of what is only shown (``sfumato ledger show | head``) nothing is
+    said, as is the custom.
+    """
     why = error.strerror or error
     stream = None if error.filename else streams.named(error)
+    only_shows = any(word in sys.argv[1:] for word in _ONLY_SHOW)
+    if only_shows and stream == "standard output" and isinstance(error, BrokenPipeError):
+        logs.endings.info("nobody reads standard output any more")
+        sys.exit(streams.UNREAD)
     problem = f"{error.filename or 'a file'}: {why}"
     if stream is not None:
         problem = (

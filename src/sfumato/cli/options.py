@@ -33,8 +33,9 @@ Dataset = Annotated[
 Cap = Annotated[
     str | None,
     typer.Option(
-        help="EPSILON[,DELTA]: the most all releases may cost together; kept from the first run "
-        "that gives it."
+        metavar="EPSILON[,DELTA]",
+        help="The most all releases may cost together, kept from the first run that gives it. "
+        "Without DELTA it is 1e-6; 3,0 is a pure cap.",
     ),
 ]
 Evaluate = Annotated[

@@ -10,6 +10,9 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Final
 
+UNREAD: Final = 128 + 13
+"""The exit code of a program whose output nobody reads any more: that of the signal SIGPIPE."""
+
 _NAMES: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 

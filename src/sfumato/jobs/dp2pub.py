@@ -40,7 +40,7 @@ from sfumato.mechanisms.local.thresholds import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import NEIGHBORS, Neighbors, OneRow
-from sfumato.publishing import check_promise, ledger_part, publish
+from sfumato.publishing import check_promise, ledger_part, released
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.synthesis import Dp2Pub
@@ -231,7 +231,7 @@ def _server(schema: Schema, budget: PureDP, algorithm: Dp2Pub, *, rows: int | No
     def make(curator: Curator) -> TableRelease:
         if rows is not None:
             people_of(curator, rows=rows)
-        return resized(publish(algorithm, curator), rows, rng=curator.rng)
+        return resized(released(algorithm, curator), rows, rng=curator.rng)
 
     return make
 

@@ -30,7 +30,7 @@ from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, PureDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Protection
-from sfumato.publishing import publish
+from sfumato.publishing import released
 from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import DELTA
 from sfumato.randomness import Rng, secure_rng, simulation_rng
@@ -135,6 +135,7 @@ def find_schema(
     *,
     budget: ApproxDP,
     share: Fraction,
+    ledger: Ledger,
     encoding: str,
     delimiter: str | None,
     tell: Tell,
@@ -142,10 +143,11 @@ def find_schema(
     """The schema for a publication that was given none; all else of ``plan`` was checked.
 
     Args:
-        plan: Whom it protects, its ledger and its seed.
+        plan: Whom it protects, and its seed.
         table: As it was given.
         budget: Of schema and release together.
         share: Of its epsilon, for the schema.
+        ledger: Of the data set; the release is charged in the same one.
         encoding: Of a CSV file.
         delimiter: Of a CSV file.
         tell: Called with the progress.
@@ -153,7 +155,7 @@ def find_schema(
     # another stream than the release's, whose noise would else be the same
     rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed + _OTHER_SEED)
     tell("finding a schema, privately", 0, 0)
-    with Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap) as ledger:
+    with ledger:
         return inferred_schema(
             table,
             budget=budget,
@@ -186,7 +188,7 @@ def published(
     algorithm: Algorithm | Auto, found: Inferred | None, curator: Curator
 ) -> TableRelease:
     """A release, with the cost of its schema if that was found."""
-    return counted(partial(publish, algorithm), found, curator)
+    return counted(partial(released, algorithm), found, curator)
 
 
 def counted(

@@ -38,7 +38,7 @@ _FEW_COLUMNS: Final = 3
 
 
 def internal_folder(folder: Path) -> Path:
-    """Beside a folder that may be published, the one that may not.
+    """Beside a folder that may be published, the one that may not; itself, if it is one of these.
 
     ``.`` and ``..`` have no name to add to: the folder that they stand for does.
     """
@@ -46,7 +46,7 @@ def internal_folder(folder: Path) -> Path:
         folder = Path(os.path.realpath(folder))
     if not folder.name:
         raise InputError(f"{folder} has no name, so nothing can lie beside it.")
-    return folder.with_name(folder.name + INTERNAL)
+    return folder if is_internal(folder) else folder.with_name(folder.name + INTERNAL)
 
 
 def publishable(out: Path) -> Path:

@@ -41,6 +41,7 @@ from sfumato.jobs.keeping import keeping_schema
 from sfumato.jobs.running import Make, Publication, Tell, check_outputs, run, silent
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
+from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors
 from sfumato.publishing import algorithm_named, budget_for, check_promise
 from sfumato.publishing.choosing import Auto
@@ -196,18 +197,20 @@ class _Wish:
             check_inferable(self.workload, self.totals, strict=self.strict)
             whole, share = whole_budget(self.epsilon, self.delta), share_of(self.infer_share)
             _, plan = self._planned(STAND_IN, left=whole)
+            ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
         found = find_schema(
             plan,
             self.table,
             budget=whole,
             share=share,
+            ledger=ledger,
             encoding=self.encoding,
             delimiter=self.delimiter,
             tell=self.tell,
         )
         with keeping_schema(found, plan.folder):
             algorithm, plan = self._planned(found.schema, left=found.rest(whole))
-            return self._run(plan, partial(published, algorithm, found))
+            return self._run(plan, partial(published, algorithm, found), ledger)
 
     def _planned(
         self, known: Schema, *, left: ApproxDP | None
@@ -271,11 +274,12 @@ class _Wish:
             strict=True if self.strict else None,
         )
 
-    def _run(self, plan: Publication, make: Make) -> TableRelease:
+    def _run(self, plan: Publication, make: Make, ledger: Ledger | None = None) -> TableRelease:
         return run(
             plan,
             self.table,
             make,
+            ledger=ledger,
             encoding=self.encoding,
             delimiter=self.delimiter,
             tell=self.tell,

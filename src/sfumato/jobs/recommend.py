@@ -17,16 +17,17 @@ from sfumato.engine.opening import source_of
 from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings, refuse_own_catalogue
 from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
 from sfumato.jobs.internal import internal_folder, publishable, remove_comparison
-from sfumato.jobs.resuming import telling_what_was_paid
+from sfumato.jobs.resuming import keeping, telling_what_was_paid
 from sfumato.jobs.running import Tell, check_comparison, silent, tell_misfits
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
-from sfumato.publishing import RecommenderMethod, publish, recommender_named
+from sfumato.publishing import RecommenderMethod, recommender_named, released
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import check_apart, check_free, new_folder
+from sfumato.release.copies import with_copy
 from sfumato.release.recommender import Recommended, RecommenderRelease
 from sfumato.reporting.recommender import recommender_view, write_recommender
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale
@@ -153,11 +154,13 @@ def fit_recommender(
         )
     with telling_what_was_paid(curator.journal if curator.private else None):
         say("measuring and fitting", 0, 0)
-        release = publish(asked.algorithm, curator)
-        if folder is not None:
-            say("writing", 0, 0)
+        release = released(asked.algorithm, curator)
+        tell_misfits(opened)
+        if folder is None:
+            return with_copy(release, curator.ledger.path, run=curator.run)
+        say("writing", 0, 0)
+        with keeping(release, curator):
             _write(release, folder, force=force)
-    tell_misfits(opened)
     return release
 
 

@@ -4,9 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from sfumato.curator import Curator
 from sfumato.curator.journal import Journal, PaidStep, runs_of
 from sfumato.errors import InputError
 from sfumato.privacy.ledger import Ledger
+from sfumato.release import TableRelease
+from sfumato.release.copies import naming_copy, with_copy
+from sfumato.release.recommender import RecommenderRelease
 
 GO_ON: Final = (
     "Nothing half-written is left. To go on without a new charge, give the same command with "
@@ -51,6 +55,19 @@ def telling_what_was_paid(journal: Journal | None) -> Iterator[None]:
                 if note not in told:
                     error.add_note(note)
         raise
+
+
+@contextmanager
+def keeping(release: TableRelease | RecommenderRelease, curator: Curator) -> Iterator[None]:
+    """If a release can't be written and its run not be resumed, keep a copy beside the ledger."""
+    try:
+        yield
+    except BaseException:
+        if curator.journal.resumable:
+            raise
+        kept = with_copy(release, curator.ledger.path, run=curator.run).kept
+        with naming_copy(kept):
+            raise
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sfumato import reporting
 from sfumato.curator import Curator
-from sfumato.curator.journal import FINISHED, Journal
+from sfumato.curator.journal import FINISHED
 from sfumato.engine import open_table
 from sfumato.engine.ratings import Ratings
 from sfumato.engine.table import OpenedTable
@@ -23,13 +23,14 @@ from sfumato.jobs.internal import (
     remove_comparison,
     write_internal,
 )
-from sfumato.jobs.resuming import journal_for, telling, telling_what_was_paid
+from sfumato.jobs.resuming import journal_for, keeping, telling, telling_what_was_paid
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OnePerson, Protection
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import TableRelease, check_apart, check_free, check_usable, new_folder
+from sfumato.release.copies import with_copy
 from sfumato.reporting.contents import report_view
 from sfumato.schema import Schema, Workload
 from sfumato.schema.totals import PublicTotal
@@ -99,7 +100,7 @@ def run(
     delimiter: str | None,
     tell: Tell,
     doing: str,
-    journal: Journal | None = None,
+    ledger: Ledger | None = None,
 ) -> TableRelease:
     """Open, charge, look, write and compare, in that order.
 
@@ -111,7 +112,7 @@ def run(
         delimiter: Of a CSV file.
         tell: Called with the progress.
         doing: What ``make`` does, in the progress.
-        journal: Of a run that has paid for something already.
+        ledger: Of a run that has opened it already, so that all entries tell one day.
     """
     with nothing_spent():
         rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
@@ -119,11 +120,10 @@ def run(
         table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
         table.watch(reading(tell))
         _name_left_out(table.describe(), table.left_out(), plan.protect)
-        if journal is not None:
-            ledger = journal.ledger
-        else:
+        if ledger is None:
             ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
-        if journal is None and rng.secure:
+        journal = None
+        if rng.secure:
             journal = journal_for(ledger, command=plan.identity(), resume=plan.resume)
         curator = Curator(
             table,
@@ -137,7 +137,7 @@ def run(
     with telling_what_was_paid(journal):
         tell(doing, 0, 0)
         release = replace(make(curator), command=plan.command)
-        _keep(plan, release, tell)
+        release = _kept(plan, release, curator, tell)
         curator.journal.close(FINISHED)
     tell_misfits(table)
     if plan.evaluate and plan.out is not None:
@@ -233,14 +233,16 @@ def tell_misfits(table: OpenedTable | Ratings) -> None:
         )
 
 
-def _keep(plan: Publication, release: TableRelease, tell: Tell) -> None:
-    """Write the folder, if one was named."""
+def _kept(plan: Publication, release: TableRelease, curator: Curator, tell: Tell) -> TableRelease:
+    """The release, in the folder that was named; beside the ledger if there is none."""
     if plan.folder is None:
-        return
+        return with_copy(release, curator.ledger.path, run=curator.run)
     tell("writing", 0, 0)
-    _write(plan, plan.folder, release)
+    with keeping(release, curator):
+        _write(plan, plan.folder, release)
     if plan.force:
         remove_comparison(internal_folder(plan.folder))
+    return release
 
 
 def _write(plan: Publication, folder: Path, release: TableRelease) -> None:

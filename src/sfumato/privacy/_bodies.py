@@ -1,4 +1,4 @@
-"""What is written into an entry, checked: names, labels, costs, caps, and the time for people."""
+"""What is written into an entry, checked: names, labels, costs, caps, and the day for people."""
 
 import hashlib
 import re
@@ -22,8 +22,8 @@ _INVISIBLE = re.compile(
 
 
 def note(event: Event, dataset: str, text: str) -> Body:
-    """What every entry has."""
-    return {"event": event, "dataset": dataset, "label": label(text), "time": now()}
+    """What every entry has, but for the day: the ledger adds that of its opening."""
+    return {"event": event, "dataset": dataset, "label": label(text)}
 
 
 def opening(dataset: str, protect: Protection) -> Body:
@@ -34,7 +34,9 @@ def opening(dataset: str, protect: Protection) -> Body:
 def capping(dataset: str, cap: Cap, text: str) -> Body:
     """The entry that sets a cap."""
     if not isinstance(cap, PureDP | ZCDP | ApproxDP):
-        raise InputError(f"a cap must be PureDP, ZCDP or ApproxDP, got {cap!r}")
+        raise InputError(
+            f"a cap must be PureDP, ZCDP or ApproxDP, like ApproxDP(3, 1e-6), got {cap!r}"
+        )
     return {**note("cap", dataset, text), "cap": guarantees.to_json(cap)}
 
 
@@ -103,6 +105,9 @@ def label(value: str) -> str:
     return value
 
 
-def now() -> str:
-    """The time of day, for people; nothing is decided by it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def today() -> str:
+    """The day in UTC, for people; nothing is decided by it.
+
+    Never finer: entries are public, and how long a look takes depends on the data.
+    """
+    return datetime.now(UTC).date().isoformat()

@@ -73,7 +73,7 @@ class Entry:
     event: Event
     label: str
     time: str
-    """UTC, for people only."""
+    """The day (UTC) on which the ledger was opened for this run, for people only."""
     request: str | None
     cost: Price | None
     """What was asked for."""

@@ -26,7 +26,7 @@ def opened(path: str | Path | None, *, create: bool) -> tuple[Storage, Path | st
             raise _missing(where)
         _places.refuse_lost(_places.anchors_directory(), where)
         token = secure_rng().token()
-        _sqlite.create(where, genesis(token, _bodies.now()), token)
+        _sqlite.create(where, genesis(token, _bodies.today()), token)
     return _sqlite.SqliteStorage(where), where
 
 
@@ -40,7 +40,7 @@ def _database(address: str, *, create: bool) -> tuple[Storage, str]:
         with storage.writing() as writing:
             if not writing.exists():  # somebody else may just have made it
                 _places.refuse_lost(_places.anchors_directory(), storage.place)
-                writing.create(genesis(secure_rng().token(), _bodies.now()))
+                writing.create(genesis(secure_rng().token(), _bodies.today()))
     return storage, storage.place
 
 

@@ -113,7 +113,10 @@ def _not_left(before: State, cap: Cap, charged: Cost) -> tuple[str, str]:
     left = composition.left(before.spent, cap, type(charged))
     advice = "Lower the request, or raise the cap"
     if left is None and isinstance(cap, PureDP) and isinstance(charged, ZCDP):
-        advice = "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6"
+        advice = (
+            "This cap has no delta, which Gaussian noise needs: set one with a delta, like "
+            f"{guarantees.short(cap.epsilon)},1e-6, or choose a method with a pure budget"
+        )
         return "but only pure costs fit the", advice
     if left is None:
         return "but nothing is left of the", advice

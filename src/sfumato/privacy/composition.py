@@ -6,7 +6,7 @@ sums, ``within`` is the one place that admits a step, and its docstring is the p
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
@@ -151,8 +151,14 @@ def within(totals: Totals, cap: Cap) -> bool:
           <= sum_A max(0, P1(y) - e^epsilon Q1(y)) + sum_B max(0, P2(y) - e^epsilon Q2(y))
           <= 0 + delta
 
-    A cap that is changed: what counts is that the process would have been admitted by the last
-    one. Raised, all that was admitted still would be; lowered, everything over it is refused.
+    A cap that is changed, also in view of results: fix any cap C, and let S be the transcripts
+    of which every total was within C. ``within`` only grows with a cap, so S holds all of which
+    no cap was above C. Beside the real process think of the one that is stopped by C alone: both
+    take the same steps on S, as sums are never reset, so they give each transcript of S the
+    same probability; and the stopped one keeps C. Hence, for neighbors P, Q and every part of S,
+    ``P <= e^epsilon Q + delta`` with C's numbers. A transcript shows its caps: what it promises is
+    the largest that was ever set, in each number (``joined``), for earlier releases too. This
+    is about each C apart: delta is spent once for every largest cap that results may lead to.
 
     A first charge that is approximate, (epsilon0, delta0), comes before all of this: only an
     ApproxDP cap admits it, and all later charges are admitted under what that leaves, the cap
@@ -173,6 +179,35 @@ def within(totals: Totals, cap: Cap) -> bool:
     if pure_fits or isinstance(cap, PureDP):
         return pure_fits
     return totals.rho <= _rho_limit(cap)
+
+
+def joined(caps: Sequence[Cap]) -> Cap:
+    """The smallest cap that promises what each of these does: the larger of each number.
+
+    What the releases of a dataset promise together if these were in force one after the other. A
+    pure cap beside rho counts as epsilon^2/2, a cap in rho beside a delta as what it converts to.
+
+    >>> str(joined([ApproxDP(2, "1e-9"), ApproxDP(1, "1e-6")]))
+    'epsilon=2, delta=1e-06'
+    """
+    pure = [cap.epsilon for cap in caps if isinstance(cap, PureDP)]
+    rhos = [cap.rho for cap in caps if isinstance(cap, ZCDP)]
+    approximate = [cap for cap in caps if isinstance(cap, ApproxDP)]
+    if approximate:
+        delta = max(cap.delta for cap in approximate)
+        converted = [_covering(rho, delta) for rho in rhos]
+        return ApproxDP(max([*pure, *converted, *(cap.epsilon for cap in approximate)]), delta)
+    if rhos:
+        return ZCDP(max([*rhos, *map(zcdp_from_pure, pure)]))
+    return PureDP(max(pure))
+
+
+def _covering(rho: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon whose budget at delta is at least rho: both ways are rounded to the private side.
+
+    A part in 10^10 more is far above those roundings.
+    """
+    return epsilon_from_zcdp(rho * (1 + Fraction(1, 10**10)), delta)
 
 
 def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:

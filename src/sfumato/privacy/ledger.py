@@ -1,7 +1,8 @@
 """The durable ledger: every cost is recorded before the data are looked at.
 
 A ledger belongs to a declared dataset name; one file may hold many. It is append-only, linked by
-hashes, exact, and gives no refunds. What counts is the order of entries, never the clock.
+hashes, exact, and gives no refunds. What counts is the order of entries, never the clock; of time
+an entry tells the day on which the ledger was opened, so nobody learns how long a look took.
 """
 
 import json
@@ -65,6 +66,7 @@ class Ledger:
         self._path = path
         self._dataset = _bodies.name(dataset=dataset)
         self._anchors = anchors
+        self._day = _bodies.today()  # once, before any look: entries tell no duration
         with storage.reading() as view:
             view.check_structure()
             rows = checked_links(view.rows())
@@ -110,7 +112,7 @@ class Ledger:
     @classmethod
     def in_memory(cls, *, dataset: str, cap: Cap | None = None) -> "Ledger":
         """A ledger that is gone with the process, for simulation and tests. Without anchor."""
-        storage = _memory.MemoryStorage(genesis(secure_rng().token(), _bodies.now()))
+        storage = _memory.MemoryStorage(genesis(secure_rng().token(), _bodies.today()))
         ledger = cls(storage, dataset=dataset, anchors=None)
         if cap is not None:
             ledger._set_first_cap(cap)
@@ -195,9 +197,19 @@ class Ledger:
         return self._dataset
 
     @property
+    def path(self) -> Path | str | None:
+        """Where it is: a file, an address of a database without a password, or None: in memory."""
+        return self._path
+
+    @property
     def ledger_id(self) -> str:
         """The random name of the whole ledger, which anchors go by."""
         return self._id
+
+    @property
+    def day(self) -> str:
+        """The day in UTC on which this ledger was opened: the time of every entry it writes."""
+        return self._day
 
     @property
     def spent(self) -> Totals:
@@ -210,6 +222,16 @@ class Ledger:
         """The cap in force; without one nothing is refused."""
         with self._reading() as view:
             return self._state(view).cap
+
+    @property
+    def largest_cap(self) -> Cap | None:
+        """The largest cap that was ever in force, in each of its numbers: what releases promise.
+
+        Raising a cap, also in view of results, weakens the promise for all of them, and lowering
+        it again does not mend it (``composition.within``).
+        """
+        caps = [entry.after.cap for entry in self.entries() if entry.after.cap is not None]
+        return composition.joined(caps) if caps else None
 
     @property
     def protect(self) -> Protection | None:
@@ -363,7 +385,8 @@ class Ledger:
 
     def _append(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
         after = replay(before, body)
-        row = linked({**body, "after": state_to_json(after)}, _last(view).head)
+        whole = {**body, "time": self._day, "after": state_to_json(after)}
+        row = linked(whole, _last(view).head)
         view.append(row)
         return row, after
 
@@ -379,7 +402,8 @@ class Ledger:
             if state.cap is not None and state.cap != cap:
                 raise InputError(
                     f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Nothing was "
-                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}"
+                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}. "
+                    "A plain number has delta 1e-6; a pure cap is EPSILON,0"
                 )
             if state.cap is None:
                 check_first_cap(state, cap, self._dataset)

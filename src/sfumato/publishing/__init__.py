@@ -13,7 +13,7 @@ from sfumato.publishing.naming import (
     check_promise,
     recommender_named,
 )
-from sfumato.publishing.releasing import ledger_part, publish
+from sfumato.publishing.releasing import ledger_part, publish, released
 
 __all__ = [
     "METHODS",
@@ -28,4 +28,5 @@ __all__ = [
     "ledger_part",
     "publish",
     "recommender_named",
+    "released",
 ]

@@ -1,7 +1,8 @@
 """From an algorithm and a curator to a release."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, overload
 
 from sfumato.curator import Curator
@@ -12,6 +13,7 @@ from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import RecommenderMethod
 from sfumato.recommendation import release_recommender
 from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
+from sfumato.release.copies import with_copy
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema import Schema
 from sfumato.schema.totals import PublicTotal
@@ -29,8 +31,42 @@ def publish(
 ) -> TableRelease | RecommenderRelease:
     """Run an algorithm on a curator's table or ratings; the result may be published.
 
-    A second call is a second spend.
+    A second call is a second spend. If the ledger is a file, a copy of the release is kept beside
+    it until ``save`` has written one: what was paid for survives the process.
     """
+    with _telling_how_to_go_on(curator):
+        release = released(algorithm, curator)
+        return with_copy(release, curator.ledger.path, run=curator.run)
+
+
+@contextmanager
+def _telling_how_to_go_on(curator: Curator) -> Iterator[None]:
+    """Give an error after a charge a note on whether this run can be resumed, and how."""
+    try:
+        yield
+    except BaseException as error:
+        if curator.private and curator.journal.resumable:
+            error.add_note(
+                "What was charged is kept in the ledger with its outcomes. To go on without a new "
+                "charge, use a new Curator with journal=sf.Journal.resume(ledger, command=...)."
+            )
+        elif curator.private and curator.journal.charged:
+            error.add_note(
+                "What was charged stays charged, and this run can't be resumed. One that is begun "
+                "with Curator(..., journal=sf.Journal.begin(ledger, command=...)) can, unless it "
+                "asks every row or is of ratings."
+            )
+        raise
+
+
+@overload
+def released(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
+@overload
+def released(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def released(
+    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
+) -> TableRelease | RecommenderRelease:
+    """What ``publish`` returns, without a copy on disk."""
     if isinstance(algorithm, RecommenderMethod):
         return release_recommender(algorithm, curator, receipt=ledger_part)
     algorithm.check(curator.schema)
@@ -90,6 +126,7 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
     beyond = spent is None and not ledger.spent.nothing
     return {
         "id": ledger.ledger_id,
+        "day": ledger.day,
         "head": {"seq": head.seq, "hash": head.hash},
         "entries": paid,
         **({"spent": to_json(spent)} if spent is not None else {}),

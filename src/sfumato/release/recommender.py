@@ -6,7 +6,7 @@ them and on the release; the release is private of everybody's: joint differenti
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
@@ -22,6 +22,7 @@ from sfumato.models.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
+from sfumato.release.copies import forget, kept_at, naming_copy
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.folders import check_free, check_name, new_folder
 from sfumato.release.showing import list_card, promise, promise_facts
@@ -81,6 +82,8 @@ class RecommenderRelease:
     ledger: Mapping[str, Any]
     """The head of the ledger and this run's entries."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
+    kept: Path | None = field(default=None, repr=False)
+    """The copy beside the ledger, which is deleted when ``save`` has written another."""
 
     def __post_init__(self) -> None:
         if type(self.model) not in _MODELS.values():
@@ -187,11 +190,14 @@ class RecommenderRelease:
         """Write ``release.json`` and the model into a new folder.
 
         The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
+        The copy beside the ledger is deleted then; if this fails, the error names it.
         """
-        check_name(Path(folder), private=self.private)
-        check_free(Path(folder), force=False)
-        with new_folder(Path(folder), force=False) as inside:
-            self.write_into(inside)
+        with naming_copy(self.kept):
+            check_name(Path(folder), private=self.private)
+            check_free(Path(folder), force=False)
+            with new_folder(Path(folder), force=False) as inside:
+                self.write_into(inside)
+        forget(self.kept)
 
     def write_into(self, folder: Path) -> None:
         """Write the files into a folder that exists."""
@@ -207,7 +213,7 @@ class RecommenderRelease:
             value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-            return _from_parts(value, arrays)
+            return replace(_from_parts(value, arrays), kept=kept_at(folder))
         except SfumatoError as error:
             raise InputError(f"{folder}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:

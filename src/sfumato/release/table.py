@@ -31,6 +31,7 @@ from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.release import frames
+from sfumato.release.copies import forget, kept_at, naming_copy
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.drawing import draw_table
 from sfumato.release.folders import check_free, check_name, new_folder
@@ -78,6 +79,8 @@ class TableRelease:
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options of the command that made it; empty where none did."""
+    kept: Path | None = field(default=None, repr=False)
+    """The copy beside the ledger, which is deleted when ``save`` has written another."""
 
     def __post_init__(self) -> None:
         if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
@@ -99,7 +102,8 @@ class TableRelease:
             rng: Where the randomness comes from.
         """
         rows = round(self.model.total) if n_rows is None else n_rows
-        return draw_table(self.model, n_rows=check.whole(at_least=0, n_rows=rows), rng=rng)
+        with naming_copy(self.kept):
+            return draw_table(self.model, n_rows=check.whole(at_least=0, n_rows=rows), rng=rng)
 
     def marginals(self) -> pa.Table:
         """Every noisy count that was measured, with its standard error: a row for each cell.
@@ -114,17 +118,24 @@ class TableRelease:
             )
         return self.noisy
 
+    @property
+    def marginals_fit_csv(self) -> bool:
+        """Whether the noisy counts are written as text too, where the rows are."""
+        return self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS
+
     def to_pandas(self, rows: pa.Table | None = None) -> Any:
         """The published rows, or others from ``table``, as a ``pandas.DataFrame``.
 
         Types are the schema's: categories with all declared values, ordinals in order, ``Int64``
         and ``boolean`` where a value may be missing, ``datetime64`` for days and moments.
         """
-        return frames.to_pandas(self.schema, self.data if rows is None else rows)
+        with naming_copy(self.kept):
+            return frames.to_pandas(self.schema, self.data if rows is None else rows)
 
     def to_polars(self, rows: pa.Table | None = None) -> Any:
         """The published rows, or others from ``table``, as a ``polars.DataFrame``."""
-        return frames.to_polars(self.schema, self.data if rows is None else rows)
+        with naming_copy(self.kept):
+            return frames.to_polars(self.schema, self.data if rows is None else rows)
 
     def __repr__(self) -> str:
         """One line: the rows themselves are in ``data``."""
@@ -166,11 +177,14 @@ class TableRelease:
         """Write the rows, the noisy marginals, ``release.json`` and the model into a new folder.
 
         The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
+        The copy beside the ledger is deleted then; if this fails, the error names it.
         """
-        check_name(Path(folder), private=self.private)
-        check_free(Path(folder), force=False)
-        with new_folder(Path(folder), force=False) as inside:
-            self.write_into(inside, csv=csv)
+        with naming_copy(self.kept):
+            check_name(Path(folder), private=self.private)
+            check_free(Path(folder), force=False)
+            with new_folder(Path(folder), force=False) as inside:
+                self.write_into(inside, csv=csv)
+        forget(self.kept)
 
     def write_into(self, folder: Path, *, csv: bool = False) -> None:
         """Write the files into a folder that exists."""
@@ -179,7 +193,7 @@ class TableRelease:
             pyarrow.parquet.write_table(self.noisy, folder / "marginals.parquet")
         if csv:
             pyarrow.csv.write_csv(as_written(self.schema, self.data), folder / "data.csv")
-            if self.noisy is not None and self.noisy.num_rows <= MOST_CSV_ROWS:
+            if self.marginals_fit_csv and self.noisy is not None:
                 pyarrow.csv.write_csv(without_formulas(self.noisy), folder / "marginals.csv")
         np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
@@ -196,7 +210,8 @@ class TableRelease:
             noisy = pyarrow.parquet.read_table(kept) if kept.exists() else None
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-            return replace(_from_parts(value, data, arrays), noisy=noisy)
+            release = _from_parts(value, data, arrays)
+            return replace(release, noisy=noisy, kept=kept_at(folder))
         except SfumatoError as error:
             raise InputError(f"{folder}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:

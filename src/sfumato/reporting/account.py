@@ -1,13 +1,15 @@
 """The part of a ledger that a release carries: what each step cost, what they cost together."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, SfumatoError
 from sfumato.privacy.composition import BEYOND, Price, Totals, composed
-from sfumato.privacy.conversions import as_epsilon_delta
+from sfumato.privacy.conversions import as_epsilon_delta, zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
+from sfumato.reporting.odds import Concentrated
 from sfumato.reporting.view import Account, LedgerRow
 
 _TOLD_DELTA: Final = Fraction(1, 10**9)
@@ -25,6 +27,14 @@ def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
     )
 
 
+def made_on(ledger: Mapping[str, Any]) -> str:
+    """The day of a release: that on which its ledger was opened, never one after a look.
+
+    A release that names none, of an older version or of a survey, is of today.
+    """
+    return str(ledger.get("day") or datetime.now(UTC).date().isoformat())
+
+
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:
     """The numbers of a promise for sentences: its epsilon, and its delta if it has one.
 
@@ -33,6 +43,34 @@ def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:
     promise = as_epsilon_delta(guarantee, _TOLD_DELTA) if isinstance(guarantee, ZCDP) else guarantee
     delta = float(promise.delta) if isinstance(promise, ApproxDP) else None
     return float(promise.epsilon), delta
+
+
+def concentrated(ledger: Mapping[str, Any], guarantee: Guarantee) -> Concentrated | None:
+    """What the noise of a release promises beyond its epsilon and delta, where that is known.
+
+    A run with a delta that pays in rho is stopped at the rho of its budget (``zcdp_budget``), so
+    it is zCDP with that rho, whatever its steps were and whenever they were chosen. Its entries
+    tell whether it did; their sum counts if it is more. An approximate first cost, of finding
+    a schema, stands apart. None where nothing was paid in rho, or an entry can't be read.
+    """
+    if isinstance(guarantee, ZCDP):
+        return Concentrated(rho=float(guarantee.rho))
+    if not isinstance(guarantee, ApproxDP):
+        return None
+    try:
+        costs = [from_json(entry["cost"]) for entry in ledger["entries"]]
+        first = costs.pop(0) if costs and isinstance(costs[0], ApproxDP) else None
+        if not costs or not all(isinstance(cost, ZCDP) for cost in costs):
+            return None
+        spent = sum(cost.rho for cost in costs if isinstance(cost, ZCDP))
+        rest = guarantee
+        if isinstance(first, ApproxDP):
+            rest = ApproxDP(guarantee.epsilon - first.epsilon, guarantee.delta - first.delta)
+        rho = float(max(spent, zcdp_budget(rest).rho))
+    except (SfumatoError, KeyError, TypeError, ValueError):
+        return None
+    before = (float(first.epsilon), float(first.delta)) if isinstance(first, ApproxDP) else None
+    return Concentrated(rho=rho, first=before)
 
 
 def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[LedgerRow, ...]:

@@ -1,7 +1,6 @@
 """What the page of a table release shows: a view from a release, all of it publishable."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import combinations
 
@@ -12,7 +11,7 @@ from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
-from sfumato.reporting.account import account, epsilon_delta
+from sfumato.reporting.account import account, concentrated, epsilon_delta, made_on
 from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.methods import method_words
@@ -69,17 +68,18 @@ def report_view(
         release.method, columns=release.schema.names, epsilon=epsilon
     )
     numbers = epsilon_delta(release.guarantee)
+    known = concentrated(release.ledger, release.guarantee)
     replaced = release.protect.neighbors == "replace"
     return ReportView(
         title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
         internal=False,
-        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        made=made_on(release.ledger),
         promise=_promise(release),
-        odds=odds_sentence(*numbers, unit=_unit(release)),
-        strength=strength_sentence(*numbers),
-        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced),
+        odds=odds_sentence(*numbers, unit=_unit(release), known=known),
+        strength=strength_sentence(*numbers, known=known),
+        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced, known=known),
         protects=_protects(release),
         not_protected=(*NOT_PROTECTED, INFERRED if "inferred" in release.method else DECLARED),
         facts=_facts(release),
@@ -149,6 +149,7 @@ def _files(release: TableRelease, *, csv: bool) -> tuple[tuple[str, str], ...]:
         "data.parquet": f"the table: {release.data.num_rows:,} rows, with their types",
         "data.csv": "the same as text" if csv else "",
         "marginals.parquet": "every noisy count with its standard error" if noisy else "",
+        "marginals.csv": "the same as text" if csv and release.marginals_fit_csv else "",
         "model.npz": "the model, to draw more rows from",
         "schema.json": "the columns as they were inferred, with noise" if inferred else "",
         "release.json": "promise, method, schema and ledger, for programs",

@@ -6,7 +6,6 @@ comes from their own ratings, which no release holds.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from sfumato.models.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
-from sfumato.reporting.account import account, epsilon_delta
+from sfumato.reporting.account import account, concentrated, epsilon_delta, made_on
 from sfumato.reporting.frame import render_framed
 from sfumato.reporting.odds import (
     ChanceTable,
@@ -100,15 +99,18 @@ def recommender_view(release: RecommenderRelease) -> RecommenderView:
     """What the page of a release shows."""
     unit: Unit = "rating" if isinstance(release.protect, OneRow) else "person"
     numbers = epsilon_delta(release.guarantee)
+    known = concentrated(release.ledger, release.guarantee)
     return RecommenderView(
         title="a private recommender" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
-        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        made=made_on(release.ledger),
         promise=_promise(release),
-        odds=odds_sentence(*numbers, unit=unit),
-        strength=strength_sentence(*numbers),
-        chances=chance_table(*numbers, unit=unit, replaced=release.protect.neighbors == "replace"),
+        odds=odds_sentence(*numbers, unit=unit, known=known),
+        strength=strength_sentence(*numbers, known=known),
+        chances=chance_table(
+            *numbers, unit=unit, replaced=release.protect.neighbors == "replace", known=known
+        ),
         protects=_protects(release.protect) if release.private else _NOBODY,
         told=TOLD,
         not_protected=_not_protected(release.protect),

@@ -22,7 +22,7 @@ def test_every_command_tells_the_address_as_it_was_given(address: str, world: An
     assert f"({address})" in made.out
     told = world.run("ledger", "show", "--ledger", address)
     assert told.out.startswith(f"ledger {address}\n")
-    assert world.run("ledger", "cap", "towns", "5", "--ledger", address).out.startswith(
+    assert world.run("ledger", "cap", "towns", "5,0", "--ledger", address).out.startswith(
         f"ledger {address}\n"
     )
     unknown = world.run("ledger", "show", "--ledger", address, "--dataset", "town")

@@ -127,7 +127,7 @@ def test_evaluate_refuses_a_table_that_does_not_fit_the_release(world: Any) -> N
 
 
 def test_ledger_show_tells_what_was_spent_and_every_entry(world: Any) -> None:
-    world.publish(epsilon="0.25", cap="1", method="histogram")
+    world.publish(epsilon="0.25", cap="1,0", method="histogram")
     outcome = world.run("ledger", "show", "--ledger", world.ledger)
     place, first, *entries = outcome.out.splitlines()
     assert place == f"ledger {world.ledger}"
@@ -149,7 +149,7 @@ def test_ledger_show_says_that_a_total_is_beyond_every_guarantee(world: Any) -> 
 
 
 def test_ledger_show_answers_programs(world: Any) -> None:
-    world.publish(epsilon="0.25", cap="1", method="histogram")
+    world.publish(epsilon="0.25", cap="1,0", method="histogram")
     for more in ((), ("--dataset", "towns")):
         found = world.run("ledger", "show", "--ledger", world.ledger, "--json", *more).json
         assert [part["dataset"] for part in found["datasets"]] == ["towns"]
@@ -198,9 +198,24 @@ def test_ledger_cap_raises_a_cap_and_says_what_is_spent(world: Any) -> None:
     assert world.publish("--force", epsilon="0.25", method="histogram").code == 0
 
 
-def test_a_cap_may_be_set_before_anything_is_spent(world: Any) -> None:
-    outcome = world.run("ledger", "cap", "towns", "1", "--ledger", world.ledger)
-    assert outcome.out.endswith("towns: spent nothing, cap epsilon=1\n")
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [("3", "epsilon=3, delta=1e-06"), ("3,1e-9", "epsilon=3, delta=1e-09"), ("3,0", "epsilon=3")],
+)
+def test_a_cap_may_be_set_before_anything_is_spent(world: Any, limit: str, told: str) -> None:
+    outcome = world.run("ledger", "cap", "towns", limit, "--ledger", world.ledger)
+    assert outcome.out.endswith(f"towns: spent nothing, cap {told}\n")
+
+
+def test_a_stored_pure_cap_stays_pure_and_is_not_taken_for_a_plain_number(world: Any) -> None:
+    Ledger.open(world.ledger, dataset="towns", cap=PureDP(3)).close()
+    assert world.publish(cap="3,0").code == 0
+    paid = world.spends()
+    refused = world.publish(cap="3", out=world.folder / "second")
+    assert refused.code == 2
+    assert "has the cap epsilon=3, not epsilon=3, delta=1e-06" in refused.err
+    assert "a pure cap is EPSILON,0" in refused.err
+    assert world.spends() == paid
 
 
 @pytest.mark.parametrize("limit", ["", "much", "0", "1,", "1,2", "1,1e-6,3", "nan"])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
@@ -46,6 +47,49 @@ def test_the_same_rows_are_published_from_every_kind_of_file(source: Any, world:
     assert rows.column_names == ["age", "town"]
     assert rows.num_rows == 240
     assert rows.filter(pa.compute.equal(rows["town"], "A")).num_rows == pytest.approx(80, abs=5)
+
+
+def test_a_report_of_gaussian_noise_tells_what_its_rho_promises(world: Any) -> None:
+    assert world.publish(method="mst", epsilon="5").code == 0
+    page = (world.out / "report.html").read_text()
+    tightest, general = re.findall(r"at most ([\d.]+)% of the time", page)
+    assert 60 < float(tightest) < 73  # 69.8 at the rho of epsilon 5 and delta 1e-9
+    assert general == "99.4"
+    assert "inequality" in page
+    assert "This is a strong promise" in page
+    world.publish("--force", method="histogram", epsilon="5")
+    pure = (world.out / "report.html").read_text()
+    assert "neither can look likelier than 99.4%" in pure
+    assert "of the time" not in pure
+
+
+WIDE = [{"name": f"q{n}", "kind": "boolean"} for n in range(30)]
+
+
+@pytest.mark.parametrize("method", ["auto", "independent", "mst", "aim", "cliquetree"])
+def test_a_cap_of_one_number_admits_every_method_that_its_epsilon_may_choose(
+    method: str, world: Any
+) -> None:
+    names = [column["name"] for column in WIDE]
+    rows = [",".join("yes" if row >> n % 7 & 1 else "no" for n in range(30)) for row in range(300)]
+    table = world.write("wide.csv", "\n".join([",".join(names), *rows]) + "\n")
+    outcome = world.publish(
+        table=table, schema=world.write_schema(*WIDE), cap="3", method=method, out=world.out
+    )
+    assert outcome.code == 0, outcome.err
+    release = read_release(world.out)
+    assert release["ledger"]["cap"] == {
+        "kind": "approximate", "epsilon": "3", "delta": "1/1000000"
+    }  # fmt: skip
+    assert (release["guarantee"]["exact"]["kind"] == "pure") == (method == "independent")
+
+
+def test_a_pure_cap_is_refused_without_advice_about_a_delta_that_nobody_gave(world: Any) -> None:
+    outcome = world.publish(cap="3,0", method="mst")
+    assert outcome.code == 3
+    assert "set one with a delta, like 3,1e-6" in outcome.err
+    assert "--delta" not in outcome.err
+    assert world.spends() == []
 
 
 def test_a_release_is_a_folder_that_holds_these_files_and_no_others(world: Any) -> None:
@@ -342,3 +386,22 @@ def test_a_release_of_no_rows_can_be_written_and_compared(world: Any) -> None:
             break
     found = json.loads((world.folder / f"out{turn}-internal" / "internal.json").read_text())
     assert set(found["tv"].values()) == {1.0}
+
+
+def test_a_simulation_is_evaluated_in_its_own_internal_folder(world: Any) -> None:
+    assert world.publish("--seed", "1").code == 0
+    outcome = world.run(
+        "evaluate", world.internal, "--against", world.table, "--ledger", world.ledger
+    )
+    assert outcome.code == 0, outcome.err
+    assert (world.internal / "internal.html").exists()
+    assert not list(world.folder.glob("*-internal-internal"))
+
+
+def test_the_report_lists_every_file_of_its_folder(world: Any) -> None:
+    for more in ((), ("--csv", "--force")):
+        world.publish(*more)
+        page = (world.out / "report.html").read_text()
+        for path in world.out.iterdir():
+            assert path.name == "report.html" or path.name in page
+        assert ("marginals.csv" in page) == ("--csv" in more)

@@ -55,7 +55,7 @@ def test_a_simulation_is_written_beside_and_charges_nothing(typed, world):
     [
         (("--infer-share", "2"), 2, "infer_share must be above 0 and below 1"),
         (("--cap", "4,1e-9"), 3, "more than the cap"),
-        (("--cap", "9"), 3, "more than the cap"),
+        (("--cap", "9,0"), 3, "more than the cap"),
         (("--workload", "mine.json"), 2, "not known without a schema"),
     ],
 )

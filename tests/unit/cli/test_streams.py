@@ -58,6 +58,19 @@ def test_an_answer_that_can_not_be_written_is_told_and_the_release_is_in_place(
     assert world.spends()
 
 
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_a_reader_who_had_enough_of_the_ledger_is_no_error(
+    buffered: str, world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffered)
+    world.publish()
+    shown = ["ledger", "show", "--ledger", str(world.ledger)]
+    assert ended(shown, out="unread") == (141, "")
+    code, said = ended(shown, out="full")
+    assert code == 4
+    assert "standard output can't be written" in said
+
+
 def test_a_standard_output_that_was_closed_by_choice_is_no_error(world: Any) -> None:
     assert ended(world.arguments("-q"), out="closed") == (0, "")
     assert (world.out / "release.json").exists()

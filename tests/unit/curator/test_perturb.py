@@ -1,7 +1,10 @@
 """Rows as answers through the gate: charged first, with the mechanism's own probabilities."""
 
+import itertools
+import math
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -77,6 +80,38 @@ def test_the_order_of_a_sorted_table_is_not_told(held, monkeypatch):
     first = np.bincount(found[: ROWS // 5], minlength=5)
     # 5 standard errors of a draw with replacement, which has more: a false alarm in 300,000.
     assert np.abs(first - ROWS / 25).max() < 5 * np.sqrt(ROWS / 5 * 4 / 25)
+
+
+def chances_of(rows, transition, orders):
+    """The exact chance of every list of answers, if an order among these is drawn evenly."""
+    whole = sum(transition.weights[0])
+    found = {}
+    for answers in itertools.product(range(len(transition.answers)), repeat=len(rows)):
+        ways = (
+            math.prod(
+                Fraction(transition.weights[rows[at]][y], whole)
+                for at, y in zip(o, answers, strict=True)
+            )
+            for o in orders
+        )
+        found[answers] = sum(ways, Fraction(0)) / len(orders)
+    return found
+
+
+def test_a_random_order_keeps_epsilon_in_whatever_order_the_rows_are_read():
+    mechanism = Grr(categories=3, epsilon=1)
+    orders = list(itertools.permutations(range(4)))
+    mine = chances_of((0, 0, 1, 2), mechanism.transition(), orders)
+    other = chances_of((0, 0, 2, 2), mechanism.transition(), orders)  # the third row replaced
+    worst = max(mine[y] / other[y] for y in mine)
+    assert 1 < worst <= math.exp(1) * (1 + 1e-15)
+    for read in orders:  # as an index, or another engine, may read the neighbor
+        again = chances_of([(0, 0, 2, 2)[at] for at in read], mechanism.transition(), orders)
+        assert again == other
+    as_read = [orders[0]]
+    told = chances_of((0, 0, 1, 2), mechanism.transition(), as_read)
+    sorted_otherwise = chances_of((2, 2, 0, 0), mechanism.transition(), as_read)
+    assert max(told[y] / sorted_otherwise[y] for y in told) > math.exp(2)
 
 
 def test_an_index_of_a_secret_column_does_not_decide_the_order_of_answers(tmp_path):

@@ -173,7 +173,7 @@ def test_a_first_row_with_another_delimiter_is_refused_whatever_follows(
     name: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(f"SECRET123;5\n{EITHER}")
-    with pytest.raises(TableError, match=r"1 fields.*--delimiter") as caught:
+    with pytest.raises(TableError, match=r"1 fields.*delimiter") as caught:
         open_table(tmp_path / name, HEADLESS)
     assert "SECRET123" not in str(caught.value)
 

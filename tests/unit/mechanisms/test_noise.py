@@ -22,6 +22,8 @@ from sfumato.mechanisms import (
 from sfumato.mechanisms._ratio import ceil_sqrt, fits, floor_sqrt, round_down, round_up
 from sfumato.mechanisms._replay import MAX_WORDS
 from sfumato.privacy.guarantees import ZCDP, PureDP
+from sfumato.privacy.protection import OnePerson, OneRow
+from sfumato.privacy.sensitivity import histogram_l1, histogram_l2_squared
 from sfumato.randomness import simulation_rng
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(60), Fraction(2001, 2)]
@@ -98,6 +100,31 @@ def test_laplace_probabilities_of_neighbors_never_differ_by_more_than_the_guaran
     noise, k = DiscreteLaplace(scale=scale), np.arange(-50, 50)
     loss = np.abs(np.log(noise.pmf(k)) - np.log(noise.pmf(k + 1)))
     assert loss == pytest.approx(float(noise.guarantee().epsilon), rel=1e-9)
+
+
+def renyi(order, shift, spread):
+    """The Renyi divergence between discrete Gaussians around 0 and around a whole number."""
+    k = np.arange(-500, 500).astype(float)
+    log_p, log_q = (-np.square((k - at) / float(spread)) for at in (0, shift))
+    whole = logsumexp(order * log_p + (1 - order) * log_q) - logsumexp(log_p)
+    return whole / (order - 1)
+
+
+@pytest.mark.parametrize("rho", ["0.02", "0.5", "3"])
+@pytest.mark.parametrize("order", [1.01, 2, 5.5, 20])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_vector_of_counts_of_which_rows_are_replaced_keeps_rho(rho, order, rows):
+    protect = (
+        OneRow(neighbors="replace") if rows == 1 else OnePerson(max_rows=rows, neighbors="replace")
+    )
+    squared = histogram_l2_squared(protect)
+    assert squared == 2 * rows**2
+    noise = noise_for(ZCDP(rho), histogram_l1(protect), squared)
+    lost = renyi(order, rows, noise.spread) + renyi(order, -rows, noise.spread)  # two cells move
+    assert lost <= order * float(Fraction(rho)) * (1 + 1e-9)
+    assert lost >= 0.4 * order * float(Fraction(rho)) or rho == "3"
+    added = noise_for(ZCDP(rho), rows, rows**2)  # noise for a row that is added: half the square
+    assert renyi(2, rows, added.spread) + renyi(2, -rows, added.spread) > 2 * float(Fraction(rho))
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1, 7.3])

@@ -67,7 +67,8 @@ def test_a_pure_cap_explains_that_it_admits_no_rho(ledger: Ledger) -> None:
     with pytest.raises(BudgetError, match="only pure costs fit the cap") as refused:
         ledger.spend(ZCDP("0.001"), label="gauss", protect=ROW)
     assert (
-        "This cap has no delta: leave --delta out, or set a cap with one, like 2,1e-6: "
+        "This cap has no delta, which Gaussian noise needs: set one with a delta, like 1,1e-6, or "
+        "choose a method with a pure budget: "
         "`sfumato ledger cap adult"
     ) in str(refused.value)
 
@@ -301,15 +302,44 @@ def test_looks_and_simulations_are_noted_at_no_cost(ledger: Ledger) -> None:
     assert ledger.spent == Totals()
 
 
-def test_the_clock_decides_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_decides_nothing(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for year in ("2036", "2016", "2026"):
-        monkeypatch.setattr(bodies, "now", lambda year=year: f"{year}-01-01T00:00:00+00:00")
-        ledger.spend(PureDP("0.3"), label=year, protect=ROW)
+        monkeypatch.setattr(bodies, "today", lambda year=year: f"{year}-01-01")
+        book = Ledger.open(tmp_path / "study.ledger", dataset="adult")
+        book.spend(PureDP("0.3"), label=year, protect=ROW)
     spends = [entry for entry in ledger.entries() if entry.event == "spend"]
     assert [entry.label for entry in spends] == ["2036", "2016", "2026"]
     assert [entry.time[:4] for entry in spends] == ["2036", "2016", "2026"]
     assert ledger.spent.pure_epsilon == Fraction(9, 10)
     assert ledger.verify().rollback_excluded
+
+
+def test_entries_tell_the_day_of_opening_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = (f"2026-01-{day:02}" for day in range(1, 32))
+    monkeypatch.setattr(bodies, "today", lambda: next(days))  # another one whenever it is asked
+    ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1))
+    for label in ("first look", "a look that took long"):
+        ledger.spend(PureDP("0.1"), label=label, protect=ROW, request=label)
+        ledger.journal(label, b"what was told")
+    ledger.look("internal")
+    assert len(ledger.entries()) == 7
+    assert {entry.time for entry in ledger.entries()} == {ledger.day} == {"2026-01-02"}
+
+
+def test_a_ledger_of_which_entries_tell_seconds_still_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "today", lambda: "2025-05-05T05:05:05+00:00")
+    Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1)).look("old")
+    monkeypatch.undo()
+    ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult")
+    ledger.spend(PureDP(1), label="new", protect=ROW)
+    assert ledger.verify().head == ledger.head
+    assert verify_export(ledger.export()).head == ledger.head
 
 
 def test_an_export_verifies_alone(ledger: Ledger) -> None:

@@ -8,8 +8,14 @@ from itertools import chain, combinations
 import pytest
 
 from sfumato.errors import InputError
+from sfumato.privacy import ApproxDP, zcdp_budget
 from sfumato.reporting import odds, odds_sentence
-from sfumato.reporting.odds import chance_table, largest_chance, strength_sentence
+from sfumato.reporting.odds import (
+    Concentrated,
+    chance_table,
+    largest_chance,
+    strength_sentence,
+)
 
 
 def percent(sentence: str) -> float:
@@ -40,6 +46,60 @@ def test_with_a_delta_the_promise_is_about_guesses_and_not_about_single_beliefs(
     sentence = odds_sentence(1.0, 1e-9, unit="person")
     assert "the right one at most 73.2% of the time, odds of 73.2 to 26.8 (epsilon = 1" in sentence
     assert "everybody else's data" in sentence
+
+
+def gaussian_pair(rho: float) -> tuple[list[float], list[float]]:
+    """Discrete Gaussian noise around 0 and around 1, with sigma^2 = 1 / (2 rho)."""
+    reach = 40 + math.ceil(12 / math.sqrt(2 * rho))
+    weights = {x: math.exp(-x * x * rho) for x in range(-reach, reach + 1)}
+    whole = math.fsum(weights.values())
+    numbers = range(-reach, reach + 2)
+    return (
+        [weights.get(x, 0.0) / whole for x in numbers],
+        [weights.get(x - 1, 0.0) / whole for x in numbers],
+    )
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.001, 0.015, 0.12, 0.31, 0.73, 1.0, 3.0])
+def test_what_rho_tells_holds_for_gaussian_noise_and_is_not_much_more_than_that(rho: float) -> None:
+    one, other = gaussian_pair(rho)
+    truth = math.fsum(abs(p - q) for p, q in zip(one, other, strict=True)) / 2
+    known = Concentrated(rho=rho)
+    bound = 2 * known.guesses()[0] - 1
+    assert truth <= bound <= 1
+    if rho <= 1:
+        assert bound <= 1.4 * truth
+    for cut in range(0, len(one), max(1, len(one) // 60)):
+        p, q = math.fsum(other[cut:]), math.fsum(one[cut:])
+        if q > 1e-300:
+            assert p <= known.largest_chance(q) + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+def test_rho_tells_more_than_the_epsilon_and_delta_that_it_converts_to(epsilon: str) -> None:
+    rho = float(zcdp_budget(ApproxDP(epsilon, "1e-9")).rho)
+    known, general = Concentrated(rho=rho), odds.right_guesses(float(epsilon), 1e-9)
+    assert known.guesses()[0] < general
+    sentence = odds_sentence(float(epsilon), 1e-9, known=known)
+    first, second = (float(found) for found in re.findall(r"([\d.]+)% of the time", sentence)[:2])
+    assert first == math.ceil(1000 * known.guesses()[0]) / 10
+    assert second == math.ceil(1000 * general) / 10
+    assert "by Pinsker's inequality" in sentence
+
+
+def test_a_distance_beyond_rho_would_be_seen() -> None:
+    one, other = gaussian_pair(0.31 * 2.5)
+    truth = math.fsum(abs(p - q) for p, q in zip(one, other, strict=True)) / 2
+    assert truth > 2 * Concentrated(rho=0.31).guesses()[0] - 1
+
+
+def test_an_approximate_step_before_adds_its_own_distance() -> None:
+    alone, first = Concentrated(rho=0.1), (1.0, 1e-9)
+    both = Concentrated(rho=0.1, first=first)
+    before = 2 * odds.right_guesses(*first) - 1
+    assert 2 * both.guesses()[0] == pytest.approx(2 * alone.guesses()[0] + before)
+    assert both.largest_chance(0.01) >= alone.largest_chance(0.01)
+    assert Concentrated(rho=50.0, first=first).guesses()[0] == 1
 
 
 def test_a_huge_epsilon_is_not_dressed_up() -> None:

@@ -84,7 +84,7 @@ def test_the_root_is_drawn():
 
 
 REFUSED = {
-    "a row added": ({"protect": OneRow()}, "how many there are.*--neighbors replace"),
+    "a row added": ({"protect": OneRow()}, "how many there are.*neighbors replace"),
     "a person": (
         {"protect": OnePerson(max_rows=2, column="who", neighbors="replace")},
         "one person with at most 2 rows replaced was to be protected",

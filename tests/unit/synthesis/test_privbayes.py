@@ -129,7 +129,7 @@ def test_a_single_candidate_is_taken_without_a_look_and_its_part_goes_to_the_tab
 
 
 REFUSED = {
-    "a row added": ({"protect": OneRow()}, "public number of rows.*--neighbors replace"),
+    "a row added": ({"protect": OneRow()}, "public number of rows.*neighbors replace"),
     "a person": (
         {"protect": OnePerson(max_rows=2, column="who", neighbors="replace")},
         "one person with at most 2 rows replaced was to be protected",

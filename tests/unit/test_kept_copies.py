@@ -1,0 +1,193 @@
+"""What was paid for is on disk as soon as it is made, until it is saved where it was wanted."""
+
+import errno
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+import sfumato as sf
+from sfumato.release import frames
+from sfumato.release.table import TableRelease
+
+SCHEMA = sf.Schema(
+    columns=(sf.Integer(name="age", low=0, high=9), sf.Boolean(name="smoker")), dataset="people"
+)
+PROTECT = sf.OneRow()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = "".join(f"{row % 10},{'yes' if row % 3 else 'no'}\n" for row in range(300))
+    (tmp_path / "people.csv").write_text("age,smoker\n" + rows)
+    return tmp_path / "people.csv"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return tmp_path / "budget.ledger"
+
+
+def copies(book: Path) -> list[Path]:
+    folder = book.with_name("budget.ledger.releases")
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def curator(table: Path, book: Path | None, **more: Any) -> sf.Curator:
+    place = sf.Ledger.open(book, dataset="people") if book else None
+    ledger = place or sf.Ledger.in_memory(dataset="people")
+    return sf.Curator(
+        sf.open_table(table, SCHEMA),
+        **{"protect": PROTECT, "budget": sf.PureDP(1), "rng": sf.secure_rng(), "ledger": ledger}
+        | more,
+    )
+
+
+def method() -> sf.Mwem:
+    return sf.Mwem(workload=sf.all_marginals(SCHEMA, degree=2))
+
+
+def by_publish(table: Path, book: Path) -> Any:
+    return sf.publish(method(), curator(table, book))
+
+
+def by_job(table: Path, book: Path) -> Any:
+    return sf.publish_table(table, schema=SCHEMA, epsilon=1, ledger=book)
+
+
+def by_inference(table: Path, book: Path) -> Any:
+    return sf.publish_table(table, epsilon=8, ledger=book, dataset="people")
+
+
+def by_dp2pub(table: Path, book: Path) -> Any:
+    return sf.dp2pub_table(table, schema=SCHEMA, epsilon=4, trust="nobody", ledger=book)
+
+
+def by_recommender(table: Path, book: Path) -> Any:
+    return sf.fit_recommender(**ratings(table), ledger=book)
+
+
+def ratings(table: Path) -> dict[str, Any]:
+    rows = [{"user": f"p{n}", "item": n % 3, "rating": 1 + n % 5} for n in range(200)]
+    (table.parent / "ratings.json").write_text(json.dumps(rows))
+    return {
+        "ratings": table.parent / "ratings.json", "catalogue": [0, 1, 2], "scale": "1..5",
+        "epsilon": 1, "unit": "rating", "dataset": "films",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [by_publish, by_job, by_inference, by_dp2pub, by_recommender])
+def test_a_release_that_nobody_saved_is_beside_the_ledger_until_it_is(
+    make: Any, table: Path, book: Path
+) -> None:
+    release = make(table, book)
+    (copy,) = copies(book)
+    assert release.kept == copy
+    again = sf.load_release(copy)
+    assert again.to_dict() == release.to_dict()
+    again.save(table.parent / "wanted")
+    assert copies(book) == []
+    assert not book.with_name("budget.ledger.releases").exists()
+    assert sf.load_release(table.parent / "wanted").to_dict() == release.to_dict()
+
+
+def test_the_copy_of_an_inferred_release_promises_schema_and_release_together(
+    table: Path, book: Path
+) -> None:
+    by_inference(table, book)
+    assert float(sf.load_release(copies(book)[0]).guarantee.epsilon) == 8
+
+
+def test_a_simulation_and_a_ledger_in_memory_leave_no_copy(table: Path, book: Path) -> None:
+    assert sf.publish(method(), curator(table, None)).kept is None
+    seeded = sf.publish(method(), curator(table, book, rng=sf.simulation_rng(1)))
+    assert (seeded.kept, seeded.private, copies(book)) == (None, False, [])
+
+
+def test_a_folder_that_was_named_leaves_no_copy(table: Path, book: Path) -> None:
+    sf.publish_table(table, schema=SCHEMA, epsilon=1, ledger=book, out=table.parent / "out")
+    sf.fit_recommender(**ratings(table), ledger=book, out=table.parent / "films")
+    assert copies(book) == []
+
+
+def test_a_missing_package_is_an_input_error_that_names_the_copy(
+    table: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> NoReturn:
+        raise ModuleNotFoundError(f"No module named {name!r}")
+
+    release = by_publish(table, book)
+    monkeypatch.setattr(frames, "import_module", absent)
+    for convert, package in ((release.to_pandas, "pandas"), (release.to_polars, "polars")):
+        with pytest.raises(sf.InputError, match=f"pip install {package}") as refused:
+            convert()
+        assert f"sf.load_release({str(release.kept)!r})" in "".join(refused.value.__notes__)
+
+
+def test_a_save_that_fails_names_the_copy_and_keeps_it(
+    table: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = by_publish(table, book)
+    (table.parent / "taken").mkdir()
+    with pytest.raises(sf.InputError, match="exists") as refused:
+        release.save(table.parent / "taken")
+    assert str(release.kept) in "".join(refused.value.__notes__)
+    monkeypatch.setattr(TableRelease, "write_into", full_disk)
+    with pytest.raises(sf.StorageError, match="No space left") as failed:
+        release.save(table.parent / "wanted")
+    assert str(release.kept) in "".join(failed.value.__notes__)
+    monkeypatch.undo()
+    assert sf.load_release(copies(book)[0]).to_dict() == release.to_dict()
+
+
+def full_disk(self: Any, folder: Path, *, csv: bool = False) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_run_that_can_not_be_resumed_and_not_be_written_is_kept(
+    table: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, out = TableRelease.write_into, table.parent / "out"
+
+    def full_out(self: Any, folder: Path, *, csv: bool = False) -> None:
+        if ".out." in folder.name:
+            full_disk(self, folder)
+        real(self, folder, csv=csv)
+
+    monkeypatch.setattr(TableRelease, "write_into", full_out)
+    with pytest.raises(sf.StorageError) as failed:
+        sf.dp2pub_table(table, schema=SCHEMA, epsilon=4, trust="nobody", ledger=book, out=out)
+    (copy,) = copies(book)
+    assert str(copy) in "".join(failed.value.__notes__)
+    assert sf.load_release(copy).dataset == "people"
+    with pytest.raises(sf.StorageError) as stopped:
+        sf.publish_table(table, schema=SCHEMA, epsilon=1, ledger=book, out=out)
+    assert copies(book) == [copy]
+    assert "resume=True" in "".join(stopped.value.__notes__)
+
+
+def test_a_copy_that_can_not_be_written_does_not_lose_the_release(
+    table: Path, book: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(TableRelease, "write_into", full_disk)
+    release = by_publish(table, book)
+    assert release.kept is None
+    assert release.data.num_rows
+    assert "save it now" in caplog.text
+
+
+def test_an_error_in_the_middle_of_a_run_says_whether_it_can_go_on(table: Path, book: Path) -> None:
+    class Stops(sf.Independent):
+        def run(self, curator: Any) -> NoReturn:
+            curator.measure([("age",)], costs=[sf.PureDP("0.5")])
+            raise MemoryError
+
+    ledger = sf.Ledger.open(book, dataset="people")
+    with pytest.raises(MemoryError) as lost:
+        sf.publish(Stops(), curator(table, book, ledger=ledger))
+    assert "can't be resumed" in "".join(lost.value.__notes__)
+    journal = sf.Journal.begin(ledger, command="independent, 1")
+    with pytest.raises(MemoryError) as stopped:
+        sf.publish(Stops(), curator(table, book, ledger=ledger, journal=journal))
+    assert "sf.Journal.resume" in "".join(stopped.value.__notes__)
