@@ -17,7 +17,7 @@ COLUMNS = [
 
 
 def opened(service, variant="grouped", **wanted):
-    made = service.create(COLUMNS, **{"variant": variant, "minimum": 100, **wanted})
+    made = service.create(COLUMNS, **{"variant": variant, "minimum": 100, "rehearsal": True, **wanted})
     made.act("open")
     return made
 
