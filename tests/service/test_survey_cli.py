@@ -57,7 +57,7 @@ def create(run, service, monkeypatch):
 
     def made(*more: Any) -> Outcome:
         usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
-        return run("create", *usual, "--server", service.address, *more)
+        return run("create", *usual, "--server", service.address, "--rehearsal", *more)
 
     return made
 
@@ -383,7 +383,7 @@ def test_two_workers_serve_one_database(run, database, monkeypatch):
             _wait_for(said["address"])
             monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", said["token"])
             usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
-            made = run("create", *usual, "--server", said["address"], "--minimum", 100)
+            made = run("create", *usual, "--server", said["address"], "--minimum", 100, "--rehearsal")
             assert made.code == 0, made.err
             for _ in range(2):
                 run("open", "survey.keys.json")

@@ -185,11 +185,22 @@ async function fillAll(path, status, shown) {
     if (JSON.stringify(told.counts) !== JSON.stringify(status.answers)) view.seen = ""; // an older look: ask again
     return estimateCards(told);
   };
+  const early = earlyText(status);
+  if (early) shown.estimates.replaceChildren(el("p", { class: "card quiet", text: early }));
   await Promise.all([
     fill(shown.plan, `${path}/plans`, (told) => planCards(told.plans, names, status.plans)),
     fill(shown.fakes, `${path}/poisoning`, fakesCards),
-    fill(shown.estimates, `${path}/estimates`, estimates),
+    early ? null : fill(shown.estimates, `${path}/estimates`, estimates),
   ]);
+}
+
+/** Why there can be no estimate yet; empty if there may be some. */
+function earlyText({ state, minimum, answers, rehearsal }) {
+  const least = whole(minimum);
+  if (state === "abandoned") return "Nothing is estimated: the survey was given up.";
+  if (rehearsal) return answers[1] >= minimum ? "" : `Not yet: no estimate is shown from fewer than ${least} answers.`;
+  if (!["created", "open-1"].includes(state) || answers[1] >= 2 * minimum) return "";
+  return `Not yet: no estimate is shown from fewer than ${least} answers. While the round is open, one is shown when ${least} more have come after them, by the hour; when it is closed, at once.`;
 }
 
 /** Fill a section from the server. */
