@@ -283,7 +283,7 @@ def test_one_round_speaks_of_no_pair_and_says_who_sees_what(visit, service):
     heading(page)
     told = page.inner_text("main")
     assert "pair" not in told
-    assert "The owner is shown estimates from 500 answers or more" in told
+    assert "Each estimate that the owner is shown rests on 500 answers or more." in told
     assert "Whoever runs the server can read each randomized answer" in told
 
 

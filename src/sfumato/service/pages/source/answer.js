@@ -120,8 +120,8 @@ function addsUp({ others, epsilon }) {
 /** Who gets to see what: the owner by this software, and whoever runs the server. */
 function whoSees({ minimum, rehearsal }) {
   const owner =
-    `The owner is shown estimates from ${minimum} answers or more, each of them, and while a round ` +
-    `is open nothing in steps of fewer than ${minimum} answers or more often than hourly.`;
+    `Each estimate that the owner is shown rests on ${minimum} answers or more. While a round is ` +
+    `open, estimates and counts change by ${minimum} answers or more, and at most once an hour.`;
   const server =
     "Whoever runs the server can read each randomized answer, and by its invitation or network " +
     "address may know whose it is. The promise above holds against them, too.";
@@ -263,8 +263,8 @@ function showRefused({ round }) {
       "p",
       { role: "alert" },
       "The server did not take this answer: the round is over, or an answer has come with this " +
-        "invitation already, from another browser or device. That one counts, this one does not. " +
-        "Sending it again would change nothing.",
+        "invitation already, from another browser or device. This one is not counted, and sending " +
+        "it again would change nothing.",
     ),
     folded("What was sent", el("pre", { tabindex: 0 }, body)),
   );
@@ -377,7 +377,7 @@ function hashParagraph(plan) {
   const own =
     plan && !first ? [" Hash of the questions of this round: ", hash(plan.id), "."] : [round];
   return paragraph("Hash of this survey (", checked, "): ", hash(device.hash), ".", ...own,
-    " The owner publishes both; if yours differ from others’, you may be marked.");
+    " The owner publishes this; if yours differs from others’, your answer may be marked.");
 }
 
 function hash(text) {
