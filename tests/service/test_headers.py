@@ -227,7 +227,8 @@ def test_metrics_are_counts_without_names(service):
     ask(service.address, "GET", "/nothing")
     text = ask(service.address, "GET", "/metrics")[2].decode()
     line = (
-        r'(# TYPE sfumato_[a-z_]+ (counter|gauge)|sfumato_[a-z_]+(\{status="[0-9]{3}"\})? [0-9.]+)'
+        r'(# TYPE sfumato_[a-z_]+ (counter|gauge)|sfumato_[a-z_]+(\{status="[0-9]{3}"\})? [0-9.]+'
+        r'|sfumato_worker_info\{worker="[0-9a-f]{8}"\} 1)'
     )
     assert all(re.fullmatch(line, each) for each in text.splitlines())
     assert 'sfumato_requests_total{status="404"} 1' in text

@@ -74,7 +74,8 @@ def test_a_survey_of_two_rounds_from_the_first_click_to_the_release(visit, servi
     schema = {"sfumato": 1, "dataset": "our-town", "columns": people.COLUMNS}
     page.get_by_label("Schema", exact=True).fill(json.dumps(schema))
     page.get_by_label("Epsilon for each person").fill("3")
-    page.get_by_label("Least answers of a round").fill("500")
+    page.get_by_label("Least answers").fill("50")
+    page.get_by_label("A rehearsal").check()
     press(page, "Make the survey")
     page.get_by_text("Keep these now").wait_for()
     admin, reader = page.locator("main pre").all_inner_texts()
@@ -108,7 +109,7 @@ def test_a_survey_of_two_rounds_from_the_first_click_to_the_release(visit, servi
     people.send(later)
     second = crowd.answer(2)
     page.get_by_text(f"From {first + second + 2:,} answers").wait_for()
-    assert numbers(page) == [f"{first + 1:,}", f"{second + 1:,}", "500"]
+    assert numbers(page) == [f"{first + 1:,}", f"{second + 1:,}", "50"]
     page.get_by_text("No alarm", exact=True).wait_for()
 
     press(page, "Close round 2", confirm=True)
@@ -243,8 +244,8 @@ def test_closing_waits_for_the_promised_number_and_can_be_called_off(visit, serv
     close.wait_for()
     assert "It can be closed from 50 answers on." in page.inner_text("#state")
     page.get_by_role("button", name="Give the survey up").focus()
-    Crowd(made, 60, rng=simulation_rng(1)).answer(1)
-    page.locator("#state dd", has_text="60").wait_for()
+    Crowd(made, 900, rng=simulation_rng(1)).answer(1)
+    page.locator("#state dd", has_text="900").wait_for()
     assert page.evaluate("document.activeElement.textContent") == "Give the survey up"
     close.click()
     assert page.evaluate("document.activeElement.textContent") == "Cancel"
@@ -281,7 +282,13 @@ def test_words_of_the_owner_are_never_run(visit, service, variant):
     ]
     title = " ".join(ATTACKS)[:200].strip()
     made = service.create(
-        columns, title=title, text=ATTACKS[0], variant=variant, minimum=50, epsilon="8"
+        columns,
+        title=title,
+        text=ATTACKS[0],
+        variant=variant,
+        minimum=50,
+        epsilon="8",
+        rehearsal=True,
     )
     made.act("open")
     Crowd(made, 600, rng=simulation_rng(1)).answer(1)

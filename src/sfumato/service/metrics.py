@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from sfumato.collection.announcements import hour_of
 from sfumato.errors import StorageError
+from sfumato.randomness import secure_rng
 from sfumato.service import documents
 from sfumato.service.people import said
 from sfumato.service.surveys import Surveys
@@ -42,6 +43,8 @@ class Metrics:
     answered: Counter[int]
     """Requests by status."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    worker: str = field(default_factory=lambda: secure_rng().token()[:8])
+    """A random name: these counters are of one process, and the next reply may be another's."""
     _hour: str = ""
     _coarse: dict[str, float] = field(default_factory=dict)
 
@@ -68,7 +71,10 @@ class Metrics:
             "sfumato_commit_failures_total": self.writer.commits.failed,
             "sfumato_uploads_waiting": waiting - waiting % STEP,
         }
-        text = "".join(
+        text = (
+            f'# TYPE sfumato_worker_info gauge\nsfumato_worker_info{{worker="{self.worker}"}} 1\n'
+        )
+        text += "".join(
             f"# TYPE {name} {'gauge' if name.endswith('waiting') else 'counter'}\n{name} {value}\n"
             for name, value in lines.items()
         )
