@@ -418,11 +418,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--all", action="store_true", help="also what has not changed")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants with this in the name")
+    parser.add_argument("--planted", action="store_true", help="only those that were written down")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="run nothing, name all mutants")
     given = parser.parse_args()
     plan, stored = listed(), read_results()
     tasks = tasks_of(plan, stored, given.only, given.all)
+    if given.planted:
+        tasks = [task for task in tasks if task.mutant.why]
     if given.list:
         print(*(f"{name}: {each.what}" for name, each in plan.mutants.items()), sep="\n")  # noqa: T201
         return 0
