@@ -170,9 +170,52 @@ def test_noise_is_drawn_afresh_for_every_number():
     assert noise.std() != pytest.approx(1.3 * sigma, rel=0.15)
 
 
-def test_a_person_is_bounded_and_never_described():
+CROWD = pa.table(
+    {
+        "who": ["p0"] * 300 + [f"p{n}" for n in range(1, 101)],
+        "town": ["Rome"] * 300 + ["Oslo"] * 100,
+        "age": [7] * 300 + [3] * 100,
+    }
+)
+PLENTY = ApproxDP(2_000, "1e-6")
+"""So much that noise of a count is below 1."""
+
+
+def look_at_shapes(gate):
+    found = gate.shapes(cost=PLENTY)
+    return {name: counts.values.sum() for name, counts in found.items()}
+
+
+def look_at_ages(gate):
+    schema = Schema(columns=(Integer(name="age", low=0, high=9, missing=True),), file=LENIENT)
+    return {"age": gate.measure(schema, cost=PLENTY)["age"].values.sum()}
+
+
+def look_at_texts(gate):
+    return {"town": sum(gate.texts(["town"], cost=PLENTY)["town"].values())}
+
+
+@pytest.mark.parametrize("look", [look_at_shapes, look_at_ages, look_at_texts])
+@pytest.mark.parametrize(
+    ("protect", "rows"),
+    [
+        (OnePerson(column="who", max_rows=1), 101),
+        (OnePerson(column="who", max_rows=2, neighbors="replace"), 102),
+        (ROW, 400),
+    ],
+    ids=str,
+)
+def test_of_one_person_s_many_rows_only_k_count_in_every_look(look, protect, rows):
+    """One person has 300 rows, 100 others have one each."""
+    gate = scout(protect=protect, frame=CROWD, budget=PLENTY, rng=simulation_rng(3))
+    for name, counted in look(gate).items():
+        assert counted == pytest.approx(rows, abs=60), name
+
+
+def test_the_column_that_names_people_is_never_described():
     gate = scout(protect=OnePerson(column="who", max_rows=1), rng=simulation_rng(3))
     assert gate.names == ("town", "age")
+    assert list(gate.shapes(cost=HALF)) == ["town", "age"]
     with pytest.raises(InputError, match="the table's columns"):
         gate.texts(["who"], cost=HALF)
     with pytest.raises(InputError, match="needs the column"):
