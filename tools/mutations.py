@@ -33,7 +33,7 @@ _SWAPPED: Final = {
 }  # fmt: skip
 _QUIET: Final = ("log", "tell", "warnings")
 _UNSEEN: Final = ("__repr__", "__str__", "describe", "label", "label_of")
-_FOR_PEOPLE: Final = ("label", "name", "what", "why", "match", "maxsize", "repr", "slots")
+_FOR_PEOPLE: Final = ("label", "strict", "name", "what", "why", "match", "maxsize", "repr", "slots")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 from sfumato.curator import Curator, L1Error, MutualInformation, steps
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
-from sfumato.errors import BudgetError, InputError
+from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.mechanisms import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
 from sfumato.privacy.guarantees import split
@@ -572,3 +572,32 @@ def test_a_cost_that_buys_no_noise_is_refused_before_the_charge(verb, cost):
     with pytest.raises(InputError, match="exact draws need"):
         VERBS[verb](gatekeeper, cost)
     assert gatekeeper.ledger.spent.nothing
+
+
+def test_a_range_beside_those_that_were_selected_from_is_counted_itself():
+    gatekeeper = curator(budget=PureDP(9_000), rng=simulation_rng(0))  # hardly any noise
+    ranges = (TEENS, Range((("age", 0, 0),)))
+    gatekeeper.select(ranges, score=L1Error(answers=np.zeros(2)), cost=PureDP(3_000))
+    for target, rows in [(Range((("age", 2, 4),)), 4), (TEENS, 5), (ranges[1], 1)]:
+        (seen,) = gatekeeper.measure([target], costs=[PureDP(1_000)])
+        assert seen.values.shape == ()
+        assert seen.values == rows
+
+
+def test_a_table_that_can_not_be_read_is_refused_before_anything_is_charged():
+    class Damaged(SpyTable):
+        def validate(self):
+            raise TableError("the file ends in the middle of a row")
+
+    book = Ledger.in_memory(dataset="study")
+    with pytest.raises(TableError, match="in the middle"):
+        curator(table=Damaged(book), ledger=book)
+    assert not book.entries()
+
+
+def test_comparing_the_claimed_number_of_rows_is_noted_in_the_ledger():
+    gatekeeper = curator(protect=REPLACE)
+    score = MutualInformation(children=("age",), rows=AGES.size)
+    gatekeeper.select([("age", "smoker")], score=score, cost=PureDP("0.5"))
+    looks = [entry.label for entry in gatekeeper.ledger.entries() if entry.event == "look"]
+    assert looks == ["number of rows, public when one row is replaced"]
