@@ -11,6 +11,7 @@ Ends with 0 if every survivor has its reason in ``equivalent_mutants.toml`` and 
 import argparse
 import ast
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,18 @@ RESULTS: Final = ROOT / "bench" / "results" / "mutants.json"
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
 REACHED: Final = ROOT / "build" / "mutants_reached.json"
 TIMEOUT_S: Final = 240
+_SHARED: Final = (
+    "cryptography.hazmat.primitives.ciphers",
+    "duckdb",
+    "hypothesis",
+    "numba",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pytest",
+    "scipy.stats",
+)
+"""What tests import, none of it ours."""
 _CITED: Final = re.compile(r"`(tests/[^`\s]+)`|`(test_\w+)`")
 _NAMED: Final = re.compile(r"mutants? ((?:`[\w-]+`(?:,\s)?)+)")
 
@@ -70,7 +83,7 @@ class Plan:
         """What a result is valid for: the mutated function, and its killer or else all tests."""
         name = killer.split("[")[0]
         known = "::" in name and (ROOT / name.split("::")[0]).is_file()
-        tests = [_source_of(name)] if known else map(self._hash, self.tests[mutant.name])
+        tests = [_source_of(name)] if known else map(self.hash_of, self.tests[mutant.name])
         return hashlib.sha256((mutant.key + "".join(tests)).encode()).hexdigest()[:16]
 
     def row_key(self, mutant: Mutant, tests: Sequence[str]) -> str:
@@ -78,7 +91,8 @@ class Plan:
         parts = "".join(test + _source_of(test) for test in tests)
         return hashlib.sha256((mutant.key + parts).encode()).hexdigest()[:16]
 
-    def _hash(self, test: str) -> str:
+    def hash_of(self, test: str) -> str:
+        """Of the whole file of a test."""
         path = ROOT / test.split("::")[0]
         if test not in self.hashes:
             self.hashes[test] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -87,23 +101,31 @@ class Plan:
 
 def listed() -> Plan:
     """All mutants there are, with their tests and the reasons of those that can't be seen."""
-    files = tomllib.loads((TOOLS / "mutants.toml").read_text(encoding="utf-8"))
-    planted = tomllib.loads((TOOLS / "planted_mutants.toml").read_text(encoding="utf-8"))
-    reasons = tomllib.loads((TOOLS / "equivalent_mutants.toml").read_text(encoding="utf-8"))
     mutants: dict[str, Mutant] = {}
     tests: dict[str, tuple[str, ...]] = {}
-    for file in files["file"]:
+    for file in files():
         skip = tuple(file.get("skip", ()))
         for mutant in mutants_of(ROOT, file["path"], share=file["share"], skip=skip):
             mutants[mutant.name], tests[mutant.name] = mutant, tuple(file["tests"])
-    by_file = {file["path"]: tuple(file["tests"]) for file in files["file"]}
-    for entry in planted["mutant"]:
+    by_file = {file["path"]: tuple(file["tests"]) for file in files()}
+    for entry in _read("planted_mutants.toml")["mutant"]:
         mutant = planted_mutant(ROOT, entry)
         mutants[mutant.name] = mutant
         tests[mutant.name] = tuple(entry.get("tests", by_file.get(mutant.file, ())))
-    equivalent = {name: each["why"] for each in reasons["reason"] for name in each["mutants"]}
+    reasons = _read("equivalent_mutants.toml")["reason"]
+    equivalent = {name: each["why"] for each in reasons for name in each["mutants"]}
     rows = cited(GUARANTEES.read_text(encoding="utf-8"))
     return Plan(mutants=mutants, tests=tests, equivalent=equivalent, rows=rows)
+
+
+def files() -> list[dict[str, Any]]:
+    """The privacy-critical files, each with its tests."""
+    found: list[dict[str, Any]] = _read("mutants.toml")["file"]
+    return found
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((TOOLS / name).read_text(encoding="utf-8"))
 
 
 def cited(text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -130,7 +152,7 @@ def cited_tests(paragraph: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _source_of(test: str) -> str:
     """One test and what its file shares among tests; the whole file for a file."""
     path, _, name = test.partition("::")
@@ -226,16 +248,8 @@ class Workshop:
 
     def _ready(self) -> None:
         """Import what all tests need, and nothing that is mutated; each run is a fork of this."""
-        import cryptography.hazmat.primitives.ciphers
-        import duckdb
-        import hypothesis
-        import numba
-        import numpy
-        import pyarrow.compute
-        import pyarrow.parquet
-        import pytest
-        import scipy.stats  # noqa: F401
-
+        for name in _SHARED:
+            importlib.import_module(name)
         if "sfumato" in sys.modules:
             raise RuntimeError("sfumato is imported already: mutants would not be seen")
 
@@ -471,17 +485,17 @@ def _run_all(plan: Plan, stored: dict[str, Any], tasks: list[Task], jobs: int) -
 
 def _reached(plan: Plan, tasks: Sequence[Task], workshop: Workshop) -> dict[str, Any]:
     """What each listed test calls; kept between runs, as it only decides the order."""
-    tests = sorted({test for task in tasks for test in task.tests if not task.all_of})
+    tests = sorted({test for task in tasks for test in task.tests if not task.mutant.why})
     kept = json.loads(REACHED.read_text()) if REACHED.exists() else {}
-    missing = [test for test in tests if kept.get(test, [None])[0] != plan._hash(test)]
+    missing = [test for test in tests if kept.get(test, [None])[0] != plan.hash_of(test)]
     if missing:
         found = workshop.reach(missing, {each.file for each in plan.mutants.values()})
         for test in missing:
             own = {name: value for name, value in found.items() if name.startswith(test)}
-            kept[test] = [plan._hash(test), own]
+            kept[test] = [plan.hash_of(test), own]
         REACHED.parent.mkdir(exist_ok=True)
         REACHED.write_text(json.dumps(kept))
-    return {name: value for test in tests for name, value in kept[test][1].items()}
+    return {name: value for _, own in kept.values() for name, value in own.items()}
 
 
 if __name__ == "__main__":

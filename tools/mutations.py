@@ -172,14 +172,12 @@ class _Reader:
 def _children(node: ast.AST) -> Iterator[ast.AST]:
     """What a mutant may change: neither types nor messages nor texts."""
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "bases", "type_params", "args"):
-            if not (name == "args" and isinstance(node, ast.Call)):
-                if isinstance(value, ast.arguments):
-                    yield from (each for each in (*value.defaults, *value.kw_defaults) if each)
-                continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not _for_people(child):
-                yield child
+        if isinstance(value, ast.arguments):
+            yield from (each for each in (*value.defaults, *value.kw_defaults) if each)
+        elif name not in ("annotation", "returns", "decorator_list", "bases"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and not _for_people(child):
+                    yield child
 
 
 def _for_people(node: ast.AST) -> bool:
