@@ -77,7 +77,6 @@ VERBS = {
         "measure": "GateMeasure",
         "score": "GateScore",
         "select": "GateSelect",
-        "commit": "GateCoins",
         "perturb": "GatePerturb",
         "perturb_to": "GatePerturb",
         "respond": "GateRespond",

@@ -322,10 +322,10 @@ def test_a_clique_tree_that_was_chosen_counts_the_rows_within_its_one_charge() -
     assert release.method["name"] == "cliquetree"
     assert release.method["chosen_by"] == "auto"
     (entry,) = release.ledger["entries"]
-    assert entry["label"].startswith("all steps of this run")
+    assert entry["label"] == "cliquetree: columns, scores and marginals"
 
 
-def mean_error(spec: Any, table: tuple[Any, Any], *, epsilon: Any, seeds: int = 6) -> float:
+def mean_error(spec: Any, table: tuple[Any, Any], *, epsilon: Any, seeds: int = 20) -> float:
     """Mean total variation over all pairs of columns and over seeds."""
     sizes, codes = table
     schema = integer_schema(sizes, dataset="made")
@@ -394,13 +394,13 @@ def test_the_automatic_choice_is_hardly_worse_than_any_method_it_could_have_take
     """At most 10% and the price of choosing: a tenth of the budget is 5% of noise.
 
     Seeds are fixed, so nothing is random. MST is no choice of it and better where the truth is a
-    tree and rows are few, by less than a third.
+    tree and rows are few: up to 1.40 times (docs/synthesis.md).
     """
     table = MADE[name]()
     mine = mean_error(automatic, table, epsilon=epsilon)
     best = min(mean_error(one, table, epsilon=epsilon) for one in (every_cell, some, none))
     assert mine <= 1.1 * 1.054 * best
-    assert mine <= 1.33 * mean_error(a_tree, table, epsilon=epsilon)
+    assert mine <= 1.4 * mean_error(a_tree, table, epsilon=epsilon)
 
 
 def test_that_bound_is_broken_by_always_counting_cells_or_always_single_columns() -> None:

@@ -8,7 +8,6 @@ from typing import Final
 from sfumato.auditing import (
     cases_central,
     cases_choosing,
-    cases_committed,
     cases_frequency,
     cases_gate,
     cases_keyvalue,
@@ -68,7 +67,6 @@ CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
     "GateSelectReplaced": cases_choosing.select_replaced,
     "GateMeasure": cases_gate.measure,
     "GateMeasureReplaced": cases_gate.measure_replaced,
-    "GateCoins": cases_committed.coins,
     "GateTexts": cases_scouting.texts,
     "GateScout": cases_scouting.whole_scout,
     **cases_rows.CASES,

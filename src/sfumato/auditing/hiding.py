@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.curator.committing import Coins
 from sfumato.mechanisms import DiscreteLaplace, Noise, Selection
 from sfumato.mechanisms.local.mechanism import LocalMechanism
 from sfumato.mechanisms.local.parts import Part
@@ -40,19 +39,16 @@ class Counted:
     """Whole numbers, each with noise of its own.
 
     Discrete Laplace noise loses the L1 distance over its scale, discrete Gaussian noise the squared
-    L2 distance over the square of its spread, as often as it is drawn. Both are exact.
+    L2 distance over the square of its spread. Both are exact.
     """
 
     exact: NDArray[np.int64]
-    noise: Noise | Coins
+    noise: Noise
     once: None = None
 
     def lost(self, other: "Counted", /) -> float:
         """The loss between both counts."""
         moved = np.abs(self.exact - other.exact).astype(np.float64)
-        if isinstance(self.noise, Coins):
-            spread = float(self.noise.noise.spread)
-            return self.noise.number * float(np.square(moved / spread).sum())
         if isinstance(self.noise, DiscreteLaplace):
             return float(moved.sum() / self.noise.scale)
         return float(np.square(moved / float(self.noise.spread)).sum())

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sfumato.auditing.facts import Fact, Facts, flattened
 from sfumato.auditing.hiding import Answered, Chosen, Counted, Hidden, Interviewed, Shifted
 from sfumato.curator import Curator
-from sfumato.curator.committing import Coins
 from sfumato.curator.interviews import Interview, held_codes
 from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.curator.responding import Responses
@@ -29,9 +28,8 @@ from sfumato.engine.ratings import Ratings
 from sfumato.errors import InternalError
 from sfumato.mechanisms import Noise
 from sfumato.mechanisms.local.parts import Part
-from sfumato.privacy.composition import Cap, Charge
+from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
-from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
 from sfumato.schema.coarse import Coarse
@@ -260,11 +258,11 @@ class Noting(Spending):
 
     def __init__(self, budget: Cap, protect: Protection, journal: Any) -> None:
         super().__init__(budget, protect, journal)
-        self.noted: Sequence[Noise | Coins] = ()
+        self.noted: Sequence[Noise] = ()
 
     def noises(
         self, targets: Sequence[Target], costs: Sequence[Cost], verb: str, named: Sequence[Target]
-    ) -> list[Noise] | list[Coins]:
+    ) -> list[Noise]:
         """As ``Spending.noises``."""
         found = super().noises(targets, costs, verb, named)
         self.noted = tuple(found)
@@ -297,11 +295,11 @@ class _Interview:
         )
 
 
-def _amount(charge: Charge) -> Fraction:
+def _amount(charge: Price) -> Fraction:
     """Epsilon or rho."""
     if isinstance(charge, ApproxDP):
         raise InternalError("a charge of epsilon and delta has no exact loss. Nothing was found.")
-    return charge.rho if isinstance(charge, GaussianPlan) else amount(charge)
+    return amount(charge)
 
 
 def told_facts(hearing: Hearing) -> Facts:

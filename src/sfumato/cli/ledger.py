@@ -2,7 +2,6 @@
 
 import json as json_text
 from difflib import get_close_matches
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from sfumato.cli import caps, releases, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import Entry, Head, Ledger
+    from sfumato.privacy import Head, Ledger
 
 app = typer.Typer()
 
@@ -150,10 +149,9 @@ def _datasets(place: str | None, dataset: str | None) -> list[str]:
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:
-    from sfumato.privacy import ApproxDP, guarantees, plans
+    from sfumato.privacy import guarantees
 
     spent, cap = ledger.composed(), ledger.cap
-    delta = cap.delta if isinstance(cap, ApproxDP) else show.TOLD_DELTA
     return {
         "dataset": ledger.dataset,
         "spent": guarantees.to_json(spent) if spent is not None else None,
@@ -166,8 +164,7 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
                 "event": entry.event,
                 "label": entry.label,
                 "cost": guarantees.to_json(entry.cost) if entry.cost is not None else None,
-                "cost_text": _cost_text(entry, delta),
-                "plan": plans.to_json(entry.plan) if entry.plan is not None else None,
+                "cost_text": str(entry.cost) if entry.cost is not None else "",
                 "time": entry.time,
                 "hash": entry.hash,
             }
@@ -175,15 +172,6 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
             if entry.event != "kept"  # one for each step of a run; ``export`` has them
         ],
     }
-
-
-def _cost_text(entry: "Entry", delta: Fraction) -> str:
-    """What an entry cost; a plan as the epsilon that it promises, which its rho overstates."""
-    from sfumato.privacy import ApproxDP
-
-    if entry.plan is not None:
-        return str(ApproxDP(entry.plan.epsilon(delta), delta))
-    return str(entry.cost) if entry.cost is not None else ""
 
 
 def _release_head(folder: Path, ledger_id: str) -> "Head":

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.curator import perturbing, rating_sums, responding
 from sfumato.curator.alone import OnlyOne, in_turn
-from sfumato.curator.committing import Commitment
 from sfumato.curator.counts import Counts
 from sfumato.curator.interviews import Interview
 from sfumato.curator.journal import BY_ROW, Journal
@@ -130,45 +129,9 @@ class Curator(OnlyOne):
         if self._progress is not None:
             self._progress(what, done, of)
 
-    @property
-    def coin(self) -> ZCDP | None:
-        """After ``commit`` the least for which anything can be measured, otherwise None."""
-        return self._spending.coin
-
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
         return self._spending.sigma_of(target, cost)
-
-    @in_turn
-    def commit(
-        self,
-        *,
-        coins: int = 512,
-        scores: int = 0,
-        score_share: Fraction = Fraction(0),
-        vectors: int = 1,
-    ) -> bool:
-        """Fix all noise of this run now and pay for it at once, which buys about 10% more of it.
-
-        From then on a cost means so many coins, all alike (``committing``): rounded down to whole
-        ones, in one call of ``measure`` together. Steps can be counts, measurements, and so many
-        ``score``; nothing else. ``left`` is what the coins and the scores are worth.
-
-        Args:
-            coins: How many; a measurement takes at least one.
-            scores: The length of the vector that ``score`` will be asked for. That has the noise
-                fixed here, whatever cost it is called with.
-            score_share: The share of the rho that is for the scores.
-            vectors: How often that vector will be asked for.
-
-        Returns:
-            Whether it was done. Not, and then nothing has changed, if the budget has no delta,
-            persons are protected, something was paid already, the ledger does not admit it, or
-            nothing would be gained.
-        """
-        return self._spending.commit(
-            Commitment(coins=coins, scores=scores, score_share=score_share, vectors=vectors)
-        )
 
     @in_turn
     def reserve(self, cost: Cost, *, label: str) -> None:

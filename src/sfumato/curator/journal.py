@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import BudgetError, InputError, InternalError
-from sfumato.privacy.composition import Charge
+from sfumato.privacy.composition import Price
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import secure_rng
@@ -42,7 +42,7 @@ class PaidStep:
     time: str
     """UTC, for people only."""
     label: str
-    charge: Charge
+    charge: Price
 
     def __str__(self) -> str:
         return f"entry {self.seq}, {self.label!r} for {self.charge}"
@@ -118,7 +118,7 @@ class Journal:
         """What an earlier process paid and this one has not come to yet."""
         return self._paid[len(self.charged) :]
 
-    def spend(self, charge: Charge, *, label: str, protect: Protection) -> None:
+    def spend(self, charge: Price, *, label: str, protect: Protection) -> None:
         """Charge the ledger for the next request; what was paid for it before stays paid."""
         if self.ahead and (self.ahead[0].charge, self.ahead[0].label) != (charge, label):
             raise self._differs(f"it paid {self.ahead[0]}, and now asks for {label!r}")
@@ -182,10 +182,9 @@ def runs_of(ledger: Ledger, *, command: str) -> list[PaidRun]:
     steps: dict[str, list[PaidStep]] = {}
     for entry in ledger.entries():
         name, _, number = (entry.request or "").rpartition("/")
-        charge = entry.plan or entry.cost
-        if charge is None or not name.startswith(_fingerprint(command) + "-"):
+        if entry.cost is None or not name.startswith(_fingerprint(command) + "-"):
             continue
-        paid = PaidStep(seq=entry.seq, time=entry.time, label=entry.label, charge=charge)
+        paid = PaidStep(seq=entry.seq, time=entry.time, label=entry.label, charge=entry.cost)
         if int(number) != len(steps.setdefault(name, [])) + 1:
             raise InternalError(f"request {number} of run {name} came out of turn")
         steps[name].append(paid)

@@ -1,9 +1,8 @@
-"""What a run may spend: charged step by step, reserved in one entry, or committed to at once."""
+"""What a run may spend: charged step by step, or reserved in one entry."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from sfumato.curator.committing import Coins, Commitment, Purse, refuse
 from sfumato.curator.journal import Journal
 from sfumato.curator.scores import Asked, Score
 from sfumato.curator.steps import amount, label_of, noise_of, same_kind, total_of
@@ -11,8 +10,7 @@ from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms import Noise, noise_for
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost
-from sfumato.privacy.plans import GaussianPlan
+from sfumato.privacy.guarantees import ApproxDP, Cost
 from sfumato.privacy.protection import Protection
 from sfumato.schema.workload import Range, Target
 
@@ -27,13 +25,10 @@ class Spending:
         self._working = zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget
         self._paid = Fraction(0)  # what the ledger charged this run
         self._used = Fraction(0)  # what its steps took of that; the rest is reserved
-        self._purse: Purse | None = None  # after a commitment
 
     def precheck(self) -> None:
         """Raise, before a row is read, if the ledger would refuse what is still to be paid."""
         ahead = [step.charge for step in self._journal.ahead]
-        if any(isinstance(charge, GaussianPlan) for charge in ahead):
-            return
         costs = [charge for charge in ahead if isinstance(charge, type(self._working))]
         rest = amount(self._working) - sum((amount(cost) for cost in costs), Fraction(0))
         if rest > 0:
@@ -43,44 +38,22 @@ class Spending:
     @property
     def left(self) -> Cost:
         """What is left of the budget, in the kind that its steps are charged in."""
-        rest = amount(self._working) - self._used if self._purse is None else self._purse.rest
+        rest = amount(self._working) - self._used
         if rest <= 0:
             raise BudgetError(f"the budget {self._budget} of this run is spent")
         return same_kind(self._working, rest)
 
-    @property
-    def coin(self) -> ZCDP | None:
-        """After a commitment the least for which anything can be measured, otherwise None."""
-        return None if self._purse is None else self._purse.coin
-
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have."""
-        if self._purse is not None:
-            return self._purse.sigma_of(cost)
         return noise_of(cost, isinstance(target, Range), self._protect).sigma_counts
-
-    def commit(self, asked: Commitment) -> bool:
-        """Pay for all noise of this run at once, if that buys more; whether it was done."""
-        paid = self._paid > 0 or self._purse is not None
-        plan = None if paid else asked.plan(self._budget, self._protect)
-        if plan is None or self._was_refused():
-            return False
-        try:
-            self._journal.spend(plan, label=asked.label(plan), protect=self._protect)
-        except BudgetError:
-            return False
-        self._paid, self._working, self._purse = plan.rho, plan.cost, Purse(asked, plan)
-        return True
 
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        if self._purse is None and self._used + self._amount(cost) > self._paid:
+        if self._used + self._amount(cost) > self._paid:
             self._pay(cost, label)
 
     def charge(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
         """Take a cost off the reserve or the budget; a refusal raises before any look."""
-        if self._purse is not None:
-            raise refuse(verb)
         used = self._used + self._amount(cost)
         if used > self._paid:
             self._pay(cost, label_of(verb, targets))
@@ -88,10 +61,8 @@ class Spending:
 
     def noises(
         self, targets: Sequence[Target], costs: Sequence[Cost], verb: str, named: Sequence[Target]
-    ) -> list[Noise] | list[Coins]:
+    ) -> list[Noise]:
         """What is added to each count for its cost, which is paid here."""
-        if self._purse is not None:
-            return self._purse.take(costs)
         whole = total_of(costs)
         self._amount(whole)
         paired = zip(targets, costs, strict=True)
@@ -101,17 +72,10 @@ class Spending:
 
     def score_noise(self, score: Score, asked: Asked, cost: Cost) -> Noise:
         """What is added to each score of a vector, which is paid here."""
-        if self._purse is not None:
-            return self._purse.take_scores(score, asked)
         moved, number = score.sensitivity(asked), len(asked.targets)
         noise = noise_for(cost, moved * number, moved**2 * number)
         self.charge(cost, "score", asked.targets)
         return noise
-
-    def _was_refused(self) -> bool:
-        """Whether an earlier process of this run, which went on without a plan, got none."""
-        ahead = self._journal.ahead
-        return bool(ahead) and not isinstance(ahead[0].charge, GaussianPlan)
 
     def _amount(self, cost: Cost) -> Fraction:
         """The amount of a cost of this run's kind; another kind is refused."""

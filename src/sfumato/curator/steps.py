@@ -8,7 +8,6 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.curator.committing import Coins
 from sfumato.engine import Table
 from sfumato.engine.ratings import Ratings
 from sfumato.errors import InputError, InternalError
@@ -23,10 +22,8 @@ from sfumato.schema.table import Schema
 from sfumato.schema.workload import Range, Target
 
 
-def noisy(target: Target, exact: NDArray[np.int64], noise: Noise | Coins, rng: Rng) -> Measurement:
+def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
     """Exact counts with noise: what may be published."""
-    if isinstance(noise, Coins):
-        return noise.noisy(target, exact, rng=rng)
     values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
     return Measurement(
         target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
@@ -36,7 +33,7 @@ def noisy(target: Target, exact: NDArray[np.int64], noise: Noise | Coins, rng: R
 def retold(
     schema: Schema,
     targets: Sequence[Target],
-    noises: Sequence[Noise] | Sequence[Coins],
+    noises: Sequence[Noise],
     told: NDArray[np.float64],
     merged: Coarse | None = None,
 ) -> list[Measurement]:

@@ -31,6 +31,8 @@ _PENALTIES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 noise that the whole budget would leave: several are tried."""
 
 _LEAST_SIGMA = 0.05
+_SHARES, _SHARES_PER_COLUMN = 512, 64
+"""What would get less than one of so many equal shares of the budget is not measured."""
 _ROUNDED = 1e-9
 """A share must exceed the least that can be paid by so much, since shares are rounded."""
 
@@ -66,13 +68,12 @@ class TreePlan:
     """Predicted: rows in right cells more than with single columns only, over all targets."""
 
 
-def plan_tree(scored: Scored, *, precision: float, least: float, limits: Limits) -> TreePlan:
+def plan_tree(scored: Scored, *, precision: float, limits: Limits) -> TreePlan:
     """The plan with the largest predicted gain over the trees that were tried.
 
     Args:
         scored: What is known.
-        precision: The sum to be divided.
-        least: What would get less is left out, and the others get its part.
+        precision: The sum to be divided. What would get next to nothing of it is left out.
         limits: How large the model may be.
     """
     numbering = Numbering(scored.view.schema)
@@ -98,7 +99,7 @@ def plan_tree(scored: Scored, *, precision: float, least: float, limits: Limits)
         if found.gain > best.gain:
             best, kept = found, inside
     best = _within(best, [cliques[place] for place in kept], room)
-    return _plan(scored, numbering, best, kept, precision=precision, least=least)
+    return _plan(scored, numbering, best, kept, precision=precision)
 
 
 def first_forest(scored: Scored, *, precision: float, limits: Limits) -> list[Marginal]:
@@ -240,10 +241,10 @@ def _plan(
     kept: list[int],
     *,
     precision: float,
-    least: float,
 ) -> TreePlan:
-    """The allocation by names, without what would get too little to be measured at all."""
+    """The allocation by names, without what would get next to nothing."""
     names = numbering.names
+    least = precision / max(_SHARES, _SHARES_PER_COLUMN * len(names))
     targets = [scored.targets[place] for place in kept]
     both = _payable(
         np.concatenate([best.candidates, best.singles]), precision=precision, least=least

@@ -6,12 +6,11 @@ import unicodedata
 from datetime import UTC, datetime
 
 from sfumato.errors import InputError
-from sfumato.privacy import guarantees, plans, protection
+from sfumato.privacy import guarantees, protection
 from sfumato.privacy._entries import Body, Event
 from sfumato.privacy._rules import count_as
-from sfumato.privacy.composition import Cap, Charge
+from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 
 _LONGEST_NAME = 200
@@ -41,31 +40,24 @@ def capping(dataset: str, cap: Cap, text: str) -> Body:
 
 def spending(
     dataset: str,
-    charge: Charge,
+    cost: Price,
     *,
     text: str,
     asked: Protection,
     kept: Protection,
     request: str | None,
 ) -> Body:
-    """The entry of a cost, with what it counts as in a ledger that keeps ``kept``.
-
-    Of a plan it has the cost in rho, as of any other step, and the plan itself beside it.
-    """
-    if not isinstance(charge, PureDP | ZCDP | ApproxDP | GaussianPlan):
+    """The entry of a cost, with what it counts as in a ledger that keeps ``kept``."""
+    if not isinstance(cost, PureDP | ZCDP | ApproxDP):
         raise InputError(
-            "a cost must be PureDP or ZCDP, a GaussianPlan, or ApproxDP if it is the first, got "
-            f"{charge!r}"
+            f"a cost must be PureDP or ZCDP, or ApproxDP if it is the first, got {cost!r}"
         )
-    cost = charge.cost if isinstance(charge, GaussianPlan) else charge
     body: Body = {
         **note("spend", dataset, text),
         "cost": guarantees.to_json(cost),
         "protect": protection.to_ledger(asked),
         "charged": guarantees.to_json(count_as(cost, asked=asked, kept=kept)),
     }
-    if isinstance(charge, GaussianPlan):
-        body["plan"] = plans.to_json(charge)
     return body if request is None else {**body, "request": request}
 
 

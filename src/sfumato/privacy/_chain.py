@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.errors import InputError, SfumatoError
+from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.privacy import protection
 from sfumato.privacy._bodies import fingerprint, paid_by
 from sfumato.privacy._entries import (
@@ -27,7 +27,7 @@ from sfumato.privacy._entries import (
     state_to_json,
 )
 from sfumato.privacy._rules import replay
-from sfumato.privacy.composition import Charge
+from sfumato.privacy.composition import Price
 from sfumato.privacy.protection import Protection
 
 
@@ -133,10 +133,26 @@ def checked_links(rows: Iterable[Row]) -> Iterator[Row]:
         if row.previous != last.hash:
             raise corrupt("chain", f"entry {row.seq} does not follow entry {last.seq}")
         check_hash(row)
+        _check_no_plan(row)
         yield row
         last = row.head
     if last.seq < 0:
         raise corrupt("first entry", "there is none")
+
+
+def _check_no_plan(row: Row) -> None:
+    """Refuse an entry whose cost stands for noise that was fixed in advance.
+
+    Such an entry could stand over the cap that its rho fits. In canonical text the key can't be
+    part of a label, whose quotes are escaped.
+    """
+    if '"plan":[' in row.body:
+        raise StorageError(
+            f"entry {row.seq} of this ledger was made by a development version of sfumato that "
+            "could fix all noise of a run in advance; this version can't count it. Nothing was "
+            "looked at or changed. Keep the file as a record, and go on with a new ledger under a "
+            "cap that is lower by what this one says was spent"
+        )
 
 
 def check_hash(row: Row) -> None:
@@ -145,14 +161,13 @@ def check_hash(row: Row) -> None:
         raise corrupt("hashes", f"the content of entry {row.seq} was changed")
 
 
-def same_request(paid: Row, cost: Charge, label: str, protect: Protection) -> Entry:
+def same_request(paid: Row, cost: Price, label: str, protect: Protection) -> Entry:
     """The entry that paid for a request, if it is asked for again as it was; else an error."""
     check_hash(paid)
     entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
-    was: Charge | None = entry.plan or entry.cost
-    if (was, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
+    if (entry.cost, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
         raise InputError(
-            f"request {entry.request!r} was already paid as {entry.label!r} at {was}, not "
+            f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
             f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
         )
     return entry

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sfumato.errors import LedgerCorruptError
-from sfumato.privacy import composition, guarantees, plans, protection
+from sfumato.privacy import composition, guarantees, protection
 from sfumato.privacy.composition import Cap, Price, Totals
-from sfumato.privacy.plans import GaussianPlan
 from sfumato.privacy.protection import Protection
 
 FORMAT = 1
@@ -80,13 +79,11 @@ class Entry:
     """What was asked for."""
     charged: Price | None
     """What it counts as in this ledger's relation."""
-    plan: GaussianPlan | None
-    """The draws that the cost stands for, where they were fixed in advance."""
     after: State
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in ``release.json``: exact numbers as text."""
-        written = {
+        return {
             "seq": self.seq,
             "hash": self.hash,
             "event": self.event,
@@ -96,7 +93,6 @@ class Entry:
             "cost": guarantees.to_json(self.cost) if self.cost else None,
             "charged": guarantees.to_json(self.charged) if self.charged else None,
         }
-        return written if self.plan is None else {**written, "plan": plans.to_json(self.plan)}
 
 
 def canonical(body: Body) -> str:
@@ -134,7 +130,6 @@ def entry_of(row: Row) -> Entry:
         request=body.get("request"),
         cost=_cost(body.get("cost")),
         charged=_cost(body.get("charged")),
-        plan=plans.from_json(body["plan"]) if "plan" in body else None,
         after=state_from_json(body["after"]),
     )
 

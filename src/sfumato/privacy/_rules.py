@@ -8,9 +8,9 @@ import shlex
 from dataclasses import replace
 
 from sfumato.errors import BudgetError, InputError
-from sfumato.privacy import composition, guarantees, plans, protection
+from sfumato.privacy import composition, guarantees, protection
 from sfumato.privacy._entries import Body, State, cap_from_json
-from sfumato.privacy.composition import Cap, Charge, Price
+from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import OnePerson, Protection
 
@@ -39,9 +39,8 @@ def replay(before: State, body: Body) -> State:
 def count_as(cost: Price, *, asked: Protection, kept: Protection) -> Price:
     """What a cost under one protection counts as in a ledger kept under another.
 
-    Add-remove under replace counts twice (``composition.scaled``); of a plan only the rho
-    does. Nothing follows the other way round: a replace guarantee says nothing about two tables of
-    different size.
+    Add-remove under replace counts twice (``composition.scaled``). Nothing follows the other way
+    round: a replace guarantee says nothing about two tables of different size.
 
     Raises:
         BudgetError: If the units differ, or for replace in an add-remove ledger.
@@ -85,20 +84,10 @@ def _after_spend(before: State, body: Body) -> State:
     charged = count_as(cost, asked=asked, kept=before.protect)
     if guarantees.to_json(charged) != body["charged"]:
         raise InputError("the charge is not what the cost counts as")
-    after = replace(before, spent=before.spent.plus(_alone(body, cost, charged)))
+    after = replace(before, spent=before.spent.plus(charged))
     if before.cap and not composition.within(after.spent, before.cap):
         raise BudgetError(_refusal(before, before.cap, cost, charged, body))
     return after
-
-
-def _alone(body: Body, cost: Price, charged: Price) -> Charge:
-    """The charge itself, or the plan it stands for, if that was made for this very relation."""
-    if "plan" not in body:
-        return charged
-    plan = plans.from_json(body["plan"])
-    if plan.cost != cost:
-        raise InputError("the cost is not what the plan costs")
-    return plan if charged == cost else charged
 
 
 def _refusal(before: State, cap: Cap, cost: Price, charged: Price, body: Body) -> str:

@@ -1,9 +1,8 @@
 """Adding up costs, and deciding whether one more fits under a cap.
 
 A cost is pure (epsilon) or zero-concentrated (rho); both add up exactly, also when each is chosen
-after seeing the earlier results. A plan of draws fixed in advance may be charged too, and is worth
-more while it is alone; the very first charge may be approximate. ``Totals`` keeps the sums,
-``within`` is the one place that admits a step, and its docstring is the proof.
+after seeing the earlier results. The very first charge may be approximate. ``Totals`` keeps the
+sums, ``within`` is the one place that admits a step, and its docstring is the proof.
 """
 
 import math
@@ -15,7 +14,7 @@ from typing import Any, Final, overload
 
 from sfumato import check
 from sfumato.errors import BudgetError, InputError, InternalError
-from sfumato.privacy import guarantees, plans
+from sfumato.privacy import guarantees
 from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget, zcdp_from_pure
 from sfumato.privacy.guarantees import (
     MAX_EPSILON,
@@ -26,13 +25,9 @@ from sfumato.privacy.guarantees import (
     PureDP,
     short,
 )
-from sfumato.privacy.plans import GaussianPlan
 
 Price = Cost | ApproxDP
 """What an entry may cost: an approximate guarantee only if it is a dataset's first."""
-
-Charge = Price | GaussianPlan
-"""What a ledger may be charged with at once."""
 
 Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
@@ -55,8 +50,6 @@ class Totals:
     """Sum over all costs as zCDP: rho of the zCDP ones, epsilon^2/2 of the pure ones."""
     has_zcdp: bool = False
     """Whether any cost was zCDP; then no pure guarantee holds for the whole."""
-    plan: GaussianPlan | None = None
-    """The plan that was the only charge so far, if that is all there was but ``first``."""
     first: ApproxDP | None = None
     """The approximate cost that everything began with; in none of the sums."""
 
@@ -65,8 +58,8 @@ class Totals:
         """Whether nothing was spent at all."""
         return not self.rho and self.first is None
 
-    def plus(self, cost: Charge) -> "Totals":
-        """The sums with one more cost; a plan adds its rho.
+    def plus(self, cost: Price) -> "Totals":
+        """The sums with one more cost.
 
         >>> str(Totals().plus(PureDP("0.1")).plus(PureDP("0.2")))
         'epsilon=0.3'
@@ -81,19 +74,12 @@ class Totals:
                 self,
                 pure_epsilon=self.pure_epsilon + cost.epsilon,
                 rho=self.rho + zcdp_from_pure(cost.epsilon),
-                plan=None,
             )
-        if not isinstance(cost, ZCDP | GaussianPlan):
+        if not isinstance(cost, ZCDP):
             raise InputError(
-                "a cost must be PureDP or ZCDP, a GaussianPlan, or ApproxDP if it is the first, "
-                f"got {cost!r}"
+                f"a cost must be PureDP or ZCDP, or ApproxDP if it is the first, got {cost!r}"
             )
-        return replace(
-            self,
-            rho=self.rho + cost.rho,
-            has_zcdp=True,
-            plan=cost if isinstance(cost, GaussianPlan) and not self.rho else None,
-        )
+        return replace(self, rho=self.rho + cost.rho, has_zcdp=True)
 
     def _begun_with(self, cost: ApproxDP) -> "Totals":
         if not self.nothing:
@@ -117,8 +103,6 @@ class Totals:
             return None if self.has_zcdp else self.pure_epsilon
         if not self.rho:
             return Fraction(0)
-        if self.plan is not None:
-            return self.plan.epsilon(delta)
         converted = epsilon_from_zcdp(self.rho, delta)
         return converted if self.has_zcdp else min(converted, self.pure_epsilon)
 
@@ -147,8 +131,7 @@ def within(totals: Totals, cap: Cap) -> bool:
     PureDP    pure costs only, their sum at most epsilon
     ZCDP      the sum of rho at most the cap's rho
     ApproxDP  EITHER pure costs only, their sum at most epsilon, OR the sum of rho at most
-              ``zcdp_budget(cap)``, the rho whose conversion is (epsilon, delta),
-              OR one plan and nothing else, its composed epsilon at delta at most epsilon
+              ``zcdp_budget(cap)``, the rho whose conversion is (epsilon, delta)
     ========  ==========================================================================
 
     Formal guarantees: a process that asks ``within`` before each step, and stops at the first
@@ -168,18 +151,8 @@ def within(totals: Totals, cap: Cap) -> bool:
           <= sum_A max(0, P1(y) - e^epsilon Q1(y)) + sum_B max(0, P2(y) - e^epsilon Q2(y))
           <= 0 + delta
 
-    The third one adds no delta of its own, because what was charged first decides between it and
-    the other two, and that is chosen before anything was looked at. If the first charge is a
-    plan whose rho is over ``zcdp_budget(cap)``, each further charge leaves it over, is not pure,
-    and leaves the plan no longer alone: all are refused, and the whole process is the plan
-    ((epsilon, delta)-DP, ``plans``). If it is anything else, the third alternative can hold
-    after that charge alone, where the second holds too: a plan within the limit is a step of
-    its rho like any other (zCDP adds up also over draws that are assigned on the way). A choice of
-    the first charge by a public coin is a mixture of such processes.
-
     A cap that is changed: what counts is that the process would have been admitted by the last
-    one. Raised so far that a plan's rho is within its limit, more steps are admitted by
-    the second alternative, which then held all along; lowered, everything is refused.
+    one. Raised, all that was admitted still would be; lowered, everything over it is refused.
 
     A first charge that is approximate, (epsilon0, delta0), comes before all of this: only an
     ApproxDP cap admits it, and all later charges are admitted under what that leaves, the cap
@@ -199,11 +172,7 @@ def within(totals: Totals, cap: Cap) -> bool:
     )
     if pure_fits or isinstance(cap, PureDP):
         return pure_fits
-    if totals.rho <= _rho_limit(cap):
-        return True
-    if totals.plan is None or isinstance(cap, ZCDP):
-        return False
-    return totals.plan.epsilon(cap.delta) <= cap.epsilon
+    return totals.rho <= _rho_limit(cap)
 
 
 def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
@@ -253,8 +222,7 @@ def scaled(cost: Price, factor: int) -> Price:
     proposition 1.9. Of (epsilon, delta) the deltas of the steps between add up to
     delta (e^(factor epsilon) - 1) / (e^epsilon - 1), here rounded up: Vadhan 2017, "The complexity
     of differential privacy", lemma 2.2. Replacing a row is removing one and adding one, so an
-    add-remove cost counts under replace with factor 2. A plan says how far each of its numbers
-    moves for one change only: for two it counts as its rho (``_rules.count_as``).
+    add-remove cost counts under replace with factor 2.
 
     >>> str(scaled(PureDP(1), 2)), str(scaled(ZCDP(1), 2))
     ('epsilon=2', 'rho=4')
@@ -306,14 +274,13 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
 def to_json(totals: Totals) -> dict[str, Any]:
     """The sums with fractions as text, as they stand in the ledger.
 
-    A plan and an approximate first cost only if there is one.
+    An approximate first cost only if there is one.
     """
     sums: dict[str, Any] = {
         "pure_epsilon": str(totals.pure_epsilon),
         "rho": str(totals.rho),
         "has_zcdp": totals.has_zcdp,
     }
-    sums |= {} if totals.plan is None else {"plan": plans.to_json(totals.plan)}
     return sums | ({} if totals.first is None else {"first": guarantees.to_json(totals.first)})
 
 
@@ -326,7 +293,6 @@ def from_json(value: Mapping[str, Any]) -> Totals:
         pure_epsilon=Fraction(value["pure_epsilon"]),
         rho=Fraction(value["rho"]),
         has_zcdp=value["has_zcdp"],
-        plan=plans.from_json(value["plan"]) if "plan" in value else None,
         first=first,
     )
 

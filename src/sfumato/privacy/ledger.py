@@ -41,7 +41,7 @@ from sfumato.privacy._entries import (
 )
 from sfumato.privacy._rules import check_first_cap, how_to_cap, replay
 from sfumato.privacy._storage import Storage, Transaction
-from sfumato.privacy.composition import Cap, Charge, Totals
+from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import secure_rng
@@ -117,11 +117,9 @@ class Ledger:
         return ledger
 
     def spend(
-        self, cost: Charge, *, label: str, protect: Protection, request: str | None = None
+        self, cost: Price, *, label: str, protect: Protection, request: str | None = None
     ) -> Entry:
         """Record a cost, durably, before this returns. Look at the data only afterwards.
-
-        A plan of draws is charged once, for all of them (``composition.within``).
 
         The first spend fixes whom the dataset protects. A request id that was paid before, with
         the same cost, label and protection, costs nothing again and gives the old entry.
@@ -139,7 +137,7 @@ class Ledger:
                 row, state = self._append(view, state, body)
             return entry_of(row)
 
-    def precheck(self, cost: Charge, *, label: str, protect: Protection) -> None:
+    def precheck(self, cost: Price, *, label: str, protect: Protection) -> None:
         """Raise what ``spend`` would raise now, and spend nothing."""
         with self._reading() as view:
             state, bodies = self._plan(view, cost, label, protect, None)
@@ -352,7 +350,7 @@ class Ledger:
         return payload
 
     def _plan(
-        self, view: Transaction, cost: Charge, label: str, protect: Protection, request: str | None
+        self, view: Transaction, cost: Price, label: str, protect: Protection, request: str | None
     ) -> tuple[State, list[Body]]:
         """The state now, and the entries of a spend; the first spend opens the dataset."""
         state = self._state(view)

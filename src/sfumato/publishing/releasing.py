@@ -7,7 +7,6 @@ from typing import Any, overload
 from sfumato.curator import Curator
 from sfumato.engine.counting import refuse_too_many_cells
 from sfumato.errors import InputError
-from sfumato.privacy import plans
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.choosing import Auto
 from sfumato.publishing.naming import RecommenderMethod
@@ -80,7 +79,6 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
             "seq": entry.seq,
             "label": entry.label,
             "cost": to_json(entry.cost),
-            **({"plan": plans.to_json(entry.plan)} if entry.plan is not None else {}),
             "hash": entry.hash,
         }
         for entry in curator.ledger.entries()

@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from sfumato.errors import InputError
-from sfumato.privacy import plans
-from sfumato.privacy.composition import BEYOND, Charge, Totals, composed
+from sfumato.privacy.composition import BEYOND, Price, Totals, composed
 from sfumato.privacy.conversions import as_epsilon_delta
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
 from sfumato.reporting.view import Account, LedgerRow
@@ -56,10 +55,7 @@ def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[Led
     return tuple(rows)
 
 
-def _charge(entry: Mapping[str, Any]) -> Charge:
-    """The exact charge: the plan where there is one, as its rho alone would promise less."""
-    if "plan" in entry:
-        return plans.from_json(entry["plan"])
+def _charge(entry: Mapping[str, Any]) -> Price:
     cost = from_json(entry["cost"])
     if isinstance(cost, LocalDP):
         raise InputError("a device keeps its own ledger: its cost is in no other")

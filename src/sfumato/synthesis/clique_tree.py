@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator
-from sfumato.curator.committing import MOST_COINS, MOST_SCORES
 from sfumato.curator.scores import L1Error
 from sfumato.errors import InputError
 from sfumato.models.allocation import MEAN_ABSOLUTE
@@ -28,7 +27,7 @@ from sfumato.models.tree_search import (
     plan_tree,
     precision_of,
 )
-from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
+from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
 from sfumato.schema.totals import (
     PublicTotal,
@@ -39,7 +38,7 @@ from sfumato.schema.totals import (
 from sfumato.schema.workload import check_targets
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.found import structure
-from sfumato.synthesis.independent import agreed_total, shares_in_coins
+from sfumato.synthesis.independent import agreed_total, shares_by_cells
 from sfumato.synthesis.looking_again import look_again
 from sfumato.synthesis.single_columns import check_begin, limits, tied
 
@@ -51,9 +50,6 @@ _LOUD: Final = 0.01
 """Total variation of all targets by noise alone, from which a second look pays."""
 _ROW_COUNT: Final = Fraction(1, 500)
 """For a rough number of rows, where it is not public."""
-_COINS_PER_COLUMN, _FEWEST_COINS = 64, 512
-_MOST_DRAWS, _LEAST_COINS_PER_COLUMN = 2**22, 8
-"""Each coin is a draw for every cell: of a column with very many values there are fewer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +93,7 @@ class CliqueTree:
         """Columns, scores of all targets, then what is worth it."""
         self.check(curator.schema)
         targets = self._targets(curator.schema)
-        budget, cost = self._begin(curator, len(targets))
+        budget, cost = self._begin(curator)
         columns = self._columns(curator, budget)  # MEASURE
         scored = self._scored(curator, columns, targets, cost)
         seen = [one for one in columns if one.sigma_counts > 0]
@@ -129,25 +125,16 @@ class CliqueTree:
     def _limits(self) -> Limits:
         return replace(limits(self.model_mb), clique_cells=limits(self.model_mb).all_cells / 5)
 
-    def _begin(self, curator: Curator, targets: int) -> tuple[Cost, Cost]:
-        """The whole budget, and the part of it that pays for scores.
-
-        All noise is Gaussian, so the run commits to it where that buys more.
-        """
+    def _begin(self, curator: Curator) -> tuple[Cost, Cost]:
+        """The whole budget, and the part of it that pays for a vector of scores."""
         if isinstance(curator.left, PureDP):
             raise InputError(
                 "cliquetree draws Gaussian noise and needs a delta, for example 1e-9. Nothing was "
                 "spent."
             )
-        share = _SCORES if targets else Fraction(0)
-        if targets * self.looks <= MOST_SCORES:
-            curator.commit(
-                coins=_coins(curator.schema),
-                scores=targets,
-                score_share=share,
-                vectors=self.looks,
-            )
-        return curator.left, portion(curator.left, _SCORES / self.looks)
+        budget = curator.left
+        curator.reserve(budget, label="cliquetree: columns, scores and marginals")
+        return budget, portion(budget, _SCORES / self.looks)
 
     def _columns(self, curator: Curator, budget: Cost) -> list[Measurement]:
         """Every column, in the schema's order; those with public totals are not measured."""
@@ -156,7 +143,7 @@ class CliqueTree:
         if names:
             sizes = [schema.cells(one) for one in names]
             share = self._column_share(curator, budget, names)
-            costs = shares_in_coins(curator, portion(budget, share), sizes)
+            costs = shares_by_cells(portion(budget, share), sizes)
             measured = curator.measure(names, costs=costs)
             seen |= dict(zip(names, measured, strict=True))
         return [seen[(name,)] for name in schema.names]
@@ -178,10 +165,10 @@ class CliqueTree:
         """
         rows = float(self.rows or 0)
         if self.rows is None:
-            cost = None if curator.knows_rows else curator.coin or portion(budget, _ROW_COUNT)
+            cost = None if curator.knows_rows else portion(budget, _ROW_COUNT)
             rows = float(curator.total(cost=cost).values)
         sizes = [curator.schema.cells(one) for one in names]
-        costs = shares_in_coins(curator, portion(budget, _COLUMNS), sizes)
+        costs = shares_by_cells(portion(budget, _COLUMNS), sizes)
         sigmas = [curator.sigma_of(one, cost) for one, cost in zip(names, costs, strict=True)]
         wrong = MEAN_ABSOLUTE / 2 * sum(s * c for s, c in zip(sigmas, sizes, strict=True))
         mean = min(1.0, wrong / max(1.0, rows) / len(names))
@@ -275,10 +262,8 @@ class CliqueTree:
     def _plan(self, curator: Curator, scored: Scored) -> TreePlan:
         """The budget that is left, divided by predicted error."""
         curator.tell("choosing what to measure", 0, 0)
-        left, coin = curator.left, curator.coin
-        precision = precision_of(curator.sigma_of(curator.schema.names[:1], left))
-        least = float(coin.rho / left.rho) if coin is not None and isinstance(left, ZCDP) else 0.0
-        return plan_tree(scored, precision=precision, least=least * precision, limits=self._limits)
+        precision = precision_of(curator.sigma_of(curator.schema.names[:1], curator.left))
+        return plan_tree(scored, precision=precision, limits=self._limits)
 
 
 def _from_independence(curator: Curator, scored: Scored, cost: Cost) -> NDArray[np.float64]:
@@ -300,13 +285,6 @@ def check_workload(schema: Schema, workload: Workload) -> None:
         raise InputError(
             f"Nothing was spent: the workload does not fit the table: {error}"
         ) from None
-
-
-def _coins(schema: Schema) -> int:
-    """How many draws a run commits to: enough to divide, few enough to draw."""
-    columns, largest = len(schema), max(column.size for column in schema)
-    wanted = min(max(_FEWEST_COINS, _COINS_PER_COLUMN * columns), _MOST_DRAWS // largest)
-    return min(max(wanted, _LEAST_COINS_PER_COLUMN * columns), MOST_COINS)
 
 
 def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurement]:

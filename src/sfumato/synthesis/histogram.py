@@ -84,8 +84,6 @@ class Histogram:
 
     def _total(self, curator: Curator) -> tuple[float | None, Cost]:
         small = curator.schema.cells(curator.schema.names) < _COUNT_ROWS_FROM
-        if small or self.rows is not None or curator.knows_rows:
-            curator.commit(coins=1)  # one measurement is all there is
         if small and self.rows is None and not curator.knows_rows:
             return None, curator.left
         return total_and_rest(curator, rows=self.rows)

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator
-from sfumato.curator.committing import MOST_COINS
 from sfumato.errors import InputError
 from sfumato.models import simplex
 from sfumato.models.product import ProductModel
-from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
+from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
 from sfumato.schema.possible import possible
 from sfumato.schema.totals import (
@@ -28,8 +27,6 @@ from sfumato.schema.totals import (
 )
 from sfumato.synthesis.algorithm import TOTAL_SHARE, Fit, total_and_rest
 
-_COINS_PER_COLUMN: Final = 64
-"""A run with Gaussian noise commits to so many draws, which are divided over the columns."""
 _LEAST_SIGMA: Final = 1e-6
 """In counts. Laplace noise at an epsilon of hundreds is so small that floats can't square it."""
 
@@ -63,7 +60,6 @@ class Independent:
     def run(self, curator: Curator) -> Fit:
         """All columns in one look."""
         schema = curator.schema
-        curator.commit(coins=min(_COINS_PER_COLUMN * len(schema), MOST_COINS))
         total, budget = self._total(curator)
         shares = {known.marginal[0]: known.counts / known.rows for known in self.totals}
         asked = [name for name in schema.names if name not in shares]
@@ -84,7 +80,7 @@ class Independent:
         if curator.knows_rows or self.rows is not None:
             return total_and_rest(curator, rows=self.rows)
         sizes = [column.size for column in curator.schema]
-        costs = shares_in_coins(curator, curator.left, sizes)
+        costs = shares_by_cells(curator.left, sizes)
         noise = [
             curator.sigma_of((n,), c) for n, c in zip(curator.schema.names, costs, strict=True)
         ]
@@ -97,20 +93,8 @@ def _measure(curator: Curator, names: list[str], budget: Cost) -> list[Measureme
     """Single columns, larger ones for more; nothing where all are public."""
     if not names:
         return []
-    costs = shares_in_coins(curator, budget, [curator.schema[name].size for name in names])
+    costs = shares_by_cells(budget, [curator.schema[name].size for name in names])
     return curator.measure([(name,) for name in names], costs=costs)
-
-
-def shares_in_coins(curator: Curator, cost: Cost, sizes: list[int]) -> list[Cost]:
-    """``shares_by_cells``, in a run that committed to its noise on top of one coin each."""
-    coin = curator.coin
-    if coin is None or not isinstance(cost, ZCDP):
-        return shares_by_cells(cost, sizes)
-    rest = cost.rho - coin.rho * len(sizes)
-    if rest <= 0:
-        return [coin] * len(sizes)  # too many for the coins that are left: refused at the gate
-    shares = shares_by_cells(ZCDP(rest), sizes)
-    return [ZCDP(coin.rho + share.rho) for share in shares if isinstance(share, ZCDP)]
 
 
 def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:

@@ -19,7 +19,7 @@ from sfumato.models.growing import Limits
 from sfumato.models.tree_search import Scored, first_forest, precision_of
 from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Measurement
-from sfumato.synthesis.independent import shares_in_coins
+from sfumato.synthesis.independent import shares_by_cells
 
 _FOREST: Final = Fraction(1, 4)
 """Of what is left besides the scores."""
@@ -57,7 +57,7 @@ def look_again(
     measured: list[Measurement] = []
     if pairs:
         sizes = [scored.view.schema.cells(pair) for pair in pairs]
-        costs = shares_in_coins(curator, spare, sizes)
+        costs = shares_by_cells(spare, sizes)
         curator.tell(f"measuring {len(pairs):,} pairs of a tree", 0, 0)
         measured = curator.measure(pairs, costs=costs, merged=scored.view)  # MEASURE
     model = fit_graphical(  # FIT

@@ -1,8 +1,8 @@
 """MST: single columns, and the pairs of a maximum spanning tree of how dependent columns are.
 
 McKenna, Miklau, Sheldon 2021, "Winning the NIST contest: a scalable and general approach to
-differentially private synthetic data", arXiv 2108.04978. Two things differ. Where all noise can be
-fixed in advance the errors of all pairs are released at once, which makes the choice free. And an
+differentially private synthetic data", arXiv 2108.04978. Two things differ. With
+Gaussian noise the errors of all pairs are released at once, which makes the choice free. And an
 edge counts for what it tells less the noise that measuring it brings; if that is less than
 nothing, it is left out and the tree is a forest.
 """
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from math import comb
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -19,26 +18,23 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.curator import Curator, L1Error
-from sfumato.curator.committing import MOST_SCORES
 from sfumato.curator.counts import MOST_CELLS
 from sfumato.models.allocation import misplaced
 from sfumato.models.fitting import fit_graphical
 from sfumato.models.forest import Pairs, joining, spanning_forest
 from sfumato.models.junction import Clique
-from sfumato.privacy.guarantees import Cost, portion
+from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.coarse import Coarse
 from sfumato.schema.totals import PublicTotal, described, rows_of
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.found import structure
-from sfumato.synthesis.independent import shares_in_coins
+from sfumato.synthesis.independent import shares_by_cells
 from sfumato.synthesis.single_columns import Begun, begin, check_begin, limits, tied
 
 _COLUMNS: Final = Fraction(2, 5)
 _CHOICE: Final = Fraction(1, 20)
 """Shares of the budget; the rest measures the pairs."""
-_COINS_PER_COLUMN, _FEWEST_COINS, _MOST_DRAWS = 32, 512, 2**22
-"""Each coin is a draw for every cell: of a column with very many values there are fewer."""
 _GUESSES: Final = 3
 """The noise of an edge depends on which others there are: so often it is predicted anew."""
 
@@ -72,8 +68,8 @@ class Mst:
     def run(self, curator: Curator) -> Fit:
         """Columns, a tree, its pairs."""
         self.check(curator.schema)
-        committed = _commit(curator)
         whole = curator.left
+        curator.reserve(whole, label="mst: columns, the choice of a tree, its pairs")
         begun = begin(  # MEASURE
             curator,
             cost=portion(whole, _COLUMNS),
@@ -83,12 +79,12 @@ class Mst:
             limit_mb=self.model_mb,
         )
         edges = _edges(self, curator.schema, begun)
-        choose = _from_scores if committed else _one_by_one
+        choose = _from_scores if isinstance(whole, ZCDP) else _one_by_one
         chosen = choose(curator, edges, portion(whole, _CHOICE))  # SELECT
         seen = begun.seen
         if chosen:
             sizes = [begun.view.schema.cells(pair) for pair in chosen]
-            costs = shares_in_coins(curator, curator.left, sizes)
+            costs = shares_by_cells(curator.left, sizes)
             seen = seen + curator.measure(chosen, costs=costs, merged=begun.view)  # MEASURE
         model = fit_graphical(begun.view, seen, total=begun.total, limit_mb=self.model_mb)  # FIT
         return Fit(model=model, measurements=tuple(seen), found=structure(model, seen))
@@ -135,16 +131,6 @@ class _Edges:
         sigmas = sigma * np.sqrt(edges * power[among].mean() / power)
         pairs = zip(self.counts, sigmas, strict=True)
         return np.array([2 * misplaced(counts, float(one)) for counts, one in pairs])
-
-
-def _commit(curator: Curator) -> bool:
-    """Whether all noise could be fixed in advance, with the scores of all pairs among it."""
-    columns, largest = len(curator.schema), max(column.size for column in curator.schema)
-    coins = min(max(_FEWEST_COINS, _COINS_PER_COLUMN * columns), _MOST_DRAWS // largest)
-    scores = comb(columns, 2)
-    if not 1 <= scores <= MOST_SCORES:
-        return False
-    return curator.commit(coins=max(coins, 4 * columns), scores=scores, score_share=_CHOICE)
 
 
 def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:

@@ -19,7 +19,7 @@ from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.schema.coarse import Coarse
 from sfumato.schema.totals import PublicTotal, as_measurements, check_totals
 from sfumato.synthesis.algorithm import TOTAL_SHARE
-from sfumato.synthesis.independent import agreed_total, shares_in_coins
+from sfumato.synthesis.independent import agreed_total, shares_by_cells
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +69,7 @@ def begin(
         total = float(curator.total(cost=portion(cost, TOTAL_SHARE)).values)
         cost = portion(cost, 1 - TOTAL_SHARE)
     if asked:
-        costs = shares_in_coins(curator, cost, [schema.cells(one) for one in asked])
+        costs = shares_by_cells(cost, [schema.cells(one) for one in asked])
         columns = curator.measure(asked, costs=costs)  # MEASURE
         total = agreed_total(columns) if total is None else total
         seen += columns
@@ -117,7 +117,7 @@ def _public_rows(curator: Curator, rows: int | None) -> float | None:
 def _worth_counting(curator: Curator, asked: Sequence[Marginal], cost: Cost) -> bool:
     """Whether a count of the rows for a part of the cost is closer than the columns' sums."""
     sizes = [curator.schema.cells(one) for one in asked]
-    costs = shares_in_coins(curator, cost, sizes)
+    costs = shares_by_cells(cost, sizes)
     noise = [curator.sigma_of(one, share) for one, share in zip(asked, costs, strict=True)]
     summed = sqrt(sum(1 / (size * sigma**2) for size, sigma in zip(sizes, noise, strict=True)))
     return summed * curator.sigma_of((), portion(cost, TOTAL_SHARE)) < 1

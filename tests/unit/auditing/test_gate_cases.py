@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sfumato.auditing.cases_choosing import select, select_replaced
-from sfumato.auditing.cases_committed import BUDGET, COINS, coins, committed_plan
 from sfumato.auditing.cases_gate import (
     WITH,
     WITHOUT,
@@ -15,7 +14,6 @@ from sfumato.auditing.cases_gate import (
     score,
     score_replaced,
 )
-from sfumato.privacy.conversions import zcdp_budget
 from sfumato.randomness import simulation_rng
 
 TWICE = Fraction(2)
@@ -60,33 +58,3 @@ def test_a_selection_can_come_out_every_way():
     assert set(drawn.tolist()) == {0, 1, 2}
     drawn = select_replaced(TWICE).draw(WITH, 400, rng=simulation_rng(2))
     assert set(drawn.tolist()) == {0, 1}  # the third is 31 counts behind
-
-
-def test_all_coins_on_one_count_use_up_the_promised_delta_and_one_more_exceeds_it():
-    honest = coins(TWICE)
-    (checking,) = honest.checks
-    assert checking(0, simulation_rng(0)).passed
-    used = float(checking(0, simulation_rng(0)).detail.split()[0])
-    assert 0.97 * BUDGET.delta < used <= BUDGET.delta
-    (exceeding,) = honest.planted[-1].case.checks
-    assert not exceeding(0, simulation_rng(0)).passed
-
-
-def test_a_committed_run_claims_the_rho_of_its_coins_which_is_more_than_a_sum_allows():
-    plan = committed_plan()
-    assert coins(TWICE).guarantee.rho == plan.rho == COINS / plan.parts[0].spread ** 2
-    assert plan.rho > zcdp_budget(BUDGET).rho
-
-
-def test_coins_through_the_gate_are_drawn_as_beside_it():
-    """Means within 5 standard errors of each other, variances within 10%: one alarm in 10^6."""
-    honest = coins(TWICE)
-    gate, beside = (
-        draw(1, 20_000, rng=simulation_rng(3)).astype(float)
-        for draw in (honest.draw, honest.planted[-2].case.draw)
-    )
-    spread = float(committed_plan().parts[0].spread)
-    assert gate.mean() == pytest.approx(COINS, abs=5 * gate.std() / 141)
-    assert beside.mean() == pytest.approx(COINS + 1, abs=5 * beside.std() / 141)
-    assert gate.var() == pytest.approx(COINS * spread**2 / 2, rel=0.1)
-    assert beside.var() == pytest.approx((COINS + 1) * spread**2 / 2, rel=0.1)

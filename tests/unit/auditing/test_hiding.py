@@ -13,7 +13,6 @@ from sfumato.auditing.hiding import (
     Shifted,
     lost_together,
 )
-from sfumato.curator.committing import Coins
 from sfumato.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -38,12 +37,6 @@ def test_laplace_noise_loses_the_distance_over_its_scale():
 def test_gaussian_noise_loses_the_squared_distance_over_its_squared_spread():
     noise = DiscreteGaussian(spread=Fraction(5))
     assert counted(noise, 3, 5).lost(counted(noise, 2, 7)) == pytest.approx(5 / 25)
-
-
-def test_every_coin_loses_as_much_as_the_first():
-    noise = DiscreteGaussian(spread=Fraction(5))
-    coins = Coins(noise=noise, number=7)
-    assert counted(coins, 0).lost(counted(coins, 1)) == pytest.approx(7 / 25)
 
 
 def test_numbers_in_deviations_lose_half_their_squared_distance():

@@ -10,7 +10,7 @@ from sfumato.curator.journal import BY_ROW, FINISHED, Journal, runs_of
 from sfumato.engine import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms.local import Grr
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OneRow, PureDP
+from sfumato.privacy import Ledger, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Integer, Schema
 
@@ -140,33 +140,6 @@ def test_every_verb_is_told_again_as_it_was():
 
     assert ask(gate(begun(book))) == ask(resumed(book))
     assert len(spends(book)) == 1
-
-
-def test_committed_coins_and_scores_are_taken_again_from_the_purse():
-    book, pairs = ledger(), (("age",), ("smoker",))
-    budget = ApproxDP(1, "1e-6")
-
-    def ask(curator):
-        assert curator.commit(coins=8, scores=2, score_share=Fraction(1, 4))
-        l1 = curator.score(pairs, score=L1Error(answers=np.zeros(8)), cost=ZCDP("0.001"))
-        found = curator.measure([("age",)], costs=[ZCDP(3 * curator.coin.rho)])
-        return l1.tolist(), found[0].values.tolist(), curator.left
-
-    assert ask(gate(begun(book), budget=budget)) == ask(resumed(book, budget=budget))
-    assert len(spends(book)) == 1
-
-
-def test_a_plan_that_the_ledger_refused_is_not_tried_again_when_the_cap_is_raised():
-    book = ledger(cap=ApproxDP("0.5", "1e-6"))
-    curator = gate(begun(book), budget=ApproxDP("0.5", "1e-6"))
-    book.spend(PureDP("0.01"), label="somebody else, meanwhile", protect=ROW)
-    assert not curator.commit(coins=8)
-    curator.total(cost=ZCDP("0.0001"))
-    book.set_cap(ApproxDP(100, "1e-6"))
-    again = resumed(book, budget=ApproxDP("0.5", "1e-6"))
-    assert not again.commit(coins=8)
-    again.total(cost=ZCDP("0.0001"))
-    assert len(spends(book)) == 2
 
 
 def test_other_steps_than_those_that_were_paid_are_refused():

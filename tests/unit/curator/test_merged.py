@@ -64,10 +64,9 @@ def test_measured_groups_are_sums_of_their_codes(names):
     assert found.target == names
 
 
-def test_a_measurement_with_coins_is_of_groups_too():
-    """A committed run has noise of its own: within 6 of its standard deviations."""
+def test_a_measurement_with_gaussian_noise_is_of_groups_too():
+    """Within 6 of its standard deviations."""
     curator = gate(budget=ApproxDP(1, "1e-9"), rng=simulation_rng(1))
-    assert curator.commit(coins=4)
     (found,) = curator.measure([BOTH], costs=[curator.left], merged=VIEW)
     assert found.values.shape == (3, 2)
     assert found.merged is VIEW

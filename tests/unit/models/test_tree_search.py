@@ -57,8 +57,8 @@ def scored(sizes, errors, *, sigma=1.0, weights=None, column_weights=None, **mor
     )
 
 
-def planned(known, *, sigma, least=0.0, limits=WIDE):
-    return plan_tree(known, precision=sigma**-2.0, least=least, limits=limits)
+def planned(known, *, sigma, limits=WIDE):
+    return plan_tree(known, precision=sigma**-2.0, limits=limits)
 
 
 def total_of(plan):
@@ -243,8 +243,8 @@ def test_shares_too_small_to_be_paid_go_to_the_others():
     assert _payable(np.zeros(3), precision=9.0, least=0.5).tolist() == [0, 0, 0]
 
 
-def test_with_more_candidates_than_coins_some_are_still_paid():
-    """All at once would each get less than a coin; leaving out all of them would waste the rest."""
+def test_with_more_candidates_than_shares_some_are_still_paid():
+    """All at once would each get less than a share; leaving out all would waste the rest."""
     found = _payable(np.full(100, 0.1), precision=10.0, least=1.0)
     assert np.count_nonzero(found) == 9  # of ten, each would have exactly one, to be rounded down
     assert found.sum() == pytest.approx(10.0)
@@ -260,3 +260,12 @@ def test_what_is_paid_is_enough_and_the_most_that_can_be(shares, least):
         assert min(np.array(shares)[found > 0]) >= max(
             (s for s, f in zip(shares, found, strict=True) if f == 0), default=0.0
         )
+
+
+def test_a_plan_gives_nothing_to_what_would_get_next_to_nothing():
+    """The second pair matters so little that it would get 1/3600 of the budget."""
+    known = scored([4, 4, 4], [400.0, 400.0, 0.0], weights=[1.0, 1e-5, 1.0], sigma=5.0)
+    plan = planned(known, sigma=1.0)
+    shares = np.concatenate([plan.precisions, plan.column_precisions])
+    assert plan.targets == (("c0", "c1"),)
+    assert (shares >= shares.sum() / 512).all()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.errors import BudgetError, InputError
+from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,
@@ -329,3 +329,31 @@ def test_an_entry_is_ready_for_a_release(ledger: Ledger) -> None:
 def test_a_ledger_shows_where_it_stands(ledger: Ledger) -> None:
     ledger.spend(PureDP("0.5"), label="age", protect=ROW)
     assert repr(ledger) == "Ledger(dataset='adult', spent: epsilon=0.5, cap: epsilon=1)"
+
+
+def of_a_development_version(tmp_path: Path) -> tuple[Path, Ledger]:
+    """A ledger with an entry for noise that was fixed in advance, as such versions wrote it."""
+    path = tmp_path / "old.ledger"
+    book = Ledger.open(path, dataset="adult", cap=ApproxDP(1, "1e-9"))
+    plan = [{"spread": "176", "coordinates": 512, "shift": 1}]
+    with book._writing() as view:
+        state, entries = book._plan(view, ZCDP("0.0149"), "all steps", ROW, None)
+        _, state = book._append(view, state, entries[0])
+        book._append(view, state, {**entries[1], "plan": plan})
+    return path, book
+
+
+def test_a_ledger_with_noise_fixed_in_advance_is_refused_plainly(tmp_path: Path) -> None:
+    path, book = of_a_development_version(tmp_path)
+    with pytest.raises(StorageError, match=r"entry 3 .* development version.*Nothing was looked"):
+        Ledger.open(path, dataset="adult")
+    with pytest.raises(StorageError, match="development version"):
+        book.entries()
+    with pytest.raises(StorageError, match="development version"):
+        book.verify()
+
+
+def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.1"), label='"plan":[1]', protect=ROW)
+    ledger.verify()
+    assert ledger.entries()[-1].label == '"plan":[1]'

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.privacy import plans
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, PureDP, to_json
-from sfumato.privacy.plans import GaussianPart, GaussianPlan
 from sfumato.reporting.account import account, epsilon_delta
 
 HEAD = {"seq": 7, "hash": "ab"}
@@ -32,19 +30,6 @@ def test_steps_in_zcdp_are_added_up_at_the_delta_of_the_promise() -> None:
     first, second = totals(ApproxDP(5, Fraction(1, 10**6)), *[entry(ZCDP("0.25"))] * 2)
     assert second == "epsilon=5.22154, delta=1e-06"
     assert float(first.partition(",")[0].removeprefix("epsilon=")) < 5
-
-
-def test_a_plan_counts_as_its_own_epsilon_which_is_less_than_that_of_its_rho() -> None:
-    plan = GaussianPlan(parts=(GaussianPart(spread=Fraction(10), coordinates=100, shift=1),))
-    promise = ApproxDP(5, Fraction(1, 10**6))
-    exact = totals(promise, entry(ZCDP(plan.rho), plan=plans.to_json(plan)))
-    rough = totals(promise, entry(ZCDP(plan.rho)))
-    assert exact[0].endswith("delta=1e-06")
-    assert _epsilon(exact[0]) <= _epsilon(rough[0])
-
-
-def _epsilon(text: str) -> float:
-    return float(text.partition(",")[0].removeprefix("epsilon="))
 
 
 def test_a_cost_that_belongs_to_a_device_adds_up_to_no_total() -> None:

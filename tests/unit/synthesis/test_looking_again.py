@@ -1,6 +1,7 @@
 """A second look: a forest first, then scores against it, where noise is large; never unpaid."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -58,11 +59,18 @@ def test_two_looks_stay_within_the_budget(chain, budget):
     assert within(curator.ledger.spent, budget)
 
 
-def test_both_vectors_of_scores_are_in_the_one_charge(chain):
-    """Ten pairs scored twice: twenty numbers that one row can change."""
-    _, curator = ran(chain, ApproxDP("0.3", "1e-9"), looks=2)
-    (charge,) = [entry for entry in curator.ledger.entries() if entry.event == "spend"]
-    assert charge.plan.parts[1].coordinates == 20
+def test_both_vectors_of_scores_are_paid_for_with_a_twentieth_each(chain, monkeypatch):
+    asked = []
+    honest = Curator.score
+
+    def heard(self, targets, *, cost, **more):
+        asked.append((len(targets), cost))
+        return honest(self, targets, cost=cost, **more)
+
+    monkeypatch.setattr(Curator, "score", heard)
+    _, curator = ran(chain, ZCDP("0.002"), looks=2)
+    assert asked == [(10, ZCDP("0.0001"))] * 2
+    assert curator.ledger.spent.rho == Fraction("0.002")
 
 
 def test_pairs_that_a_tree_explains_are_left_out_and_the_error_falls():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, PureDP
+from sfumato.privacy import ZCDP, ApproxDP, Ledger, PureDP, zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
 from sfumato.schema.totals import PublicTotal
@@ -39,20 +39,12 @@ def test_an_edge_that_tells_less_than_its_noise_is_left_out(chain):
     assert len(edges(fit)) < 4
 
 
-def test_committed_runs_are_charged_once_and_others_by_step(chain):
-    def labels(budget):
-        book = Ledger.in_memory(dataset="study")
-        Mst().run(chain.curator(budget=budget, rng=secure_rng(), ledger=book))
-        return [entry.label for entry in book.entries() if entry.cost]
-
-    (label,) = labels(ApproxDP(1, "1e-6"))
-    assert label.startswith("all steps of this run: 512 coins")
-    assert "10 scores" in label
-    assert labels(ZCDP("0.1")) == [
-        "measure 5 targets",
-        *["select 10 targets"] * 4,
-        "measure 4 targets",
-    ]
+@pytest.mark.parametrize("budget", [ApproxDP(1, "1e-6"), ZCDP("0.1"), PureDP(1)], ids=str)
+def test_a_run_is_charged_once_with_its_whole_budget(chain, budget):
+    book = Ledger.in_memory(dataset="study")
+    Mst().run(chain.curator(budget=budget, rng=secure_rng(), ledger=book))
+    (paid,) = [entry for entry in book.entries() if entry.cost]
+    assert paid.cost == (zcdp_budget(budget) if isinstance(budget, ApproxDP) else budget)
 
 
 def test_it_measures_no_pair_whose_counts_are_public(chain):
@@ -131,13 +123,6 @@ def test_pairs_are_measured_whose_full_tables_would_not_fit_in_memory(chain):
     curator = chain.curator(budget=ApproxDP(40, "1e-6"), schema=schema, codes=codes)
     fit = Mst(merge_sigmas=6.0).run(curator)
     assert edges(fit) == {("a", "b")}
-
-
-def test_more_pairs_than_can_be_committed_to_are_still_published(chain, monkeypatch):
-    monkeypatch.setattr("sfumato.synthesis.mst.MOST_SCORES", 9)
-    gate = chain.curator(budget=ApproxDP(4, "1e-6"))
-    assert edges(Mst().run(gate)) >= LINKS
-    assert gate.coin is None
 
 
 def test_pairs_that_can_not_be_counted_in_one_look_are_not_scored(chain, monkeypatch):
