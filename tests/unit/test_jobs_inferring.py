@@ -431,3 +431,24 @@ def test_the_raw_adult_file_gets_a_usable_schema(tmp_path):
     assert not any(text.startswith("Country-4") for text in schema["native-country"].values)
     assert 0 <= schema["age"].low <= 20
     assert 80 <= schema["age"].high < 200
+
+
+def test_seeded_noise_of_the_schema_is_another_stream_than_that_of_the_release(
+    people, tmp_path, monkeypatch
+):
+    seeds, real = [], inferring.simulation_rng
+    monkeypatch.setattr(inferring, "simulation_rng", lambda seed: seeds.append(seed) or real(seed))
+    published(people, tmp_path, out=tmp_path / "out", seed=7)
+    assert seeds
+    assert 7 not in seeds
+
+
+def test_what_a_schema_cost_is_taken_off_a_budget_in_epsilon_and_delta():
+    schema = Schema(columns=(sf.Boolean(name="member"),))
+    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), found={})
+    assert found.rest(ApproxDP(5, "2e-9")) == ApproxDP(4, "1.5e-9")
+    for nothing_left in (ApproxDP(1, "2e-9"), ApproxDP(5, "5e-10")):
+        with pytest.raises(BudgetError, match="leaves nothing"):
+            found.rest(nothing_left)
+    with pytest.raises(InputError, match="budget in epsilon"):
+        found.total(sf.ZCDP(1))

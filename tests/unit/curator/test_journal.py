@@ -265,3 +265,18 @@ def test_what_the_promise_rests_on_can_not_be_changed_later():
     for name in ("budget", "protect", "private", "rng", "schema"):
         with pytest.raises(AttributeError, match="can't be changed"):
             setattr(curator, name, None)
+
+
+def test_of_two_draws_at_once_both_processes_are_told_the_one_that_was_kept_first():
+    book = ledger()
+    begun(book).spend(HALF, label="step", protect=ROW)
+    slow, fast = (Journal.resume(book, command="publish") for _ in range(2))
+    for one in (slow, fast):
+        one.spend(HALF, label="step", protect=ROW)
+
+    def overtaken():
+        assert fast.outcome("question", lambda: np.array([2.0])).tolist() == [2.0]
+        return np.array([1.0])
+
+    assert slow.outcome("question", overtaken).tolist() == [2.0]
+    assert len(spends(book)) == 1

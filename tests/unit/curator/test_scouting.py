@@ -280,3 +280,24 @@ def test_a_table_of_nothing_but_people_is_refused_before_the_charge():
     with pytest.raises(TableError, match="no column to publish"):
         scout(ledger, protect=OnePerson(max_rows=2, column="who"), frame=FRAME.select(["who"]))
     assert not ledger.entries()
+
+
+def test_every_look_pays_and_no_look_is_left_when_the_budget_is_used():
+    schema = Schema(columns=(Integer(name="age", low=0, high=9, missing=True),), file=LENIENT)
+    verbs = [
+        lambda gate, cost: gate.shapes(cost=cost),
+        lambda gate, cost: gate.measure(schema, cost=cost),
+        lambda gate, cost: gate.texts(["town"], cost=cost),
+    ]
+    for verb in verbs:
+        ledger = book()
+        watched = Watched(FRAME, ledger)
+        gate = scout(ledger, frame=watched)
+        verb(gate, BUDGET)
+        assert [entry.cost for entry in ledger.entries() if entry.event == "spend"] == [BUDGET]
+        reads = len(watched.reads)
+        assert set(watched.reads[1:]) == {2}  # opened and paid before the first look
+        for later in verbs:
+            with pytest.raises(BudgetError, match="more than is left"):
+                later(gate, ApproxDP("1e-6", "1e-12"))
+        assert len(watched.reads) == reads
