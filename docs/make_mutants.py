@@ -1,17 +1,18 @@
-"""Writes docs/mutants.md from bench/results/mutants.json and tools/equivalent_mutants.toml.
+"""Writes docs/mutants.md from bench/results/mutants.json: what was killed, what was not, and why.
 
 A test runs this and fails when the page on disk is not what it writes.
 """
 
-import sys
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
-import mutants  # noqa: E402
-
 OUT = ROOT / "docs" / "mutants.md"
+STORED = ROOT / "bench" / "results" / "mutants.json"
+OTHERS = "other files, planted only"
+COLUMNS = ("planted", "operators", "killed", "equivalent", "survived")
 HEAD = """# Mutants: would the tests notice?
 
 Written by `python docs/make_mutants.py` from what `make mutants` found; do not edit.
@@ -34,8 +35,7 @@ result is not used (left out). Messages, labels, log lines, types and docstrings
 guards and calls are tried, and of the other operators the share that the table tells: which ones,
 a hash of their names decides, so nobody chose. `share = 100` in `tools/mutants.toml` tries all.
 
-A mutant that makes the tests run for more than {timeout} seconds counts as killed; there
-{timeouts}. Results are kept by the text of the changed function and of the test that killed it:
+A mutant that makes the tests run for more than four minutes counts as killed; there {timeouts}. Results are kept by the text of the changed function and of the test that killed it:
 `make mutants` runs what changed, `make mutants ARGS=--all` everything.
 
 """
@@ -43,75 +43,67 @@ A mutant that makes the tests run for more than {timeout} seconds counts as kill
 
 def main() -> None:
     """Write the page."""
-    OUT.write_text(page(), encoding="utf-8")
+    OUT.write_text(page(json.loads(STORED.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
-def page() -> str:
+def page(stored: dict[str, Any]) -> str:
     """The whole page."""
-    plan, stored = mutants.listed(), mutants.read_results()
-    outcomes = {name: stored.get(name, {}).get("outcome", "not run") for name in plan.mutants}
-    late = sum(outcome == "timeout" for outcome in outcomes.values())
+    mutants = stored["mutants"]
+    late = sum(each["outcome"] == "timeout" for each in mutants.values())
     said = {0: "is none of these", 1: "is one of these"}.get(late, f"are {late} of these")
-    parts = [HEAD.format(timeout=mutants.TIMEOUT_S, timeouts=said)]
-    parts += [_table(plan, outcomes), _survivors(plan, outcomes), _equivalent(plan, outcomes)]
-    return "".join(parts) + _planted(plan, stored)
+    parts = [HEAD.format(timeouts=said), _table(stored["shares"], mutants), _survivors(mutants)]
+    return "".join([*parts, _equivalent(mutants), _planted(mutants)])
 
 
-def _table(plan: mutants.Plan, outcomes: dict[str, str]) -> str:
-    shares = {file["path"]: file["share"] for file in mutants.files()}
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for name, mutant in plan.mutants.items():
-        row = mutant.file if mutant.file in shares else "other files, planted only"
-        for column in ("planted" if mutant.why else "operators", _kind(plan, name, outcomes[name])):
-            counts[row][column] += 1
-    columns = ("planted", "operators", "killed", "equivalent", "survived")
-    lines = ["| file | share of operators | " + " | ".join(columns) + " |", "|---" * 7 + "|"]
-    for row in (*shares, "other files, planted only"):
-        share = f"{shares[row]}%" if row in shares else ""
-        cells = " | ".join(str(counts[row][column]) for column in columns)
-        lines.append(f"| `{row}` | {share} | {cells} |".replace("`other files, planted only`", row))
-    total = sum(counts.values(), Counter())
-    cells = " | ".join(f"**{total[column]}**" for column in columns)
-    lines.append(f"| **all** |  | {cells} |")
-    return "## By file\n\n" + "\n".join(lines) + "\n\n"
-
-
-def _kind(plan: mutants.Plan, name: str, outcome: str) -> str:
-    if outcome in ("killed", "timeout"):
+def kind(mutant: dict[str, Any]) -> str:
+    """The column that a mutant is counted in."""
+    if mutant["outcome"] in ("killed", "timeout"):
         return "killed"
-    return "equivalent" if name in plan.equivalent else "survived"
+    return "equivalent" if mutant["reason"] else "survived"
 
 
-def _survivors(plan: mutants.Plan, outcomes: dict[str, str]) -> str:
-    alive = [name for name in plan.mutants if _kind(plan, name, outcomes[name]) == "survived"]
-    told = "\n".join(f"- `{name}`: `{plan.mutants[name].what}`" for name in alive) or "None."
-    return f"## Survivors without a reason\n\n{told}\n\n"
+def _table(shares: dict[str, int], mutants: dict[str, Any]) -> str:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant in mutants.values():
+        row = mutant["file"] if mutant["file"] in shares else OTHERS
+        counts[row][kind(mutant)] += 1
+        counts[row]["planted" if mutant["why"] else "operators"] += 1
+    lines = [f"| file | share | {' | '.join(COLUMNS)} |", "|---" * 7 + "|"]
+    for row in (*shares, OTHERS):
+        cells = " | ".join(str(counts[row][column]) for column in COLUMNS)
+        name = row if row == OTHERS else f"`{row}`"
+        lines.append(f"| {name} | {f'{shares[row]}%' if row in shares else ''} | {cells} |")
+    total = sum(counts.values(), Counter())
+    cells = " | ".join(f"**{total[column]}**" for column in COLUMNS)
+    return "## By file\n\n" + "\n".join([*lines, f"| **all** |  | {cells} |"]) + "\n\n"
 
 
-def _equivalent(plan: mutants.Plan, outcomes: dict[str, str]) -> str:
+def _survivors(mutants: dict[str, Any]) -> str:
+    alive = [_line(name, each) for name, each in mutants.items() if kind(each) == "survived"]
+    return "## Survivors without a reason\n\n" + ("\n".join(alive) or "None.") + "\n\n"
+
+
+def _equivalent(mutants: dict[str, Any]) -> str:
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, why in plan.equivalent.items():
-        if name in plan.mutants:
-            by_reason[why].append(name)
-    parts = ["## Equivalent, and why\n"]
-    for why, names in by_reason.items():
-        parts.append(f"\n{why}\n")
-        parts += [f"\n- `{name}`: `{_code(plan.mutants[name].what)}`" for name in names]
-        parts.append("\n")
-    return "".join(parts) + "\n"
+    for name, each in mutants.items():
+        if kind(each) == "equivalent":
+            by_reason[each["reason"]].append(_line(name, each))
+    parts = [f"{why}\n\n" + "\n".join(lines) for why, lines in by_reason.items()]
+    return "## Equivalent, and why\n\n" + "\n\n".join(parts) + "\n\n"
 
 
-def _planted(plan: mutants.Plan, stored: dict[str, dict[str, str]]) -> str:
-    lines = ["| mutant | file | what it breaks | killed by |", "|---|---|---|---|"]
-    for name, mutant in plan.mutants.items():
-        if mutant.why:
-            killer = stored.get(name, {}).get("killer", "").split("[")[0].rpartition("::")[2]
-            lines.append(f"| `{name}` | `{mutant.file}` | {mutant.why} | `{killer or '-'}` |")
+def _line(name: str, mutant: dict[str, Any]) -> str:
+    what = mutant["what"].replace("`", "'")
+    return f"- `{name}`: `{what}`"
+
+
+def _planted(mutants: dict[str, Any]) -> str:
+    lines = ["| mutant | file | what it breaks | noticed by |", "|---|---|---|---|"]
+    for name, each in mutants.items():
+        if each["why"]:
+            killer = each["killer"].split("[")[0].rpartition("::")[2] or "-"
+            lines.append(f"| `{name}` | `{each['file']}` | {each['why']} | `{killer}` |")
     return "## Planted by hand\n\n" + "\n".join(lines) + "\n"
-
-
-def _code(text: str) -> str:
-    return text.replace("`", "'")
 
 
 if __name__ == "__main__":

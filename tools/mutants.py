@@ -419,11 +419,15 @@ def read_results() -> dict[str, Any]:
 
 def write_results(plan: Plan, stored: dict[str, Any]) -> None:
     """Keep the results of all mutants that are still there."""
-    kept = {name: stored[name] for name in sorted(stored) if name in plan.mutants}
+    kept = {name: stored[name] for name in plan.mutants if name in stored}
     for name, entry in kept.items():
-        rows = [plan.row_key(plan.mutants[n], tests) for n, tests in plan.rows if n == name]
+        mutant = plan.mutants[name]
+        rows = [plan.row_key(mutant, tests) for n, tests in plan.rows if n == name]
+        entry |= {"file": mutant.file, "what": mutant.what, "why": mutant.why}
+        entry["reason"] = plan.equivalent.get(name, "")
         entry["rows"] = {row: entry.get("rows", {}).get(row, "") for row in rows}
-    text = json.dumps({"mutants": kept}, indent=1, ensure_ascii=False)
+    shares = {file["path"]: file["share"] for file in files()}
+    text = json.dumps({"shares": shares, "mutants": kept}, indent=1, ensure_ascii=False)
     RESULTS.write_text(text + "\n", encoding="utf-8")
 
 
@@ -433,6 +437,9 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="also what has not changed")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants with this in the name")
     parser.add_argument("--planted", action="store_true", help="only those that were written down")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="run N that were killed, keep nothing"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="run nothing, name all mutants")
     given = parser.parse_args()
@@ -443,14 +450,34 @@ def main() -> int:
     if given.list:
         print(*(f"{name}: {each.what}" for name, each in plan.mutants.items()), sep="\n")  # noqa: T201
         return 0
+    if given.sample is not None:
+        return _sampled(plan, stored, given.sample, given.jobs)
     print(f"{len(plan.mutants)} mutants, {len(tasks)} runs", flush=True)  # noqa: T201
     if tasks:
         _run_all(plan, stored, tasks, given.jobs)
-        write_results(plan, stored)
+    write_results(plan, stored)
     wrong = [each for each in problems(plan, stored) if given.only in each]
     print(*wrong, sep="\n")  # noqa: T201
     print(f"{len(wrong)} problems")  # noqa: T201
     return 1 if wrong else 0
+
+
+def _sampled(plan: Plan, stored: dict[str, Any], number: int, jobs: int) -> int:
+    """Whether some of the planted mutants are still killed by the tests that killed them."""
+    known = {n: e["killer"] for n, e in stored.items() if "::" in e.get("killer", "") and e["why"]}
+    names = sorted(known, key=lambda name: hashlib.sha256(name.encode()).digest())[:number]
+    tasks = [Task(mutant=plan.mutants[n], tests=(known[n].split("[")[0],)) for n in names]
+    workshop, alive = Workshop(max(1, min(jobs, number))), []
+
+    def tell(task: Task, found: dict[str, str], took: float) -> None:
+        print(f"{took:5.1f} s {found['outcome']:8} {task.mutant.name}", flush=True)  # noqa: T201
+        alive.extend([task] if found["outcome"] not in ("killed", "timeout") else [])
+
+    try:
+        run(tasks, workshop, tell)
+    finally:
+        workshop.close()
+    return 1 if alive else 0
 
 
 def _run_all(plan: Plan, stored: dict[str, Any], tasks: list[Task], jobs: int) -> None:
@@ -470,8 +497,7 @@ def _run_all(plan: Plan, stored: dict[str, Any], tasks: list[Task], jobs: int) -
         if task.all_of:
             entry.setdefault("rows", {})[task.entry] = found["killer"]
         else:
-            key = plan.key(task.mutant, found["killer"])
-            entry |= {"key": key, "what": task.mutant.what, **found}
+            entry |= {"key": plan.key(task.mutant, found["killer"]), **found}
         if count % 20 == 0:
             write_results(plan, stored)
         row = " (row)" if task.all_of else ""
