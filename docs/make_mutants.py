@@ -35,7 +35,8 @@ result is not used (left out). Messages, labels, log lines, types and docstrings
 guards and calls are tried, and of the other operators the share that the table tells: which ones,
 a hash of their names decides, so nobody chose. `share = 100` in `tools/mutants.toml` tries all.
 
-A mutant that makes the tests run for more than four minutes counts as killed; there {timeouts}. Results are kept by the text of the changed function and of the test that killed it:
+A mutant that makes the tests run for more than four minutes counts as killed; there {timeouts}.
+Results are kept by the text of the changed function and of the test that killed it:
 `make mutants` runs what changed, `make mutants ARGS=--all` everything.
 
 """
