@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit fuzz bench growth attacks drills supply-chain docs system-deps clean
+.PHONY: help demo test check unit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
@@ -16,6 +16,7 @@ help:
 	@echo "make growth       what every main job costs as tables grow, and docs/growth.md (25 minutes)"
 	@echo "make attacks      attacks on broken releases and on ours, and docs/attacks.md (10 minutes)"
 	@echo "make drills       kill, race, fill, damage: the ledger, the commands, the service (35 minutes)"
+	@echo "make mutants      weakened programs that tests must notice, and docs/mutants.md (what changed only)"
 	@echo "make supply-chain lowest and newest versions, wheel alone, same build twice, known holes"
 	@echo "make docs         rewrite docs/reference.md from the code, and the site in site/"
 	@echo "make system-deps  Debian packages that some tests use (needs root)"
@@ -60,6 +61,9 @@ attacks: $(VENV)/.installed-test
 
 drills: $(VENV)/.installed-test
 	$(BIN)/python bench/drill.py $(ARGS)
+
+mutants: $(VENV)/.installed-test
+	$(BIN)/python tools/mutants.py $(ARGS); code=$$?; $(BIN)/python docs/make_mutants.py && exit $$code
 
 supply-chain: $(VENV)/.installed-test
 	$(BIN)/python tools/supply_chain.py $(ARGS)

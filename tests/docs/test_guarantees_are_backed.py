@@ -1,6 +1,8 @@
-"""Guarantees name tests and audits that exist, for all there is; every limit has a grade."""
+"""Guarantees name tests, audits and mutants that exist, for all there is; limits have a grade."""
 
+import json
 import re
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -17,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 GUARANTEES = (ROOT / "docs" / "guarantees.md").read_text()
 LIMITS = (ROOT / "docs" / "limits.md").read_text()
 SECURITY = (ROOT / "SECURITY.md").read_text()
+MUTANTS = json.loads((ROOT / "bench" / "results" / "mutants.json").read_text())["mutants"]
 
 METHOD_TABLES = {
     "Methods of `publish`": METHODS,
@@ -33,6 +36,29 @@ def commands():
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return [" ".join(path) for path, _ in module.leaves(typer.main.get_command(app))]
+
+
+def tool():
+    """How the mutants that a text names are read, as ``make mutants`` reads them."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    spec = spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
+    module = sys.modules["mutants"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def not_noticed(text, mutants):
+    """Mutants that a text names and no test cited beside them was seen to notice."""
+    found = []
+    for name, tests in tool().cited(text):
+        killers = {
+            killer.split("[")[0] for killer in mutants.get(name, {}).get("rows", {}).values()
+        }
+        if not any(
+            killer == test or killer.split("::")[0] == test for killer in killers for test in tests
+        ):
+            found.append(name)
+    return found
 
 
 def section(text, title):
@@ -131,6 +157,26 @@ def test_every_claim_of_a_table_with_a_column_for_it_is_backed():
     backed = [row for head, body in tables(GUARANTEES) if "backed by" in head for row in body]
     assert [row[0] for row in backed if not (audited(row[-1]) or "`tests/" in row[-1])] == []
     assert len(backed) > len(METHODS) + len(RECOMMENDERS)
+
+
+def test_every_claim_of_such_a_table_names_a_mutant():
+    backed = [row for head, body in tables(GUARANTEES) if "backed by" in head for row in body]
+    assert [row[0] for row in backed if not tool().cited(f"| {' | '.join(row)} |")] == []
+
+
+def test_every_mutant_that_is_named_was_killed_by_a_test_cited_beside_it():
+    assert not_noticed(GUARANTEES, MUTANTS) == []
+
+
+@pytest.mark.parametrize(
+    "killer", ["", "tests/a.py::test_b", "tests/b.py::test_a", "tests/a.py::test_a2[1]"]
+)
+def test_a_mutant_that_another_test_noticed_would_be_seen(killer):
+    row = "| x | `tests/a.py`: `test_a`; mutants `other`, `weak` |"
+    good = {"rows": {"1": "tests/a.py::test_a[x-1]"}}
+    assert not_noticed(row, {"weak": good, "other": good}) == []
+    assert not_noticed(row, {"weak": {"rows": {"1": killer}}, "other": good}) == ["weak"]
+    assert not_noticed(row, {"other": good}) == ["weak"]
 
 
 def test_every_limit_has_a_grade_and_says_what_to_do():

@@ -11,6 +11,7 @@ import pytest
 from sfumato.errors import LedgerCorruptError
 from sfumato.privacy import Head, Ledger, OneRow, PureDP, verify_export
 from sfumato.privacy import _entries as entries
+from sfumato.privacy._chain import verify_rows
 
 
 @pytest.fixture(autouse=True)
@@ -410,3 +411,107 @@ def test_an_anchor_only_moves_forward(path: Path, home: Path) -> None:
     ledger = reopened(path)
     _places.write_anchor(home / "anchors", ledger.ledger_id, Head(2, "0" * 64))
     assert ledger.verify().rollback_excluded
+
+
+def forged(*bodies: dict[str, object]) -> list[entries.Row]:
+    """Rows with fresh hashes."""
+    rows: list[entries.Row] = []
+    for body in bodies:
+        rows.append(entries.linked(body, rows[-1].head if rows else None))
+    return rows
+
+
+GENESIS = {"event": "genesis", "format": 1, "ledger": "0" * 32, "time": "now"}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"event": "spend"}, "does not open a ledger"),
+        ({"format": 2}, "format version"),
+        ({"ledger": "0" * 31}, "32 hexadecimal digits"),
+        ({"ledger": "g" * 32}, "32 hexadecimal digits"),
+    ],
+)
+def test_a_first_entry_that_opens_no_ledger_is_refused(
+    change: dict[str, object], says: str
+) -> None:
+    assert verify_rows(forged(GENESIS)).ledger_id == "0" * 32
+    with pytest.raises(LedgerCorruptError, match=says):
+        verify_rows(forged({**GENESIS, **change}))
+
+
+def test_a_request_that_stands_twice_is_refused(path: Path) -> None:
+    export = reopened(path).export()
+    bodies = [entry["body"] for entry in export["entries"]]
+    spend = next(body for body in bodies if body["event"] == "spend")
+    note = {**spend, "event": "look", "after": bodies[-1]["after"]}
+    with pytest.raises(LedgerCorruptError, match=r"request ids.*repeats one"):
+        verify_rows(forged(*bodies, note))
+
+
+def test_a_body_that_is_spelled_another_way_is_refused(path: Path) -> None:
+    (first,) = forged(GENESIS)
+    spelled = json.dumps(json.loads(first.body), sort_keys=True)
+    hashed = entries.digest(first.previous, spelled)
+    with pytest.raises(LedgerCorruptError, match="canonical"):
+        verify_rows([entries.Row(0, spelled, first.previous, hashed)])
+
+
+def test_a_body_has_one_spelling_and_no_number_that_is_none() -> None:
+    assert entries.canonical({"b": 1, "a": [2]}) == '{"a":[2],"b":1}'
+    with pytest.raises(ValueError, match="JSON"):
+        entries.canonical({"a": float("nan")})
+
+
+def test_a_head_from_elsewhere_with_another_hash_is_refused(path: Path) -> None:
+    ledger = reopened(path)
+    known = ledger.entries()[2]
+    ledger.verify([Head(known.seq, known.hash)])
+    with pytest.raises(LedgerCorruptError, match=f"entry {known.seq} has another hash"):
+        ledger.verify([Head(known.seq, "0" * 64)])
+    with pytest.raises(LedgerCorruptError, match="truncated"):
+        ledger.verify([Head(99, known.hash)])
+
+
+def opened_with_another_data_set_last(path: Path) -> Ledger:
+    """The last entry is of another data set, so that the last one of ours is an older one."""
+    with Ledger.open(path, dataset="other") as other:
+        other.spend(PureDP("0.1"), label="other", protect=OneRow())
+    return reopened(path)
+
+
+@pytest.mark.parametrize(
+    ("seq", "use"),
+    [
+        (8, lambda ledger: ledger.head),  # the last entry of all
+        (6, lambda ledger: ledger.spent),  # the last one of this data set
+        (6, lambda ledger: ledger.outcome("r0")),  # the one that fixed the outcome
+        (3, lambda ledger: pay_again(ledger)),  # the one that paid for a request
+    ],
+)
+def test_an_entry_that_is_edited_under_an_open_ledger_is_not_believed(path, seq, use) -> None:
+    ledger = opened_with_another_data_set_last(path)
+    use(ledger)
+    sql(
+        path,
+        f"UPDATE entries SET body = replace(body, 'time\":\"2', 'time\":\"1') WHERE seq = {seq}",
+    )
+    with pytest.raises(LedgerCorruptError, match="hashes"):
+        use(ledger)
+
+
+def pay_again(ledger: Ledger) -> None:
+    ledger.spend(PureDP("0.1"), label="step 0", protect=OneRow(), request="r0")
+
+
+def test_a_spend_is_refused_when_an_anchor_of_another_copy_is_ahead(path: Path, home: Path) -> None:
+    with reopened(path) as ledger:
+        before = ledger.head
+        (file,) = (home / "anchors").iterdir()
+        kept = file.read_text()
+        file.write_text(json.dumps({**json.loads(kept), "seq": before.seq + 5}))
+        with pytest.raises(LedgerCorruptError, match="anchored"):
+            ledger.spend(PureDP("0.1"), label="more", protect=OneRow())
+        file.write_text(kept)
+        assert ledger.head == before  # nothing was written

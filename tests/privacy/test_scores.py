@@ -356,3 +356,40 @@ def test_a_selection_that_believes_in_four_times_the_rows_does_not():
 def test_the_list_of_scores_is_closed():
     """A new score must be added to the property tests above, not only to the list."""
     assert closed_list.Score == L1Error | WeightedL1Error | MutualInformation
+
+
+def test_with_very_many_rows_the_sensitivity_pays_for_what_floats_lose():
+    """At 10^9 rows and 10^4 cells that is more than a step of the grid."""
+    rows, cells = 10**9, 10_000
+    score, asked = information_of(of_sizes(100, 100), rows)
+    nats = sensitivity.mutual_information(REPLACE, rows=rows, binary=False)
+    step = 2.0 ** (math.frexp(nats)[1] - 1 - 8)
+    assert 2**8 <= nats / step < 2**9
+    lost = 4 * (cells + 8) * 2.0**-53 * math.log(rows)
+    assert 2 * lost > step  # else this shows nothing
+    assert score.sensitivity(asked) == math.floor((nats + 2 * lost) / step) + 1
+
+
+def test_weights_can_not_change_after_they_were_given():
+    given = np.array([1, 5, 2])
+    score = WeightedL1Error(error=L1Error(answers=np.zeros(3)), weights=given)
+    asked = Asked.of(SCHEMA, OneRow(), RANGES)
+    given[1] = 1
+    assert score.sensitivity(asked) == 5
+    with pytest.raises(ValueError, match="read-only"):
+        score.weights[1] = 1
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        WeightedL1Error(error=L1Error(answers=np.full(3, np.nan)), weights=np.ones(3, dtype=int)),
+        WeightedL1Error(error=L1Error(answers=np.zeros(2)), weights=np.ones(3, dtype=int)),
+        MutualInformation(children=("a", "a", "a"), rows=0),
+    ],
+    ids=repr,
+)
+def test_public_numbers_that_do_not_fit_are_refused(score):
+    targets = [("a", "b")] * 3 if isinstance(score, MutualInformation) else RANGES
+    with pytest.raises(InputError):
+        score.check(Asked.of(SCHEMA, REPLACE, targets))

@@ -12,7 +12,8 @@ import sfumato as sf
 from sfumato.curator.scouting import Scout
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.jobs import inferring
-from sfumato.jobs.inferring import REQUEST
+from sfumato.jobs.guessing import LeftOut
+from sfumato.jobs.inferring import REQUEST, Inferred
 from sfumato.privacy import ApproxDP, Ledger, PureDP
 from sfumato.schema import Schema
 
@@ -75,6 +76,38 @@ def test_the_cap_counts_schema_and_release_together(people, tmp_path):
     assert composed.epsilon <= 5
     with pytest.raises(BudgetError):
         published(people, tmp_path, out=tmp_path / "more")
+
+
+def test_what_schema_and_release_promise_together_is_the_sum_of_both(people, tmp_path):
+    schema = Schema(columns=(sf.Boolean(name="member"),))
+    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), found={})
+    assert found.total(ApproxDP(4, "3e-10")) == ApproxDP(5, "8e-10")
+    assert found.total(ApproxDP("0.5", "7e-10")) == ApproxDP("1.5", "1.2e-9")
+    assert found.total(PureDP(4)) == ApproxDP(5, "5e-10")
+    release = published(people, tmp_path, method="mst", delta="1e-9")  # Gaussian noise
+    assert release.guarantee == ApproxDP(5, "1e-9")
+
+
+def test_of_two_processes_that_infer_at_once_both_use_the_draw_that_was_kept_first(
+    people, tmp_path, monkeypatch
+):
+    infer, others = inferring.infer, []
+
+    def without_town(scout):
+        found = infer(scout)
+        return replace(found, columns={**found.columns, "town": LeftOut(name="town", why="rare")})
+
+    def slower(scout):
+        monkeypatch.setattr(inferring, "infer", without_town)
+        others.append(published(people, tmp_path, out=tmp_path / "faster"))
+        return infer(scout)
+
+    monkeypatch.setattr(inferring, "infer", slower)
+    release = published(people, tmp_path, out=tmp_path / "slower")
+    assert "town" not in release.schema.names
+    assert release.schema == others[0].schema
+    spends = [e for e in Ledger.open(dataset="study").entries() if e.request == REQUEST]
+    assert len(spends) == 1
 
 
 def test_a_second_release_uses_the_schema_that_was_paid_for(people, tmp_path, monkeypatch):
@@ -398,3 +431,24 @@ def test_the_raw_adult_file_gets_a_usable_schema(tmp_path):
     assert not any(text.startswith("Country-4") for text in schema["native-country"].values)
     assert 0 <= schema["age"].low <= 20
     assert 80 <= schema["age"].high < 200
+
+
+def test_seeded_noise_of_the_schema_is_another_stream_than_that_of_the_release(
+    people, tmp_path, monkeypatch
+):
+    seeds, real = [], inferring.simulation_rng
+    monkeypatch.setattr(inferring, "simulation_rng", lambda seed: seeds.append(seed) or real(seed))
+    published(people, tmp_path, out=tmp_path / "out", seed=7)
+    assert seeds
+    assert 7 not in seeds
+
+
+def test_what_a_schema_cost_is_taken_off_a_budget_in_epsilon_and_delta():
+    schema = Schema(columns=(sf.Boolean(name="member"),))
+    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), found={})
+    assert found.rest(ApproxDP(5, "2e-9")) == ApproxDP(4, "1.5e-9")
+    for nothing_left in (ApproxDP(1, "2e-9"), ApproxDP(5, "5e-10")):
+        with pytest.raises(BudgetError, match="leaves nothing"):
+            found.rest(nothing_left)
+    with pytest.raises(InputError, match="budget in epsilon"):
+        found.total(sf.ZCDP(1))

@@ -24,7 +24,7 @@ from sfumato.collection.messages import Answer
 from sfumato.collection.plans import Agreement
 from sfumato.collection.record_plans import RecordPlan, RecordRows
 from sfumato.collection.two_round import TwoRound
-from sfumato.errors import InputError
+from sfumato.errors import BudgetError, InputError
 from sfumato.mechanisms.local import Grr
 from sfumato.mechanisms.local.thresholds import MIN_EPSILON, exp_below
 from sfumato.models.generator import independent_table, integer_schema, tree_table
@@ -375,3 +375,23 @@ def test_what_can_not_be_surveyed_is_refused_before_anybody_is_asked():
         TwoRound(SMALL, epsilon=1, variant="faithful").second_round("yes")
     with pytest.raises(InputError, match="nobody answered"):
         TwoRound(SMALL, epsilon=1, variant="faithful").second_round([None])
+
+
+def test_a_second_plan_gets_only_what_the_first_round_left():
+    record = {"smoker": True, "only": "one", "age": 3, "town": "b"}
+    client = Client(record, agreed=AGREED.manifest(), rng=secure_rng())
+    client.answer(first_plan(AGREED).to_dict())
+    assert Fraction(client.to_dict()["spent"]["1"]) == Fraction(3, 2)
+    each = Fraction(3, 2) / len(AGREED.asked)
+    names = AGREED.asked
+    greedy = RecordPlan(
+        survey=AGREED.id, round=2, budgets={name: each + Fraction(1, 100) for name in names}
+    )
+    with pytest.raises(BudgetError, match=r"3/2 is left of the agreed 3"):
+        client.answer(greedy.to_dict())
+    again = Client.restore(client.to_dict(), record, agreed=AGREED.manifest(), rng=secure_rng())
+    with pytest.raises(BudgetError, match=r"3/2 is left of the agreed 3"):
+        again.answer(greedy.to_dict())
+    fair = RecordPlan(survey=AGREED.id, round=2, budgets=dict.fromkeys(names, each))
+    assert again.answer(fair.to_dict()) is not None
+    assert sum(map(Fraction, again.to_dict()["spent"].values())) == 3

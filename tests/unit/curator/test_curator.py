@@ -10,7 +10,7 @@ import pytest
 from sfumato.curator import Curator, L1Error, MutualInformation, steps
 from sfumato.curator import curator as gate
 from sfumato.engine import ArrayTable
-from sfumato.errors import BudgetError, InputError
+from sfumato.errors import BudgetError, InputError, InternalError, TableError
 from sfumato.mechanisms import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
 from sfumato.privacy.guarantees import split
@@ -572,3 +572,99 @@ def test_a_cost_that_buys_no_noise_is_refused_before_the_charge(verb, cost):
     with pytest.raises(InputError, match="exact draws need"):
         VERBS[verb](gatekeeper, cost)
     assert gatekeeper.ledger.spent.nothing
+
+
+def test_a_range_beside_those_that_were_selected_from_is_counted_itself():
+    gatekeeper = curator(budget=PureDP(9_000), rng=simulation_rng(0))  # hardly any noise
+    ranges = (TEENS, Range((("age", 0, 0),)))
+    gatekeeper.select(ranges, score=L1Error(answers=np.zeros(2)), cost=PureDP(3_000))
+    for target, rows in [(Range((("age", 2, 4),)), 4), (TEENS, 5), (ranges[1], 1)]:
+        (seen,) = gatekeeper.measure([target], costs=[PureDP(1_000)])
+        assert seen.values.shape == ()
+        assert seen.values == rows
+
+
+def test_a_table_that_can_not_be_read_is_refused_before_anything_is_charged():
+    class Damaged(SpyTable):
+        def validate(self):
+            raise TableError("the file ends in the middle of a row")
+
+    book = Ledger.in_memory(dataset="study")
+    with pytest.raises(TableError, match="in the middle"):
+        curator(table=Damaged(book), ledger=book)
+    assert not book.entries()
+
+
+def test_comparing_the_claimed_number_of_rows_is_noted_in_the_ledger():
+    gatekeeper = curator(protect=REPLACE)
+    score = MutualInformation(children=("age",), rows=AGES.size)
+    gatekeeper.select([("age", "smoker")], score=score, cost=PureDP("0.5"))
+    looks = [entry.label for entry in gatekeeper.ledger.entries() if entry.event == "look"]
+    assert looks == ["number of rows, public when one row is replaced"]
+
+
+def test_a_table_that_was_bounded_by_person_protects_no_single_row():
+    bounded = SpyTable().bounded("person", 1)
+    book = Ledger.in_memory(dataset="study")
+    for protect in (OneRow(), REPLACE):
+        with pytest.raises(InputError, match="bounded by person already"):
+            curator(table=bounded, ledger=book, protect=protect)
+    assert not book.entries()
+
+
+def test_every_count_has_noise_of_its_own():
+    """Five draws of a scale of 50 are all alike with a probability below 10^-7."""
+    gatekeeper = curator(budget=PureDP(1), rng=simulation_rng(3))
+    (seen,) = gatekeeper.measure([("age",)], costs=[PureDP("0.02")])
+    noise = seen.values - np.bincount(AGES, minlength=5)
+    assert len(set(noise.tolist())) > 1
+    both = curator(budget=PureDP(1), rng=simulation_rng(4)).measure(
+        [("smoker",), ("smoker",)], costs=[PureDP("0.02")] * 2
+    )
+    assert (both[0].values != both[1].values).any()
+
+
+def test_a_second_thread_pays_and_looks_only_when_the_first_was_told():
+    inside, go = threading.Event(), threading.Event()
+
+    class Slow(SpyTable):
+        def fold(self, kernel):
+            if threading.current_thread().name == "first":
+                inside.set()
+                go.wait(30)
+            return super().fold(kernel)
+
+    book = Ledger.in_memory(dataset="study")
+    gatekeeper = curator(table=Slow(), ledger=book)
+    asked = {"first": [("age",)], "second": [("smoker",)]}
+
+    def ask():
+        targets = asked[threading.current_thread().name]
+        gatekeeper.measure(targets, costs=[PureDP("0.25")])
+
+    first, second = (threading.Thread(target=ask, name=name) for name in asked)
+    first.start()
+    assert inside.wait(30)
+    second.start()
+    second.join(0.3)
+    assert second.is_alive()
+    assert book.spent.pure_epsilon == Fraction(1, 4)
+    go.set()
+    first.join(30)
+    second.join(30)
+    assert book.spent.pure_epsilon == Fraction(1, 2)
+
+
+def test_costs_of_two_kinds_in_one_measurement_are_refused_unpaid():
+    gatekeeper = curator(budget=PureDP(1))
+    with pytest.raises(InternalError, match="of one kind"):
+        gatekeeper.measure([("age",), ("smoker",)], costs=[PureDP("0.1"), ZCDP("0.1")])
+    assert not gatekeeper.ledger.entries()
+
+
+def test_a_range_among_merged_targets_is_refused_unpaid():
+    gatekeeper = curator(budget=PureDP(1))
+    merged = Coarse(fine=SCHEMA, groups={"age": np.array([0, 0, 1, 1, 1])})
+    with pytest.raises(InputError, match="ranges"):
+        gatekeeper.measure([("age",), TEENS], costs=[PureDP("0.1")] * 2, merged=merged)
+    assert not gatekeeper.ledger.entries()

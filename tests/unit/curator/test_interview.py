@@ -238,3 +238,22 @@ def test_columns_that_can_not_be_answered_about_are_refused_before_the_charge(ep
 def test_a_concentrated_cost_buys_no_interview():
     with pytest.raises(InputError, match="PureDP"):
         curator(table(1_000)).interview(ZCDP(1), columns=NAMES)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"columns": NAMES, "groups": 0},
+        {"columns": NAMES, "groups": 65},
+        {"columns": ()},
+        {"columns": ("member", "age")},
+    ],
+    ids=str,
+)
+def test_groups_and_columns_that_make_no_interview_are_refused_before_the_charge(asked):
+    source = table(rows=10)
+    gate = curator(source)
+    with pytest.raises(InputError):
+        gate.interview(PureDP(1), **asked)
+    assert source.looks == 0
+    assert not gate.ledger.entries()

@@ -59,6 +59,44 @@ def test_a_resumed_run_is_told_the_same_for_nothing():
     assert len(spends(book)) == 1
 
 
+def test_a_resumed_run_does_not_read_the_rows_for_what_it_was_told():
+    class Counting(ArrayTable):
+        folds = 0
+
+        def fold(self, kernel):
+            self.folds += 1
+            return super().fold(kernel)
+
+    book = ledger()
+    gate(begun(book)).measure([("age",)], costs=[HALF])
+    again = Counting(SCHEMA, {"age": np.arange(60) % 6, "smoker": np.arange(60) % 2})
+    journal = Journal.resume(book, command="publish")
+    curator = Curator(
+        again, protect=ROW, budget=WHOLE, ledger=book, rng=secure_rng(), journal=journal
+    )
+    before = again.folds  # it was read once, whether it can be
+    curator.measure([("age",)], costs=[HALF])
+    assert again.folds == before
+    curator.measure([("smoker",)], costs=[QUARTER])  # what is new is looked at
+    assert again.folds == before + 1
+
+
+def test_a_run_that_is_not_kept_leaves_no_outcome_in_the_ledger():
+    book = ledger()
+    curator = Curator(table(), protect=ROW, budget=WHOLE, ledger=book, rng=secure_rng())
+    curator.total(cost=HALF)
+    curator.journal.close(FINISHED)
+    assert [entry.event for entry in book.entries()] == ["open", "spend"]
+
+
+def test_a_run_that_paid_nothing_can_pick_and_be_closed():
+    book = ledger()
+    curator = gate(begun(book))
+    assert 0 <= curator.pick(3) < 3
+    curator.journal.close(FINISHED)
+    assert not book.entries()
+
+
 def test_a_run_without_a_journal_draws_anew_and_is_found_by_nobody():
     """The companion: the same question twice, without a journal, has two answers."""
     book = ledger()
@@ -227,3 +265,18 @@ def test_what_the_promise_rests_on_can_not_be_changed_later():
     for name in ("budget", "protect", "private", "rng", "schema"):
         with pytest.raises(AttributeError, match="can't be changed"):
             setattr(curator, name, None)
+
+
+def test_of_two_draws_at_once_both_processes_are_told_the_one_that_was_kept_first():
+    book = ledger()
+    begun(book).spend(HALF, label="step", protect=ROW)
+    slow, fast = (Journal.resume(book, command="publish") for _ in range(2))
+    for one in (slow, fast):
+        one.spend(HALF, label="step", protect=ROW)
+
+    def overtaken():
+        assert fast.outcome("question", lambda: np.array([2.0])).tolist() == [2.0]
+        return np.array([1.0])
+
+    assert slow.outcome("question", overtaken).tolist() == [2.0]
+    assert len(spends(book)) == 1

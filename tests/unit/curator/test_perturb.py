@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
+from sfumato.curator import Curator, perturbing
 from sfumato.curator.perturbing import BATCH_ROWS
 from sfumato.engine import mixing, open_table
 from sfumato.engine.arrays import ArrayTable
@@ -219,3 +219,59 @@ def test_a_pure_answer_is_not_paid_from_a_concentrated_budget():
     gate = curator(table(10), budget=ZCDP(1))
     with pytest.raises(InputError, match="ZCDP"):
         gate.perturb(("age",), Grr(categories=5, epsilon=1))
+
+
+def test_a_grid_and_numbers_come_together_or_the_question_is_refused():
+    gate = curator(table(rows=10))
+    grid, grr = Grid(low=0.0, high=4.0, points=5), Grr(categories=5, epsilon=1)
+    for given in ({"grid": grid}, {"numbers": np.arange(5.0)}):
+        with pytest.raises(InputError, match="belong together"):
+            gate.perturb(("age",), grr, **given)
+    assert not gate.ledger.entries()
+
+
+class WritesFolders(Watched):
+    """As a table that Spark holds: it writes what a kernel makes of its rows."""
+
+    def check_folder(self, folder):
+        if folder == "taken":
+            raise InputError("this folder is taken")
+
+    def map_to_parquet(self, kernel, folder):
+        return sum(batch.num_rows for batch in self.map(kernel))
+
+
+def test_answers_are_written_by_the_table_only_where_it_can_and_may_be():
+    grr = Grr(categories=5, epsilon=1)
+    gate = curator(table(rows=10))
+    with pytest.raises(InputError, match="only a table that Spark holds"):
+        gate.perturb_to("free", ("age",), grr)
+    assert not gate.ledger.entries()
+    writing = WritesFolders(SCHEMA, {"age": np.arange(10) % 5, "member": np.arange(10) % 2})
+    gate = curator(writing)
+    with pytest.raises(InputError, match="taken"):
+        gate.perturb_to("taken", ("age",), grr)
+    assert not gate.ledger.entries()
+    assert not writing.looked
+    assert gate.perturb_to("free", ("age",), grr) == 10
+    assert gate.ledger.spent.pure_epsilon == 1
+
+
+def test_a_half_read_iterator_tells_nothing_more_in_another_process(monkeypatch):
+    monkeypatch.setattr(perturbing, "BATCH_ROWS", 4)
+    monkeypatch.setattr(mixing, "BATCH_ROWS", 4)
+    gate = curator(table(rows=10))
+    answers = gate.perturb(("age",), Grr(categories=5, epsilon=1))
+    assert len(next(answers)) == 4
+    monkeypatch.setattr("sfumato.curator.alone.os.getpid", lambda: -1)
+    with pytest.raises(BudgetError, match="another process"):
+        next(answers)
+
+
+def test_an_iterator_in_another_process_reads_no_row(monkeypatch):
+    source = table(rows=10)
+    answers = curator(source).perturb(("age",), Grr(categories=5, epsilon=1))
+    monkeypatch.setattr("sfumato.curator.alone.os.getpid", lambda: -1)
+    with pytest.raises(BudgetError, match="another process"):
+        next(answers)
+    assert not source.looked

@@ -84,6 +84,13 @@ def test_a_pure_budget_is_refused_and_says_what_to_give(verb):
         ("gram", Gram(items=np.array([], dtype=int), c0=3)),
         ("gram", Gram(items=np.array([0.5]), c0=3)),
         ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=1.0)),
+        ("gram", Gram(items=np.arange(ITEMS), c0=3, offsets=np.zeros(ITEMS))),
+        ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=0.0, offsets=np.zeros(ITEMS))),
+        ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=1.0, offsets=np.zeros(5))),
+        ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=1.0, offsets=np.full(ITEMS, np.inf))),
+        ("gram", Gram(items=np.arange(ITEMS), c0=0)),
+        ("sums", ItemSums(offsets=np.zeros(ITEMS), bound=1.0, c0=3, items=np.array([0, 6]))),
+        ("sums", ItemSums(offsets=np.zeros(ITEMS), bound=1.0, c0=3, items=np.array([1, 1]))),
     ],
 )
 def test_what_does_not_fit_the_ratings_is_refused_before_the_charge(verb, ask):
@@ -152,3 +159,25 @@ def test_the_number_of_ratings_is_private_also_when_one_row_is_replaced():
     pair = gate.schema.names
     with pytest.raises(InputError, match="that of ratings is private"):
         gate.select([pair, pair], score=mutual, cost=PureDP(1))
+
+
+@pytest.mark.parametrize("protect", [OneRow(), OnePerson(max_rows=6)], ids=str)
+def test_sums_and_products_are_in_the_units_of_the_ratings(protect):
+    """With hardly any noise they are what a few lines of Python add up."""
+    gate = curator(protect=protect, budget=ZCDP(10_000), rng=simulation_rng(1))
+    found = gate.item_sums(SUMS, cost=ZCDP(3_000))
+    gram = gate.gram(
+        Gram(items=np.arange(ITEMS), c0=1, bound=2.0, offsets=np.full(ITEMS, 3.0)), cost=ZCDP(3_000)
+    )
+    counts, sums, products = np.zeros(ITEMS), np.zeros(ITEMS), np.zeros((ITEMS, ITEMS))
+    for person in range(20):
+        rated = np.array([(person + item) % 2 for item in range(ITEMS)], dtype=bool)
+        given = np.where(rated, [(person + item) % 5 - 2.0 for item in range(ITEMS)], 0.0)
+        weight = 1 / np.sqrt(max(rated.sum(), SUMS.c0))
+        counts += weight * rated
+        sums += weight * given
+        products += np.outer(given, given) / 4 / max(rated.sum(), 1)
+    assert found.counts == pytest.approx(counts, abs=0.2)
+    assert found.sums == pytest.approx(sums, abs=0.4)
+    assert found.sigma_sums == pytest.approx(2 * found.sigma_counts)
+    assert gram.matrix == pytest.approx(products, abs=0.2)

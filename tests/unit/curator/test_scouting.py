@@ -170,9 +170,52 @@ def test_noise_is_drawn_afresh_for_every_number():
     assert noise.std() != pytest.approx(1.3 * sigma, rel=0.15)
 
 
-def test_a_person_is_bounded_and_never_described():
+CROWD = pa.table(
+    {
+        "who": ["p0"] * 300 + [f"p{n}" for n in range(1, 101)],
+        "town": ["Rome"] * 300 + ["Oslo"] * 100,
+        "age": [7] * 300 + [3] * 100,
+    }
+)
+PLENTY = ApproxDP(2_000, "1e-6")
+"""So much that noise of a count is below 1."""
+
+
+def look_at_shapes(gate):
+    found = gate.shapes(cost=PLENTY)
+    return {name: counts.values.sum() for name, counts in found.items()}
+
+
+def look_at_ages(gate):
+    schema = Schema(columns=(Integer(name="age", low=0, high=9, missing=True),), file=LENIENT)
+    return {"age": gate.measure(schema, cost=PLENTY)["age"].values.sum()}
+
+
+def look_at_texts(gate):
+    return {"town": sum(gate.texts(["town"], cost=PLENTY)["town"].values())}
+
+
+@pytest.mark.parametrize("look", [look_at_shapes, look_at_ages, look_at_texts])
+@pytest.mark.parametrize(
+    ("protect", "rows"),
+    [
+        (OnePerson(column="who", max_rows=1), 101),
+        (OnePerson(column="who", max_rows=2, neighbors="replace"), 102),
+        (ROW, 400),
+    ],
+    ids=str,
+)
+def test_of_one_person_s_many_rows_only_k_count_in_every_look(look, protect, rows):
+    """One person has 300 rows, 100 others have one each."""
+    gate = scout(protect=protect, frame=CROWD, budget=PLENTY, rng=simulation_rng(3))
+    for name, counted in look(gate).items():
+        assert counted == pytest.approx(rows, abs=60), name
+
+
+def test_the_column_that_names_people_is_never_described():
     gate = scout(protect=OnePerson(column="who", max_rows=1), rng=simulation_rng(3))
     assert gate.names == ("town", "age")
+    assert list(gate.shapes(cost=HALF)) == ["town", "age"]
     with pytest.raises(InputError, match="the table's columns"):
         gate.texts(["who"], cost=HALF)
     with pytest.raises(InputError, match="needs the column"):
@@ -237,3 +280,24 @@ def test_a_table_of_nothing_but_people_is_refused_before_the_charge():
     with pytest.raises(TableError, match="no column to publish"):
         scout(ledger, protect=OnePerson(max_rows=2, column="who"), frame=FRAME.select(["who"]))
     assert not ledger.entries()
+
+
+def test_every_look_pays_and_no_look_is_left_when_the_budget_is_used():
+    schema = Schema(columns=(Integer(name="age", low=0, high=9, missing=True),), file=LENIENT)
+    verbs = [
+        lambda gate, cost: gate.shapes(cost=cost),
+        lambda gate, cost: gate.measure(schema, cost=cost),
+        lambda gate, cost: gate.texts(["town"], cost=cost),
+    ]
+    for verb in verbs:
+        ledger = book()
+        watched = Watched(FRAME, ledger)
+        gate = scout(ledger, frame=watched)
+        verb(gate, BUDGET)
+        assert [entry.cost for entry in ledger.entries() if entry.event == "spend"] == [BUDGET]
+        reads = len(watched.reads)
+        assert set(watched.reads[1:]) == {2}  # opened and paid before the first look
+        for later in verbs:
+            with pytest.raises(BudgetError, match="more than is left"):
+                later(gate, ApproxDP("1e-6", "1e-12"))
+        assert len(watched.reads) == reads

@@ -217,3 +217,16 @@ def test_specs_and_guarantees_load_no_compiler():
     """The device of a person who answers has no numba, and ``--help`` no time for it."""
     code = "import sys, sfumato.mechanisms; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplace(scale=Fraction(2)), DiscreteGaussian.for_sigma(2)], ids=str
+)
+def test_no_draws_are_an_empty_array(noise):
+    assert noise.sample(0, rng=simulation_rng(0)).shape == (0,)
+
+
+def test_a_spread_whose_draws_would_overflow_is_refused():
+    """2 t u v would be above 2^54: see the docstring."""
+    with pytest.raises(InputError, match="spread"):
+        DiscreteGaussian(spread=Fraction(2**26 + 1, 2**27))

@@ -147,3 +147,10 @@ def test_a_selection_for_zcdp_keeps_the_cost_and_wastes_nearly_nothing(rho):
 def test_the_rate_is_never_rounded_up(kind, epsilon, sensitivity):
     rate = kind(epsilon=epsilon, sensitivity=sensitivity).rate
     assert 1 - Fraction(1, 10**9) <= rate * 2 * sensitivity / epsilon <= 1
+
+
+def test_a_thousand_candidates_still_have_stated_probabilities():
+    found = PermuteAndFlip(epsilon=Fraction(1)).probabilities(np.zeros(1_000, dtype=np.int64))
+    assert found == pytest.approx(np.full(1_000, 1e-3))
+    with pytest.raises(InputError, match="at most"):
+        PermuteAndFlip(epsilon=Fraction(1)).probabilities(np.zeros(1_001, dtype=np.int64))

@@ -157,3 +157,26 @@ def test_what_can_not_be_is_refused(scale, reach):
 def test_a_cost_that_buys_nothing_of_use_is_refused():
     with pytest.raises(InputError, match="too large to be of use"):
         Thresholding.for_cost(ApproxDP("1e-9", "1e-9"), 1)
+
+
+def test_a_sum_at_the_threshold_is_hidden_and_the_next_one_is_shown():
+    """The value of one row is shown only if its noise is the largest there is: 5 standard errors
+    are a false alarm in 1.7 million, and a threshold one lower shows it 2.6 times as often."""
+    spec, draws = Thresholding(scale=Fraction(1), reach=3), 200_000
+    shown = spec.show([1] * draws, rng=simulation_rng(5))
+    assert set(shown[shown != NOT_SHOWN].tolist()) == {4}
+    chance = float(spec.pmf(3))
+    assert (shown == 4).mean() == pytest.approx(chance, abs=5 * math.sqrt(chance / draws))
+
+
+def test_noise_beyond_the_reach_has_no_probability():
+    spec = Thresholding(scale=Fraction(2), reach=4)
+    assert spec.pmf([-6, -5, 5, 6]).tolist() == [0.0] * 4
+    assert spec.pmf(np.arange(-4, 5)).sum() == pytest.approx(1)
+
+
+def test_the_lowest_threshold_is_taken_where_delta_is_large():
+    spec = Thresholding.for_cost(ApproxDP(3, "0.4"), 1)
+    assert spec.reach == 1
+    narrow = Thresholding(scale=Fraction(2), reach=np.int8(100))
+    assert type(narrow.reach) is int

@@ -195,3 +195,16 @@ def test_totals_survive_their_json() -> None:
 def test_a_local_guarantee_is_no_cost() -> None:
     with pytest.raises(InputError, match="PureDP or ZCDP"):
         Totals().plus(LocalDP(1))  # type: ignore[arg-type]
+
+
+def test_a_stored_first_cost_that_is_not_approximate_is_refused():
+    stored = {"pure_epsilon": "0", "rho": "0", "has_zcdp": False}
+    first = {"kind": "pure", "epsilon": "1"}
+    with pytest.raises(ValueError, match="not an approximate cost"):
+        from_json({**stored, "first": first})
+
+
+def test_the_largest_epsilon_can_still_be_stated_after_a_first_cost():
+    first = Totals().plus(ApproxDP(9_999, "1e-9"))
+    assert composed(first.plus(PureDP(1))) == ApproxDP(10_000, "1e-9")
+    assert composed(first.plus(PureDP("1.001"))) is None

@@ -137,3 +137,8 @@ def test_every_guarantee_can_be_stated_at_a_delta() -> None:
 def test_a_guarantee_is_never_stated_at_a_smaller_delta() -> None:
     with pytest.raises(InputError, match="smaller"):
         as_epsilon_delta(ApproxDP(2, "1e-3"), Fraction(1, 10**6))
+
+
+def test_a_budget_in_rho_is_the_same_to_the_last_digit_on_every_machine():
+    """Twelve digits, rounded down, less one in the last."""
+    assert zcdp_budget(ApproxDP(1, "1e-9")).rho == Fraction("0.0149730576734")

@@ -1,4 +1,6 @@
 import json
+import multiprocessing
+import threading
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from sfumato.privacy import (
     OneRow,
     PureDP,
     Totals,
+    _entries,
+    _rules,
     protection,
     verify_export,
     zcdp_budget,
@@ -387,3 +391,82 @@ def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
     ledger.spend(PureDP("0.1"), label='"plan":[1]', protect=ROW)
     ledger.verify()
     assert ledger.entries()[-1].label == '"plan":[1]'
+
+
+def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
+    opened = bodies.opening("adult", OneRow())
+    state = _rules.replay(_entries.State(), opened)
+    with pytest.raises(InputError, match="opened once"):
+        _rules.replay(state, opened)
+    spend = bodies.spending(
+        "adult", PureDP(1), text="step", asked=OneRow(), kept=OneRow(), request=None
+    )
+    assert _rules.replay(state, spend).spent.pure_epsilon == 1
+    with pytest.raises(InputError, match="an opened dataset"):
+        _rules.replay(_entries.State(), spend)
+
+
+def test_a_local_guarantee_is_neither_a_cap_nor_a_cost() -> None:
+    local = {"kind": "local", "epsilon": "1"}
+    with pytest.raises(ValueError, match="can't be local"):
+        _entries.cap_from_json(local)
+    ledger = Ledger.in_memory(dataset="adult")
+    entry = ledger.spend(PureDP(1), label="step", protect=OneRow())
+    body = json.loads(json.dumps(ledger.export()["entries"][entry.seq]["body"]))
+    row = _entries.linked({**body, "cost": local}, None)
+    with pytest.raises(ValueError, match="not a cost"):
+        _entries.entry_of(row)
+
+
+def test_an_outcome_is_bytes() -> None:
+    ledger = Ledger.in_memory(dataset="adult")
+    ledger.spend(PureDP(1), label="step", protect=OneRow(), request="r")
+    with pytest.raises(InputError, match="must be bytes"):
+        ledger.journal("r", "text")
+    assert ledger.outcome("r") is None
+
+
+def test_a_delta_that_is_given_is_used_and_not_the_cap_s() -> None:
+    ledger = Ledger.in_memory(dataset="adult", cap=ApproxDP(5, "1e-9"))
+    ledger.spend(ZCDP("0.01"), label="step", protect=OneRow())
+    assert ledger.composed().delta == Fraction(1, 10**9)
+    assert ledger.composed(Fraction(1, 1000)).delta == Fraction(1, 1000)
+    bare = Ledger.in_memory(dataset="adult")
+    bare.spend(ZCDP("0.01"), label="step", protect=OneRow())
+    assert bare.composed() == ZCDP("0.01")
+
+
+def test_a_name_that_is_refused_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="dataset"):
+        Ledger.open(tmp_path / "ledger", dataset=" adult")
+    assert list(tmp_path.glob("ledger*")) == []
+
+
+def test_leaving_a_ledger_lets_go_of_its_file(tmp_path: Path, monkeypatch) -> None:
+    closed = []
+    with Ledger.open(tmp_path / "ledger", dataset="adult") as ledger:
+        monkeypatch.setattr(ledger._storage, "close", lambda: closed.append(True))
+    assert closed == [True]
+
+
+def test_a_ledger_in_memory_does_not_stay_locked_after_a_fork() -> None:
+    ledger = Ledger.in_memory(dataset="adult")
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger._storage.writing():
+            held.set()
+            go.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(30)
+    child = multiprocessing.get_context("fork").Process(target=lambda: ledger.spent)
+    child.start()
+    child.join(20)
+    done = child.exitcode == 0
+    if child.is_alive():
+        child.kill()
+    go.set()
+    thread.join()
+    assert done

@@ -1,6 +1,7 @@
 """Every bound holds on random neighbors and is attained by some neighbor."""
 
 from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -134,3 +135,53 @@ def test_the_table_of_the_specification() -> None:
 def test_no_marginals_have_no_sensitivity() -> None:
     with pytest.raises(InputError, match="k must be"):
         sensitivity.marginals_l1(OneRow(), 0)
+
+
+@pytest.mark.parametrize(
+    "protect",
+    [OneRow(), OnePerson(max_rows=1), OnePerson(max_rows=1, neighbors="replace")],
+    ids=str,
+)
+def test_mutual_information_has_a_bound_only_where_the_number_of_rows_is_public(protect):
+    with pytest.raises(InputError, match="depends on the number of rows"):
+        sensitivity.mutual_information(protect, rows=100, binary=True)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_the_bound_of_mutual_information_is_rounded_up(binary):
+    """Against 60 digits: floating point alone is below the formula for half of all n."""
+    with localcontext(Context(prec=60)):
+        for n in [2, 3, 5, 7, 10, 49, 1_000, 12_345, 10**6, 10**9 + 7]:
+            d = Decimal(n)
+            if binary:
+                exact = d.ln() / d + (d - 1) / d * (d / (d - 1)).ln()
+            else:
+                exact = 2 / d * ((d + 1) / 2).ln() + (d - 1) / d * ((d + 1) / (d - 1)).ln()
+            found = sensitivity.mutual_information(
+                OneRow(neighbors="replace"), rows=n, binary=binary
+            )
+            assert (
+                exact * (1 + Decimal(2) ** -42) < Decimal(found) < exact * (1 + Decimal(2) ** -39)
+            )
+
+
+def test_one_table_is_the_least_number_of_tables():
+    assert sensitivity.marginals_l1(OneRow(), 1) == 1
+    assert sensitivity.marginals_l2_squared(OneRow(), 1) == 1
+    for wrong in (sensitivity.marginals_l1, sensitivity.marginals_l2_squared):
+        with pytest.raises(InputError):
+            wrong(OneRow(), 0)
+
+
+def test_a_narrow_number_of_rows_does_not_wrap_around():
+    protect = OnePerson(max_rows=np.int8(100))
+    assert type(protect.max_rows) is int
+    assert sensitivity.histogram_l2_squared(protect) == 10_000
+
+
+@pytest.mark.parametrize(
+    "make", [OneRow, lambda neighbors: OnePerson(max_rows=1, neighbors=neighbors)]
+)
+def test_other_neighbors_than_the_two_are_refused(make):
+    with pytest.raises(InputError, match="neighbors"):
+        make(neighbors="substitute")

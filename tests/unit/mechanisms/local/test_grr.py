@@ -192,3 +192,15 @@ def test_a_number_of_categories_from_numpy_is_a_plain_integer():
     plain, from_numpy = (Grr(categories=m, epsilon=1) for m in (200, np.uint8(200)))
     assert plain.weights == from_numpy.weights
     assert plain.weights.keep == from_numpy.weights.keep
+
+
+@pytest.mark.parametrize("exponent", ["1/10000", "1/7", "1", "2.5", "17/3", "32"])
+def test_the_odds_are_below_the_power_itself_and_hardly(exponent):
+    """Every part of the power series is below e^x: nothing here is computed by ``exp_below``."""
+    x = Fraction(exponent)
+    term, below = Fraction(1), Fraction(0)
+    for n in range(1, 250):
+        below += term
+        term = term * x / n
+    assert exp_below(x) < below
+    assert exp_below(x) > below * (1 - Fraction(1, 10**57))
