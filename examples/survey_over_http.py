@@ -42,6 +42,7 @@ def main() -> None:
     """One survey in two rounds, and how many answers each of them got."""
     with serving() as (address, token):
         wanted = {"title": "Health", "schema": SCHEMA, "epsilon": "2", "minimum": 100}
+        wanted["rehearsal"] = True  # its crowd is simulated
         owner = sf.SurveyOwner.create(address, wanted, token=token)
         (personal,) = owner.invite(1)
         (shared,) = owner.invite(1, uses=3_000)

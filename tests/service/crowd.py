@@ -16,10 +16,10 @@ TOGETHER = 1_000
 class Crowd:
     """So many people with codes of their own, who all hold one shared invitation."""
 
-    def __init__(self, made: Any, people: int, *, rng: Rng) -> None:
+    def __init__(self, made: Any, people: int, *, rng: Rng, simulated: bool = True) -> None:
         status, told = made.running.call(f"/v1/surveys/{made.task}")
         assert status == 200, told
-        self.made, self.rng = made, rng
+        self.made, self.rng, self.simulated = made, rng, simulated
         self.agreed = json.loads(told["survey"]["payload"])["agreement"]
         schema = Schema.from_dict({"sfumato": 1, "columns": self.agreed["columns"]})
         self.sizes = [column.size for column in schema]
@@ -30,6 +30,12 @@ class Crowd:
 
     def answer(self, number: int) -> int:
         """Everybody's answer to the plan of an open round; how many there are."""
+        question, values = self.drawn(number)
+        self.send(question, values)
+        return len(values)
+
+    def drawn(self, number: int) -> tuple[str, list[Any]]:
+        """The question of an open round, and everybody's answer to it."""
         rows = simulate_clients(
             self.plan(number), self.codes, self.rounds, agreed=self.agreed, rng=self.rng
         )
@@ -37,8 +43,7 @@ class Crowd:
             values = rows.codes.T.tolist()
         else:
             values = np.stack([rows.part, rows.answer.astype(np.int64)], axis=1).tolist()
-        self.send(rows.question, values)
-        return len(values)
+        return rows.question, values
 
     def plan(self, number: int) -> Any:
         """What is asked in an open round."""
@@ -56,7 +61,7 @@ class Crowd:
                 "kind": "batch",
                 "question": question,
                 "token": token or self.token,
-                "simulated": True,
+                "simulated": self.simulated,
                 "answers": answers[start : start + TOGETHER],
             }
             path = f"/v1/surveys/{self.made.task}/batches"

@@ -154,11 +154,12 @@ def token_of(route: str, made: Made) -> str | None:
 
 
 def rows(running: Running) -> dict[str, list[str]]:
-    """All that is stored."""
+    """All that is stored, but when somebody was shown what last."""
     with running.service.storage.reading() as connection:
         return {
             table.name: sorted(repr(tuple(row)) for row in connection.execute(select(table)))
             for table in tables.METADATA.sorted_tables
+            if table is not tables.shown
         }
 
 

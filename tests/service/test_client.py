@@ -5,6 +5,7 @@ import stat
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ import sfumato as sf
 from sfumato.collection.calls import Patience
 from sfumato.collection.links import SurveyLink
 from sfumato.collection.remote import SurveyClient
-from sfumato.errors import InputError, StorageError
+from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
 
 COLUMNS = [
@@ -102,7 +103,7 @@ def test_two_processes_with_one_state_draw_one_answer(service, tmp_path):
 
 
 def test_every_device_answers_in_its_own_round(service, tmp_path):
-    made = opened(service, variant="grouped", invited=False)
+    made = opened(service, variant="grouped", invited=False, rehearsal=True)
     clients = [device(made.link(), tmp_path, f"{n}.json", seed=n) for n in range(12)]
     first = [client.step().what for client in clients]
     assert set(first) == {"answered", "not-asked"}
@@ -121,14 +122,14 @@ def test_every_device_answers_in_its_own_round(service, tmp_path):
 
 
 def test_in_the_faithful_variant_everybody_answers_twice_and_pays_epsilon_once(service, tmp_path):
-    made = opened(service, variant="faithful", epsilon="8")
+    made = opened(service, variant="faithful", epsilon="4")
     client = device(made.link(made.invite()), tmp_path)
     assert client.step().what == "answered"
     made.act("close")
     made.act("open")
     assert client.step().what == "answered"
     spent = json.loads((tmp_path / "state.json").read_text())["client"]["spent"]
-    assert spent == {"1": "4", "2": "4"}
+    assert spent == {"1": "2", "2": "2"}
     assert len({json.loads(text)["report"] for text in client.sent().values()}) == 2
 
 
@@ -225,3 +226,51 @@ def test_the_device_and_the_owner_load_nothing_heavy():
 
 def test_the_client_is_a_public_name():
     assert sf.SurveyClient is SurveyClient
+
+
+def test_a_survey_of_a_large_epsilon_is_answered_only_if_that_was_allowed(service, tmp_path):
+    made = opened(service, epsilon="32")
+    link = made.link(made.invite())
+    client = device(link, tmp_path)
+    assert client.announcement().agreement.epsilon == 32, "it can be looked at"
+    with pytest.raises(BudgetError, match="answers up to 5") as refused:
+        client.step()
+    assert "even odds" in str(refused.value)
+    assert client.sent() == {}, "nothing was drawn"
+    assert made.answers == {"1": 0}
+    state = tmp_path / "state.json"
+    allowed = SurveyClient(link, RECORD, state=state, rng=secure_rng(), max_epsilon=32)
+    assert allowed.step().what == "answered"
+
+
+def test_a_survey_of_another_hash_than_the_links_is_refused(service, tmp_path):
+    made = opened(service)
+    link = SurveyLink.read(made.link(made.invite()))
+    told = made.look("status")["survey_hash"]
+    other = replace(link, survey_hash="0" * 40)
+    with pytest.raises(InputError, match="another survey than the one whose hash"):
+        device(other, tmp_path, "other.json").step()
+    assert made.answers == {"1": 0}
+    assert SurveyLink.read(str(replace(link, survey_hash=told))).survey_hash == told
+    assert device(replace(link, survey_hash=told), tmp_path).step().what == "answered"
+
+
+def test_a_first_plan_that_was_not_announced_to_everybody_is_refused(service, tmp_path):
+    made = opened(service)
+    surveys = service.service.surveys
+    survey = surveys.find(made.task)
+    plan = json.loads(surveys.plan(survey, 1)[0].payload)
+    plan["parts"][0]["weight"] += 1
+    signed = survey.signer.sign(plan)
+    surveys._plans[survey.id, 1] = (signed, *surveys.plan(survey, 1)[1:])
+    with pytest.raises(InputError, match="another plan for the first round"):
+        device(made.link(made.invite()), tmp_path).step()
+    assert made.answers == {"1": 0}
+
+
+def test_invitations_hold_the_hash_that_the_owner_publishes(service):
+    wanted = {"title": "T", "epsilon": "1", "schema": {"sfumato": 1, "columns": COLUMNS}}
+    owner = sf.SurveyOwner.create(service.address, wanted, token=service.token)
+    (link,) = owner.invite(1)
+    assert link.survey_hash == owner.keys.survey_hash == owner.status()["survey_hash"]
+    assert f"&hash={link.survey_hash}&" in str(link)

@@ -227,9 +227,23 @@ def test_metrics_are_counts_without_names(service):
     ask(service.address, "GET", "/nothing")
     text = ask(service.address, "GET", "/metrics")[2].decode()
     line = (
-        r'(# TYPE sfumato_[a-z_]+ (counter|gauge)|sfumato_[a-z_]+(\{status="[0-9]{3}"\})? [0-9.]+)'
+        r'(# TYPE sfumato_[a-z_]+ (counter|gauge)|sfumato_[a-z_]+(\{status="[0-9]{3}"\})? [0-9.]+'
+        r'|sfumato_worker_info\{worker="[0-9a-f]{8}"\} 1)'
     )
     assert all(re.fullmatch(line, each) for each in text.splitlines())
     assert 'sfumato_requests_total{status="404"} 1' in text
     assert made.task not in text
     assert MARK not in text
+
+
+def test_browsers_are_told_to_stay_with_https_where_people_come_by_it(service, tmp_path):
+    name = "strict-transport-security"
+    for path in ("/answer", "/healthz", "/v1/surveys/" + "0" * 32):
+        _, plain, _ = ask(service.address, "GET", path)
+        assert name not in {each.lower() for each, _ in plain}
+        _, found, _ = ask(service.address, "GET", path, headers={"x-forwarded-proto": "https"})
+        assert ("max-age=31536000") in [value for each, value in found if each.lower() == name]
+    limits = Limits(per_second=0, https=True, hsts_s=60)
+    with running(str(tmp_path / "other.db"), limits=limits) as other:
+        _, found, _ = ask(other.address, "GET", "/answer")
+        assert "max-age=60" in [value for each, value in found if each.lower() == name]

@@ -246,7 +246,7 @@ def test_a_scrubbed_database_holds_no_earlier_state(storage):
 
 @pytest.mark.parametrize("abandon", [False, True])
 def test_a_round_that_is_closed_or_given_up_leaves_no_log_of_its_commits(service, abandon):
-    made = service.create([{"name": "smoker", "kind": "boolean"}])
+    made = service.create([{"name": "smoker", "kind": "boolean"}], rehearsal=True)
     made.act("open")
     Crowd(made, 20, rng=simulation_rng(1)).answer(1)
     log = Path(f"{service.service.storage.name}-wal")

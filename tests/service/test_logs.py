@@ -121,8 +121,8 @@ def live(found: Served, *, until: str = "release") -> Life:
     statuses = [
         ask(found.address, f"{path}/{what}", body, source=here, **admin)[0]
         for what, body in (
-            ("estimates", None), ("poisoning", None), ("plans", None), ("close", b"{}"),
-            ("release", b"{}"), ("status", None),
+            ("poisoning", None), ("plans", None), ("status", None), ("close", b"{}"),
+            ("estimates", None), ("release", b"{}"), ("status", None),
         )
     ]  # fmt: skip
     assert statuses == [200] * len(statuses)

@@ -74,7 +74,8 @@ def test_a_survey_of_two_rounds_from_the_first_click_to_the_release(visit, servi
     schema = {"sfumato": 1, "dataset": "our-town", "columns": people.COLUMNS}
     page.get_by_label("Schema", exact=True).fill(json.dumps(schema))
     page.get_by_label("Epsilon for each person").fill("3")
-    page.get_by_label("Least answers of a round").fill("500")
+    page.get_by_label("Least answers").fill("50")
+    page.get_by_label("A rehearsal").check()
     press(page, "Make the survey")
     page.get_by_text("Keep these now").wait_for()
     admin, reader = page.locator("main pre").all_inner_texts()
@@ -108,7 +109,7 @@ def test_a_survey_of_two_rounds_from_the_first_click_to_the_release(visit, servi
     people.send(later)
     second = crowd.answer(2)
     page.get_by_text(f"From {first + second + 2:,} answers").wait_for()
-    assert numbers(page) == [f"{first + 1:,}", f"{second + 1:,}", "500"]
+    assert numbers(page) == [f"{first + 1:,}", f"{second + 1:,}", "50"]
     page.get_by_text("No alarm", exact=True).wait_for()
 
     press(page, "Close round 2", confirm=True)
@@ -149,7 +150,7 @@ def _check_release(path, rows, service, made):
 
 
 def test_a_reader_sees_everything_and_has_no_button_to_act(visit, service):
-    made = service.create(COLUMNS, variant="grouped", minimum=50)
+    made = service.create(COLUMNS, variant="grouped", minimum=50, rehearsal=True)
     made.act("open")
     Crowd(made, 400, rng=simulation_rng(1)).answer(1)
     page = opened(visit, service, made.reader)
@@ -236,16 +237,15 @@ def test_what_the_server_refuses_stays_in_the_form_with_its_reason(visit, servic
 
 
 def test_closing_waits_for_the_promised_number_and_can_be_called_off(visit, service):
-    made = service.create(COLUMNS, minimum=50, variant="single")
+    made = service.create(COLUMNS, minimum=50, variant="single", rehearsal=True)
     made.act("open")
     page = opened(visit, service, made.admin)
     close = page.get_by_role("button", name="Close round 1", exact=True)
     close.wait_for()
-    assert close.is_disabled()
-    assert "50 more answers are needed" in page.inner_text("#state")
+    assert "It can be closed from 50 answers on." in page.inner_text("#state")
     page.get_by_role("button", name="Give the survey up").focus()
-    Crowd(made, 60, rng=simulation_rng(1)).answer(1)
-    page.locator("#state button:not([disabled])", has_text="Close round 1").wait_for()
+    Crowd(made, 900, rng=simulation_rng(1)).answer(1)
+    page.locator("#state dd", has_text="900").wait_for()
     assert page.evaluate("document.activeElement.textContent") == "Give the survey up"
     close.click()
     assert page.evaluate("document.activeElement.textContent") == "Cancel"
@@ -258,7 +258,9 @@ def test_closing_waits_for_the_promised_number_and_can_be_called_off(visit, serv
 def test_nothing_is_wider_than_the_screen(visit, service, width):
     long = "x" * 60
     columns = [*COLUMNS, {"name": f"long-{long}", "kind": "category", "values": [long, "y"]}]
-    made = service.create(columns, variant="grouped", minimum=50, title="A long title " * 10)
+    made = service.create(
+        columns, variant="grouped", minimum=50, title="A long title " * 10, rehearsal=True
+    )
     made.act("open")
     Crowd(made, 400, rng=simulation_rng(1)).answer(1)
     page = opened(visit, service, made.admin, width=width, dark=width == 390)
@@ -280,7 +282,13 @@ def test_words_of_the_owner_are_never_run(visit, service, variant):
     ]
     title = " ".join(ATTACKS)[:200].strip()
     made = service.create(
-        columns, title=title, text=ATTACKS[0], variant=variant, minimum=50, epsilon="8"
+        columns,
+        title=title,
+        text=ATTACKS[0],
+        variant=variant,
+        minimum=50,
+        epsilon="8",
+        rehearsal=True,
     )
     made.act("open")
     Crowd(made, 600, rng=simulation_rng(1)).answer(1)
@@ -345,7 +353,7 @@ def test_invitations_are_saved_as_links_that_people_can_open(visit, service):
 
 
 def test_the_release_is_packed_without_the_moment_it_was_made(service):
-    made = service.create(COLUMNS, minimum=50)
+    made = service.create(COLUMNS, minimum=50, rehearsal=True)
     made.act("open")
     Crowd(made, 100, rng=simulation_rng(2)).answer(1)
     made.act("close")

@@ -11,7 +11,7 @@ COLUMNS = [
 
 
 def planned(service, variant):
-    made = service.create(COLUMNS, variant=variant, minimum=50, epsilon="4")
+    made = service.create(COLUMNS, variant=variant, minimum=50, epsilon="4", rehearsal=True)
     made.act("open")
     Crowd(made, 2_000, rng=simulation_rng(3)).answer(1)
     made.act("close")
@@ -50,14 +50,15 @@ def test_a_faithful_plan_tells_network_clusters_and_budgets(service):
 
 
 def test_a_survey_of_one_round_has_one_plan(service):
-    made = service.create(COLUMNS)
+    made = service.create(COLUMNS, rehearsal=True)
     (plan,) = made.look("plans")["plans"]
-    assert "Nobody is asked about a pair of columns." in plan["words"]
+    assert len(plan["words"]) == 1
+    assert not any("pair" in text for text in plan["words"])
     assert plan["why"] == {}
 
 
 def test_an_abandoned_survey_is_not_estimated(service):
-    made = service.create(COLUMNS, minimum=50)
+    made = service.create(COLUMNS, minimum=50, rehearsal=True)
     made.act("open")
     Crowd(made, 100, rng=simulation_rng(3)).answer(1)
     made.look("estimates")

@@ -214,10 +214,78 @@ def test_a_used_invitation_is_told_in_plain_words(visit, survey):
         if number == 0:
             send(page)
     page.click("#send")
-    page.wait_for_selector("text=this invitation has answered already")
+    page.wait_for_selector("text=an answer has come with this invitation already")
     assert any("409" in each for each in visit.complaints)
     visit.complaints.clear()
+    for again in (True, False):
+        assert heading(page) == "Not counted"
+        assert "Send" not in " ".join(page.locator("button").all_inner_texts())
+        if again:
+            page.reload()
     assert survey.answers == {"1": 1}
+
+
+def test_more_than_epsilon_five_needs_a_word_of_the_person(visit, service):
+    made = service.create(COLUMNS, epsilon="32")
+    made.act("open")
+    page = visited(visit, made)
+    assert heading(page) == "What this is"
+    assert page.is_disabled("#go")
+    told = page.inner_text("main")
+    assert "This protects you little" in told
+    assert "over 99.9% sure" in told
+    page.check("#large")
+    assert page.is_enabled("#go")
+    draw(page)
+    send(page)
+    assert made.answers == {"1": 1}
+
+
+def test_what_other_surveys_asked_adds_up_whatever_their_epsilon(visit, survey, service):
+    page = visited(visit, survey)
+    assert "adds up" not in page.inner_text("main")
+    draw(page)
+    send(page)
+    other = service.create(COLUMNS[:1], epsilon="1.01")
+    other.act("open")
+    page.goto(other.link(other.invite()))
+    page.wait_for_selector("text=adds up: with this one to epsilon 301/100 at most")
+
+
+def test_a_page_refuses_a_survey_of_another_hash_and_shows_its_own(visit, survey):
+    told = survey.look("status")
+    page = visit(
+        survey.link(survey.invite()) + "&hash=" + told["survey_hash"],
+        allow=(survey.running.address,),
+    )
+    assert heading(page) == "What this is"
+    page.click("text=How to check this page")
+    shown = page.inner_text("#footer")
+    assert told["survey_hash"] in shown
+    assert "checked: it is in your link" in shown
+    other = visit(
+        survey.link(survey.invite()) + "&hash=" + "0" * 40, allow=(survey.running.address,)
+    )
+    assert heading(other) == "This page refuses"
+
+
+def test_a_rehearsal_says_that_it_is_no_real_survey(visit, service):
+    made = service.create(COLUMNS, rehearsal=True, minimum=500)
+    made.act("open")
+    page = visited(visit, made)
+    page.wait_for_selector("text=A rehearsal: not a real survey.")
+    assert "500" not in page.inner_text("main")
+
+
+def test_one_round_speaks_of_no_pair_and_says_who_sees_what(visit, service):
+    made = service.create(COLUMNS, minimum=500, variant="single")
+    made.act("open")
+    page = visited(visit, made)
+    heading(page)
+    told = page.inner_text("main")
+    assert "pair" not in told
+    assert "Each estimate that the owner is shown rests on 500 answers or more." in told
+    assert "Whoever runs the server can read each randomized answer" in told
 
 
 def test_the_ledger_shows_what_was_told_and_deleting_explains_itself(visit, survey):

@@ -69,7 +69,7 @@ def assert_refused(page, posted, *words: str) -> None:
     """The page says why it refuses, and has posted nothing."""
     page.wait_for_selector("text=This page refuses")
     told = page.inner_text("main")
-    assert all(word in told for word in (*words, "Nothing was sent."))
+    assert all(word in told for word in (*words, "No answer was sent now."))
     assert page.locator("main button").count() == 0
     assert posted == []
 
@@ -105,7 +105,7 @@ def test_a_second_plan_for_the_round_is_refused_after_an_answer(visit, survey):
     heavier = [{**part, "weight": part["weight"] + 1} for part in parts]
     tamper(page, survey, "/rounds/1", resigned(survey, "/rounds/1", parts=heavier))
     page.reload()
-    assert_refused(page, posted, "was asked with another plan before")
+    assert_refused(page, posted, "other questions for the first round than the survey announced")
     assert survey.answers == {"1": 1}
 
 

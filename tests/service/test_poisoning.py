@@ -20,7 +20,7 @@ COLUMNS = [
 
 
 def opened(service, **wanted):
-    made = service.create(COLUMNS, **{"minimum": 100, "epsilon": "1", **wanted})
+    made = service.create(COLUMNS, **{"minimum": 100, "epsilon": "1", "rehearsal": True, **wanted})
     made.act("open")
     return made
 

@@ -18,7 +18,7 @@ COLUMNS = [
 
 
 def opened(service, **wanted):
-    made = service.create(COLUMNS, **{"minimum": 100, "epsilon": "2", **wanted})
+    made = service.create(COLUMNS, **{"minimum": 100, "epsilon": "2", "rehearsal": True, **wanted})
     made.act("open")
     return made
 
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_is_one_error(service):
 
 
 def test_a_survey_that_is_not_open_is_refused(service):
-    made = service.create(COLUMNS)
+    made = service.create(COLUMNS, rehearsal=True)
     with pytest.raises(InputError, match="no round"):
         drive(SurveyLink.read(made.link()), Simulation(people=1))
 

@@ -55,9 +55,11 @@ def run(monkeypatch, capfd, tmp_path):
 def create(run, service, monkeypatch):
     monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", service.token)
 
-    def made(*more: Any) -> Outcome:
+    def made(*more: Any, rehearsal: bool = True) -> Outcome:
         usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
-        return run("create", *usual, "--server", service.address, *more)
+        return run(
+            "create", *usual, "--server", service.address, *["--rehearsal"] * rehearsal, *more
+        )
 
     return made
 
@@ -163,7 +165,7 @@ def test_a_person_is_warned_of_what_does_not_fit_and_the_server_is_not(run, tmp_
 
 
 def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service, tmp_path):
-    create("--variant", "single", "--minimum", 1)
+    create("--variant", "single", "--minimum", 1, rehearsal=False)
     run("open", "survey.keys.json")
     invited = run("invite", "survey.keys.json", "-n", 2, "-o", "links.csv")
     assert "2 links" in invited.out
@@ -383,7 +385,9 @@ def test_two_workers_serve_one_database(run, database, monkeypatch):
             _wait_for(said["address"])
             monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", said["token"])
             usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
-            made = run("create", *usual, "--server", said["address"], "--minimum", 100)
+            made = run(
+                "create", *usual, "--server", said["address"], "--minimum", 100, "--rehearsal"
+            )
             assert made.code == 0, made.err
             for _ in range(2):
                 run("open", "survey.keys.json")
@@ -398,3 +402,35 @@ def test_two_workers_serve_one_database(run, database, monkeypatch):
     assert process.returncode == 0
     assert "Traceback" not in errors
     assert "s3cret" not in errors + said["database"]
+
+
+def test_a_command_answers_a_large_epsilon_only_if_it_is_told_to(run, create, service):
+    created = create("--variant", "single", "--minimum", 1, "--epsilon", 32, "--anybody")
+    link = created.out.splitlines()[1].split()[1]
+    run("open", "survey.keys.json")
+    answer = ("answer", link, "--record", "me.json", "--state", "state.json")
+    refused(run(*answer), 3, "epsilon 32", "answers up to 5", "--max-epsilon")
+    done = run(*answer, "--max-epsilon", 32)
+    assert done.code == 0, done.err
+    assert "WARNING     epsilon 32 is large. Whoever sees the answers" in done.err
+    assert "rehearsal   this is no real survey" in done.out
+
+
+def test_a_command_refuses_another_hash_than_the_published_one(run, create, service):
+    created = create("--variant", "single", "--minimum", 1, "--anybody")
+    link, shown = (created.out.splitlines()[place].split()[1] for place in (1, 2))
+    assert f"&hash={shown}" in link
+    assert shown in run("status", "survey.keys.json").out
+    run("open", "survey.keys.json")
+    bare = link.replace(f"&hash={shown}", "")
+    answer = ("--record", "me.json", "--state", "state.json")
+    refused(run("answer", link, *answer, "--survey-hash", "0" * 40), 2, "another hash")
+    refused(run("answer", bare, *answer, "--survey-hash", "0" * 40), 2, "another survey")
+    assert run("answer", bare, "--record", "me.json", "--survey-hash", shown).code == 0
+
+
+def test_simulated_people_stay_out_of_a_real_survey(run, create, service):
+    create("--variant", "single", "--minimum", 1, rehearsal=False)
+    run("open", "survey.keys.json")
+    told = run("simulate", "survey.keys.json", "--people", 5, "-q")
+    refused(told, 2, "no rehearsal", "Nothing was sent", "--rehearsal")

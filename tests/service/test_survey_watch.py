@@ -19,7 +19,7 @@ COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 @pytest.fixture
 def made(service, tmp_path):
     """A survey whose keys are in a file."""
-    survey = service.create(COLUMNS, invited=False, minimum=1)
+    survey = service.create(COLUMNS, invited=False, minimum=1, rehearsal=True)
     SurveyKeys(
         server=service.address,
         task=survey.task,
@@ -46,7 +46,9 @@ def watching(folder, *more):
 def test_a_watch_tells_what_changes_and_ends_cleanly(made, tmp_path, how):
     with watching(tmp_path) as process:
         line = process.stdout.readline
-        assert line() == "created: answers 0 in round 1 (a round is not looked at below 1)\n"
+        assert line() == "created: answers 0 in round 1 (no estimate from fewer than 1)\n"
+        assert line().startswith("hash ")
+        assert line().startswith("round 1 ")
         made.act("open")
         assert line().startswith("open-1: answers 0 ")
         drive(SurveyLink.read(made.link()), Simulation(people=7))

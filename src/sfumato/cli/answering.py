@@ -30,6 +30,13 @@ def answer(
         Path | None,
         typer.Option(help="What this device keeps. [default: in the state directory]"),
     ] = None,
+    max_epsilon: Annotated[
+        str, typer.Option(help="The largest epsilon that you agree to; say more to answer more.")
+    ] = "5",
+    survey_hash: Annotated[
+        str | None,
+        typer.Option(help="The survey's hash, as its owner published it: another is refused."),
+    ] = None,
     preview: Annotated[
         bool, typer.Option("--preview", help="Show what would leave, and send nothing.")
     ] = False,
@@ -44,10 +51,19 @@ def answer(
     from sfumato.collection.remote import SurveyClient
     from sfumato.randomness import secure_rng
 
-    found = SurveyLink.read(sys.stdin.readline() if link == "-" else link)
+    found = _agreed_link(
+        SurveyLink.read(sys.stdin.readline() if link == "-" else link), survey_hash
+    )
     place = state if state is not None else _default_state(found.task)
     patience = Patience(tries=4)  # somebody waits, and can come again
-    client = SurveyClient(found, _record(record), state=place, rng=secure_rng(), patience=patience)
+    client = SurveyClient(
+        found,
+        _record(record),
+        state=place,
+        rng=secure_rng(),
+        patience=patience,
+        max_epsilon=max_epsilon,
+    )
     announced = client.announcement()
     due = client.due()
     if not json:
@@ -125,12 +141,31 @@ def simulate(
     _print(driven, verdict)
 
 
+def _agreed_link(link: "SurveyLink", given: str | None) -> "SurveyLink":
+    """The link with the hash that was given, which must not be another than its own."""
+    from sfumato.collection.announcements import HASH, matching
+
+    if given is None:
+        return link
+    if link.survey_hash not in (None, matching(HASH, survey_hash=given)):
+        raise InputError(
+            "the link holds another hash than --survey-hash. Nothing was sent. Ask whoever "
+            "invited you which one is right."
+        )
+    return replace(link, survey_hash=given)
+
+
 def _print_due(announced: "Announcement", due: "SurveyStep") -> None:
     """What the survey is, what leaves, and what the server must not learn: what does not fit."""
+    from sfumato.collection.remote import MAX_EPSILON, epsilon_words
     from sfumato.schema.expected import expected
 
     typer.echo(f"survey      {show.label(announced.title, 60)}")
+    if announced.rehearsal:
+        typer.echo("rehearsal   this is no real survey: its owner is shown everything at once")
     typer.echo(f"promise     {announced.agreement.guarantee}, for all that you answer in it")
+    if (asked := announced.agreement.epsilon) > MAX_EPSILON:
+        typer.echo(f"WARNING     epsilon {asked} is large. {epsilon_words(asked)}", err=True)
     typer.echo(f"leaves      {due.leaves if due.leaves is not None else 'nothing now'}")
     for name in due.misfits:
         wanted = expected(announced.agreement.schema[name])

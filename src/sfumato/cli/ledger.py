@@ -84,6 +84,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Recompute the whole chain and compare it with every known anchor."""
+    for folder in release or []:
+        _refuse_survey(folder)
     book = _open(ledger, "verify")
     heads = {folder: _release_head(folder, book.ledger_id) for folder in release or []}
     verified = book.verify(anchors=heads.values())
@@ -184,6 +186,20 @@ def _cost_text(entry: "Entry", delta: Fraction) -> str:
     if entry.plan is not None:
         return str(ApproxDP(entry.plan.epsilon(delta), delta))
     return str(entry.cost) if entry.cost is not None else ""
+
+
+def _refuse_survey(folder: Path) -> None:
+    """A survey of devices is in no ledger: say what checks it instead."""
+    from sfumato.release.loading import load_release
+
+    releases.check_described(folder)
+    found = load_release(folder)
+    if "survey" in found.method and not found.ledger["entries"]:
+        raise InputError(
+            f"{folder} is the release of a survey: devices keep their own accounts, and no ledger "
+            "has an entry of it. Nothing was checked. Use `sfumato survey verify "
+            f"{folder}`, which tells whether its files are as the survey signed them."
+        )
 
 
 def _release_head(folder: Path, ledger_id: str) -> "Head":

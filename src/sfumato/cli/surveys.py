@@ -46,6 +46,13 @@ def serve(
     rate: Annotated[
         float, typer.Option(help="Requests of one address in a second; 0 behind a proxy.")
     ] = 20.0,
+    public_url: Annotated[
+        str | None,
+        typer.Option(help="The address through a proxy; https:// tells browsers to stay with it."),
+    ] = None,
+    hsts: Annotated[
+        int, typer.Option(help="Seconds for which browsers use https only; 0 for no such header.")
+    ] = 31_536_000,
     token_file: Annotated[
         Path | None,
         typer.Option(help="Write the token of a new database here, where standard output is kept."),
@@ -67,7 +74,15 @@ def serve(
     if token_file is not None and not token_file.exists():
         check_new(token_file)
     where = database if database is not None else str(_default_database())
-    wanted = serving.Serving(database=where, host=host, port=port, workers=workers, per_second=rate)
+    wanted = serving.Serving(
+        database=where,
+        host=host,
+        port=port,
+        workers=workers,
+        per_second=rate,
+        public_url=public_url,
+        hsts_s=hsts,
+    )
     settings = serving.bound(wanted)
     storage = Storage(where)
     token = Surveys(storage).server_token()
@@ -91,7 +106,7 @@ def create(
         str, typer.Option(help="single (one round), grouped or faithful (two rounds).")
     ] = "grouped",
     minimum: Annotated[
-        int, typer.Option(help="Answers of a round below which nobody looks.")
+        int, typer.Option(help="Answers below which nobody is shown an estimate.")
     ] = 1_000,
     anybody: Annotated[
         bool, typer.Option("--anybody", help="Let people answer without an invitation.")
@@ -99,6 +114,10 @@ def create(
     closes: Annotated[
         str | None, typer.Option(help="The last moment, in UTC, like 2026-12-31T18:00Z.")
     ] = None,
+    rehearsal: Annotated[
+        bool,
+        typer.Option("--rehearsal", help="No real survey: takes simulated answers; people see it."),
+    ] = False,
     server: Annotated[str, typer.Option(help="The address of the service.")] = SERVER,
     token_file: Annotated[
         Path | None,
@@ -118,16 +137,19 @@ def create(
     wanted: dict[str, Any] = {
         "title": title, "text": text, "schema": Schema.load(schema).to_dict(), "epsilon": epsilon,
         "variant": variant, "minimum": minimum, "invited": not anybody, "closes": closes,
+        "rehearsal": rehearsal,
     }  # fmt: skip
     made = SurveyOwner.create(server, wanted, token=token, patience=_patience())
     made.keys.save(out)
     link = made.keys.link()
     if json:
-        told = {"task": link.task, "key": link.key, "link": str(link), "keys": str(out)}
+        told = {"task": link.task, "key": link.key, "hash": link.survey_hash}
+        told |= {"link": str(link), "keys": str(out)}
         show.as_json(told)
         return
     typer.echo(f"survey      {link.task}")
     typer.echo(f"link        {link}")
+    typer.echo(f"hash        {link.survey_hash}  (publish it: everybody can compare)")
     typer.echo(f"owner       {link.server}/owner")
     typer.echo(f"keys        {out}  (secret: whoever has it runs the survey)")
     invite_first = "" if anybody else f"sfumato survey invite {out} -n 100 -o links.csv, then "
@@ -188,12 +210,16 @@ def status(
     ] = None,
     json: Json = False,
 ) -> None:
-    """The state, and how many answers came; never the answers."""
+    """The state, and how many answers came, in steps of the minimum and by the hour."""
     if watch is not None and not 0 < watch <= _LONGEST_WATCH_S:
         raise InputError(f"--watch takes seconds above 0 and up to a day, got {watch:g}.")
     owner = _owner(keys)
     told = owner.status()
     _print_status(told, json=json)
+    if not json:
+        typer.echo(f"hash        {show.label(told['survey_hash'], 40)}  (of every link)")
+        for number, plan in told["plans"].items():
+            typer.echo(f"round {number}     {show.label(plan, 40)}  (hash of its questions)")
     if watch is not None:
         with suppress(KeyboardInterrupt):  # the way to end it, and nothing was half done
             _watch(owner, told, every_s=watch, json=json)
@@ -367,7 +393,8 @@ def _print_status(told: dict[str, Any], *, json: bool) -> None:
         return
     answers = ", ".join(f"{kept:,} in round {number}" for number, kept in told["answers"].items())
     state, least = _state(told["state"]), told["minimum"]
-    typer.echo(f"{state}: answers {answers} (a round is not looked at below {least:,})")
+    steps = "" if told["rehearsal"] else f"; an open round is counted in steps of {least:,}, hourly"
+    typer.echo(f"{state}: answers {answers} (no estimate from fewer than {least:,}{steps})")
 
 
 def _shown(host: str) -> str:

@@ -5,6 +5,7 @@ an upload names itself by a report id, so that sending it again changes nothing;
 the round and an hour, no more. Ideas: Distributed Aggregation Protocol, draft-ietf-ppm-dap.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from sfumato.collection.plans import Agreement, check_fields, check_spelling
 from sfumato.errors import InputError
 
 ID: Final = re.compile(r"[0-9a-f]{32}")
+HASH: Final = re.compile(r"[0-9a-f]{40}")
 TOKEN: Final = re.compile(r"[0-9a-f]{48}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _INVISIBLE: Final = "\n\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
@@ -29,6 +31,10 @@ _ANNOUNCED: Final = {
     *("sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"),
     *("minimum", "invited", "closes", "page"),
 }
+_REHEARSAL: Final = "rehearsal"
+_FIRST: Final = "first_plan"
+_OPTIONAL: Final = {_REHEARSAL, _FIRST}
+"""Fields that stand in an announcement only where they say something."""
 _UPLOAD: Final = {"sfumato", "kind", "report", "token", "answer"}
 
 
@@ -45,24 +51,33 @@ class Announcement:
     questions: Mapping[str, str] = field(default_factory=dict)
     """By column, how it is asked for; a column without one is asked for by its name."""
     minimum: int = 1_000
-    """Answers of a round below which nobody is shown an estimate."""
+    """Answers below which nobody is shown an estimate of a column or a pair, and by which what is
+    shown of an open round changes."""
     invited: bool = True
     """Whether an answer needs an invitation; without, one person can answer many times."""
     closes: str | None = None
     """The last moment of the survey, in UTC, for people; None if the owner closes it."""
     page: str = ""
     """SHA-256 of the page that the server hands out, if it does."""
+    rehearsal: bool = False
+    """Whether this is no real survey: only then simulated answers are taken, and everything is
+    shown to the owner at once."""
+    first_plan: str = ""
+    """The fingerprint of the plan of the first round, so that devices refuse another one."""
 
     def __post_init__(self) -> None:
         matching(ID, task=self.task)
         short_text(LONGEST_TITLE, title=self.title, at_least=1)
         short_text(LONGEST_TEXT, text=self.text)
         check.whole(at_least=1, at_most=10**12, minimum=self.minimum)
-        if not isinstance(self.invited, bool):
-            raise InputError(f"invited must be true or false, got {self.invited!r:.40}")
+        for name in ("invited", "rehearsal"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"{name} must be true or false, got {value!r:.40}")
         _check_questions(self.questions, self.agreement)
         if self.page != "":
             matching(_DIGEST, page=self.page)
+        if self.first_plan != "":
+            matching(ID, first_plan=self.first_plan)
         if self.closes is not None:
             moment(closes=self.closes)
 
@@ -81,12 +96,15 @@ class Announcement:
             "invited": self.invited,
             "closes": self.closes,
             "page": self.page,
+            **({_REHEARSAL: True} if self.rehearsal else {}),
+            **({_FIRST: self.first_plan} if self.first_plan else {}),
         }
 
     @staticmethod
     def from_dict(message: Any) -> "Announcement":
         """The announcement in a message; anything else is refused."""
-        check_fields(message, _ANNOUNCED, "a survey")
+        said = _OPTIONAL & set(message) if isinstance(message, Mapping) else set()
+        check_fields(message, _ANNOUNCED | said, "a survey")
         questions = message["questions"]
         if not isinstance(questions, Mapping):
             raise InputError("questions are texts by column. The survey was not used.")
@@ -100,6 +118,8 @@ class Announcement:
             invited=message["invited"],
             closes=message["closes"],
             page=message["page"],
+            rehearsal=message.get(_REHEARSAL, False),
+            first_plan=message.get(_FIRST, ""),
         )
         check_spelling(found.to_dict(), message, "survey")
         return found
@@ -160,6 +180,14 @@ class Receipt:
             "hour": self.hour,
             "repeated": self.repeated,
         }
+
+
+def survey_hash(payload: str) -> str:
+    """The short name of what a survey announced: the first 40 digits of its SHA-256.
+
+    Whoever compares it with others knows that all were shown the same survey and first plan.
+    """
+    return hashlib.sha256(payload.encode()).hexdigest()[:40]
 
 
 def hour_of(time: datetime) -> str:

@@ -62,6 +62,21 @@ class RecordTally:
         """Everybody who answered."""
         return int(self.block.shape[1])
 
+    def column_counts(self, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+        """By column, how many answers are each code."""
+        rows = zip(self.block, sizes, strict=True)
+        return [np.bincount(row, minlength=size).astype(np.int64) for row, size in rows]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordCounts:
+    """The counted answers to a plan, each column by itself."""
+
+    plan: RecordPlan
+    counts: tuple[NDArray[np.int64], ...]
+    people: int
+    simulated: bool
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SecondRound:

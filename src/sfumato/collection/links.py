@@ -1,4 +1,4 @@
-"""The link that a person gets: the server, the survey, the key it is known by, the invitation.
+"""The link that a person gets: the server, the survey, its key and hash, the invitation.
 
 What stands behind ``#`` is for the device alone; a browser does not send it.
 """
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
-from sfumato.collection.announcements import ID, TOKEN, is_text_like
+from sfumato.collection.announcements import HASH, ID, TOKEN, is_text_like
 from sfumato.collection.envelopes import KEY_BYTES
 from sfumato.errors import InputError
 
 PAGE: Final = "/answer"
-_PARTS: Final = {"server", "survey", "key", "token"}
+_PARTS: Final = {"server", "survey", "key", "hash", "token"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,8 @@ class SurveyLink:
     """The random name of the survey."""
     key: str | None = None
     """The public key that the survey signs with; None to pin the first one that is seen."""
+    survey_hash: str | None = None
+    """The hash of what the survey announced; None to take what the server shows first."""
     token: str | None = field(default=None, repr=False)
     """The invitation; None where none is needed."""
 
@@ -39,6 +41,8 @@ class SurveyLink:
             raise _no_link("it names a survey by 32 hexadecimal digits")
         if self.key is not None and not _is_key(self.key):
             raise _no_link("its key is not the key of a survey")
+        if self.survey_hash is not None and not is_text_like(HASH, self.survey_hash):
+            raise _no_link("its hash is not 40 hexadecimal digits")
         if self.token is not None and not is_text_like(TOKEN, self.token):
             raise _no_link("its invitation is not 48 hexadecimal digits")
 
@@ -59,12 +63,14 @@ class SurveyLink:
             server=server,
             task=found.get("survey", ""),
             key=found.get("key"),
+            survey_hash=found.get("hash"),
             token=found.get("token"),
         )
 
     def __str__(self) -> str:
         """The link as a browser takes it, with its secret."""
-        named = {"survey": self.task, "key": self.key, "token": self.token}
+        named = {"survey": self.task, "key": self.key, "hash": self.survey_hash}
+        named["token"] = self.token
         behind = "&".join(f"{name}={quote(text, safe='')}" for name, text in named.items() if text)
         return f"{self.server}{PAGE}#{behind}"
 
@@ -85,9 +91,9 @@ def _fragment(text: str) -> dict[str, str]:
     try:
         found = parse_qs(text, strict_parsing=True, max_num_fields=len(_PARTS))
     except ValueError:
-        raise _no_link("it has survey, and may have key and token, behind #") from None
+        raise _no_link("it has survey, and may have key, hash and token, behind #") from None
     if not set(found) <= _PARTS or any(len(values) > 1 for values in found.values()):
-        raise _no_link("behind # it has survey, key and token, each once")
+        raise _no_link("behind # it has survey, key, hash and token, each once")
     return {name: values[0] for name, values in found.items()}
 
 
@@ -101,5 +107,5 @@ def _is_key(text: Any) -> bool:
 def _no_link(why: str) -> InputError:
     return InputError(
         f"this is no link to a survey: {why}. Nothing was sent. Copy the whole link, like "
-        "https://survey.example/answer#survey=...&key=...&token=..."
+        "https://survey.example/answer#survey=...&key=...&hash=...&token=..."
     )

@@ -1,6 +1,7 @@
 """An owner's program: makes a survey on a server, invites, opens and closes rounds, releases.
 
-Its keys are in a file that only its owner can read; tokens stand in no command and no message.
+Its keys are in a file that only its owner can read; owners' tokens stand in no command and no
+message.
 """
 
 import json
@@ -17,6 +18,9 @@ from sfumato.collection.messages import VERSION
 from sfumato.errors import InputError, StorageError
 
 _KIND: Final = "survey-keys"
+_FIELDS: Final = {
+    *("sfumato", "kind", "server", "task", "key", "admin", "reader", "survey_hash"),
+}
 _LARGEST_RELEASE: Final = 2 * 2**30
 
 
@@ -32,9 +36,13 @@ class SurveyKeys:
     """Runs the survey."""
     reader: str = field(repr=False)
     """Looks, and no more."""
+    survey_hash: str | None = None
+    """The hash of what the survey announced; None in files of older versions."""
 
     def __post_init__(self) -> None:
-        link = SurveyLink(server=self.server, task=self.task, key=self.key)
+        link = SurveyLink(
+            server=self.server, task=self.task, key=self.key, survey_hash=self.survey_hash
+        )
         object.__setattr__(self, "server", link.server)
         matching(TOKEN, admin=self.admin)
         matching(TOKEN, reader=self.reader)
@@ -53,18 +61,23 @@ class SurveyKeys:
             raise StorageError(f"can't read {path}: {error.strerror}. Nothing was sent.") from None
         except (ValueError, RecursionError):
             found = None
-        names = {"sfumato", "kind", "server", "task", "key", "admin", "reader"}
-        if not isinstance(found, dict) or set(found) != names or found["kind"] != _KIND:
+        known = isinstance(found, dict) and set(found) | {"survey_hash"} == _FIELDS
+        if not known or found["kind"] != _KIND:
             raise InputError(
                 f"{path} is no file of keys as `sfumato survey create` writes it. Nothing was sent."
             )
-        return SurveyKeys(
-            **{name: found[name] for name in ("server", "task", "key", "admin", "reader")}
-        )
+        names = _FIELDS - {"sfumato", "kind"}
+        return SurveyKeys(**{name: found[name] for name in names if name in found})
 
     def link(self, token: str | None = None) -> SurveyLink:
         """The link for a person."""
-        return SurveyLink(server=self.server, task=self.task, key=self.key, token=token)
+        return SurveyLink(
+            server=self.server,
+            task=self.task,
+            key=self.key,
+            survey_hash=self.survey_hash,
+            token=token,
+        )
 
 
 class SurveyOwner:
@@ -100,7 +113,7 @@ class SurveyOwner:
         matching(TOKEN, token=token)
         called = Server(address=server, patience=patience or Patience())
         made = called.owned("/v1/surveys", dict(wanted), token=token).message
-        names = ("task", "key", "admin", "reader")
+        names = ("task", "key", "admin", "reader", "survey_hash")
         try:
             keys = SurveyKeys(server=server, **{name: made[name] for name in names})
         except KeyError:

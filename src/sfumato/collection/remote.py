@@ -8,20 +8,25 @@ for and when it refuses never depends on the record.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import exp
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from sfumato.collection.announcements import Announcement, Upload
+from sfumato import check
+from sfumato.collection.announcements import Announcement, Upload, survey_hash
 from sfumato.collection.calls import Patience, Reply, Server
 from sfumato.collection.device import Client, fitted
 from sfumato.collection.envelopes import Envelope
 from sfumato.collection.keepsake import Keepsake, Kept
 from sfumato.collection.links import SurveyLink
+from sfumato.collection.messages import fingerprint
 from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.randomness import Rng, check_rng
 
 What = Literal["due", "answered", "known", "not-asked", "waiting", "over"]
 
+MAX_EPSILON: Final = 5
+"""The largest epsilon that is answered without a word for it: even odds become 150 to 1 at most."""
 _OPEN: Final = {"open-1": 1, "open-2": 2}
 _WORDS: Final[dict[What, str]] = {
     "due": "an answer is drawn and kept; nothing was sent yet",
@@ -69,8 +74,10 @@ class SurveyClient:
     code stands for it, and ``SurveyStep.misfits`` tells the person.
 
     Refused, with nothing sent: a signature of another key than the one in the link (or else the
-    first that was seen), a survey that is announced otherwise than before, a plan with a larger
-    epsilon or other columns, a second plan for a round, a round after a later one.
+    first that was seen), a survey whose hash is not the one in the link, one that is announced
+    otherwise than before or asks for more than ``max_epsilon``, a first plan that was not announced
+    with it, a plan with a larger epsilon or other columns, a second plan for a round, a round after
+    a later one.
 
     Args:
         link: The invitation, or its parts.
@@ -78,6 +85,7 @@ class SurveyClient:
         state: The file that this device keeps its state in; it does not hold the record.
         rng: Where the coin, the answers and the report ids come from.
         coded: Whether the record holds codes instead of values.
+        max_epsilon: The largest epsilon that is answered; for more, say so here.
         patience: How often a server that does not answer is asked.
     """
 
@@ -89,9 +97,11 @@ class SurveyClient:
         state: str | Path,
         rng: Rng,
         coded: bool = False,
+        max_epsilon: check.Number = MAX_EPSILON,
         patience: Patience | None = None,
     ) -> None:
         check_rng(rng)
+        self._max_epsilon = check.exact(max_epsilon=max_epsilon)
         if not isinstance(record, Mapping):
             raise InputError("a record is a mapping of columns to values. Nothing was sent.")
         self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
@@ -100,7 +110,10 @@ class SurveyClient:
         self._server = Server(address=self._link.server, patience=patience or Patience())
 
     def announcement(self) -> Announcement:
-        """What the survey says of itself: verified, and pinned from now on."""
+        """What the survey says of itself: verified, and pinned from now on.
+
+        It is told also where its epsilon is more than this device answers.
+        """
         _, kept = self._look()
         return self._read(kept)
 
@@ -121,6 +134,7 @@ class SurveyClient:
         An answer that is due is drawn and kept: it stays the same, also if the record changes.
         """
         state, kept = self._look()
+        self._check_epsilon(self._read(kept))
         found = self._found(state, kept)
         return replace(found, misfits=self._fitted(self._read(kept))[1])
 
@@ -128,8 +142,10 @@ class SurveyClient:
         """Send what ``due`` showed and nothing else, without asking what is due now."""
         if due.what != "due" or due.round is None or due.leaves is None:
             return due
-        if self.sent().get(due.round) != due.leaves:
+        kept = self._keepsake.read()
+        if kept is None or kept.uploads.get(due.round) != due.leaves:
             raise InputError("this is not what this device has kept. Nothing was sent.")
+        self._check_epsilon(self._read(kept))
         return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
 
     def sent(self) -> dict[int, str]:
@@ -190,7 +206,23 @@ class SurveyClient:
                 "were changed after this device agreed. Nothing was sent."
             )
 
+    def _check_epsilon(self, announced: Announcement) -> None:
+        asked = announced.agreement.epsilon
+        if asked > self._max_epsilon:
+            raise BudgetError(
+                f"the survey asks for epsilon {asked}, and this device answers up to "
+                f"{self._max_epsilon}. Nothing was drawn or sent. {epsilon_words(asked)} If you "
+                f"want to answer all the same, allow it: max_epsilon, --max-epsilon {asked}."
+            )
+
     def _read(self, kept: Kept) -> Announcement:
+        wanted = self._link.survey_hash
+        if wanted is not None and survey_hash(kept.survey.payload) != wanted:
+            raise InputError(
+                "the server shows another survey than the one whose hash is in the link (or was "
+                "given). Nothing was sent. Ask whoever invited you which one is right: a survey "
+                "that differs from the others' could mark your answer."
+            )
         found = Announcement.from_dict(kept.survey.opened(kept.key))
         if found.task != self._link.task:
             raise InputError("the server announced another survey. Nothing was sent.")
@@ -228,7 +260,13 @@ class SurveyClient:
         plan = signed.opened(kept.key)
         if not isinstance(plan, dict) or plan.get("round") != number:
             raise InputError("the server gave the plan of another round. Nothing was sent.")
-        client = self._made(self._read(kept), kept.client)
+        announced = self._read(kept)
+        if number == 1 and announced.first_plan not in ("", fingerprint(plan)):
+            raise InputError(
+                "the server gave another plan for the first round than it announced to everybody. "
+                "Nothing was sent."
+            )
+        client = self._made(announced, kept.client)
         answer, uploads = client.answer(plan), dict(kept.uploads)
         if answer is not None:
             report = self._rng.words(2).tobytes().hex()
@@ -245,6 +283,21 @@ class SurveyClient:
                 receipts = {**kept.receipts, number: receipt}
                 self._keepsake.write(replace(kept, receipts=receipts))
         return receipt
+
+
+def epsilon_words(epsilon: check.Number) -> str:
+    """What an epsilon means: how far whoever sees an answer can move an even guess.
+
+    >>> epsilon_words(2)
+    'Whoever sees the answers can turn even odds between two truths into up to 7.4 to 1.'
+    """
+    odds = exp(min(float(check.exact(epsilon=epsilon)), 40.0))
+    shown = f"{odds:,.1f}" if odds < 1_000 else f"{odds:,.0f}" if odds < 1e6 else "over 1,000,000"
+    sure = " That is nearly certainty: it protects almost nothing." if odds > 100 else ""
+    return (
+        f"Whoever sees the answers can turn even odds between two truths into up to {shown} to 1."
+        f"{sure}"
+    )
 
 
 def _receipt(reply: Reply, report: str) -> Mapping[str, Any]:

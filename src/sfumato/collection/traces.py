@@ -13,10 +13,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.collection.faithful_rounds import RecordTally
 from sfumato.collection.grouped_rounds import RoundTally
 from sfumato.collection.plans import Agreement, RoundPlan
 from sfumato.collection.record_plans import RecordPlan
-from sfumato.collection.ways import Heard, Tally, heard_ways
+from sfumato.collection.ways import Heard, heard_ways
 from sfumato.mechanisms.local.grr import Grr
 from sfumato.mechanisms.local.hadamard import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.local.hashing import FastOlh
@@ -138,7 +139,7 @@ def smallest(chances: Vector, *, sides: int = 2) -> float:
     return float(min(1.0, sides * chances.size * chances.min())) if chances.size else 1.0
 
 
-def round_traces(agreed: Agreement, tally: Tally) -> list[Trace]:
+def round_traces(agreed: Agreement, tally: RoundTally | RecordTally) -> list[Trace]:
     """All that can be looked at in the answers of one round."""
     if isinstance(tally, RoundTally):
         found = [parts_trace(tally)] if len(tally.plan.parts) > 1 else []

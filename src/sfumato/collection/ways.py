@@ -12,14 +12,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.collection.faithful_rounds import RecordTally
+from sfumato.collection.faithful_rounds import RecordCounts, RecordTally
 from sfumato.collection.grouped_rounds import RoundTally
 from sfumato.collection.plans import Agreement, RoundPlan
 from sfumato.collection.record_plans import RecordPlan
 
 Vector = NDArray[np.float64]
 Plan = RoundPlan | RecordPlan
-Tally = RoundTally | RecordTally
+Tally = RoundTally | RecordTally | RecordCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,6 +189,9 @@ def _record_ways(agreed: Agreement, plan: RecordPlan) -> Iterator[Way]:
 
 
 def _heard(way: Way, tally: Tally, agreed: Agreement) -> Heard:
+    if isinstance(tally, RecordCounts):
+        own = tally.counts[way.place].astype(np.float64)
+        return Heard(way=way, supports=own, people=tally.people)
     if isinstance(tally, RecordTally):
         counts = np.bincount(tally.block[way.place], minlength=way.codes)
         return Heard(way=way, supports=counts.astype(np.float64), people=tally.people)

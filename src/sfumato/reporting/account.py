@@ -9,7 +9,7 @@ from sfumato.privacy import plans
 from sfumato.privacy.composition import BEYOND, Charge, Totals, composed
 from sfumato.privacy.conversions import as_epsilon_delta
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
-from sfumato.reporting.view import Account, LedgerRow
+from sfumato.reporting.view import Account, LedgerRow, SurveyAccount
 
 _TOLD_DELTA: Final = Fraction(1, 10**9)
 
@@ -24,6 +24,25 @@ def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
         spent=BEYOND if "spent_beyond" in ledger else _promise(ledger.get("spent")),
         cap=_promise(ledger.get("cap")),
     )
+
+
+def survey_account(
+    method: Mapping[str, Any], ledger: Mapping[str, Any], guarantee: Guarantee
+) -> SurveyAccount | None:
+    """The account of a survey of devices, which keep their own; None for any other release."""
+    if "survey" not in method or ledger["entries"] or not isinstance(guarantee, LocalDP):
+        return None
+    epsilon, answers = guarantee.epsilon, method.get("answers", ())
+    variant = method.get("variant")
+    own = epsilon / 2 if variant == "faithful" else epsilon
+    up_to = "up to " if variant == "faithful" else ""
+    words = {
+        "faithful": f"Everybody answers in both rounds, with epsilon {epsilon} for both together.",
+        "grouped": f"Everybody answers in one of the two rounds, with all of epsilon {epsilon}.",
+    }.get(str(variant), f"Everybody answers once, with all of epsilon {epsilon}.")
+    rows = enumerate(answers, start=1)
+    rounds = tuple((str(number), f"{kept:,}", f"{up_to}{own}") for number, kept in rows)
+    return SurveyAccount(rounds=rounds, words=words)
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:

@@ -12,7 +12,7 @@ from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
-from sfumato.reporting.account import account, epsilon_delta
+from sfumato.reporting.account import account, epsilon_delta, survey_account
 from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.methods import method_words
@@ -85,6 +85,7 @@ def report_view(
         facts=_facts(release),
         method_words=method_words(release.method),
         account=account(release.ledger, release.guarantee),
+        survey=survey_account(release.method, release.ledger, release.guarantee),
         files=_files(release, csv=csv),
         structure=structure,
         measured=measured_view(release),
@@ -270,7 +271,11 @@ def range_label(schema: Schema, box: Range) -> str:
 def _notes(release: TableRelease) -> tuple[str, ...]:
     notes = ["Numbers inside a bin are drawn uniformly; values outside the limits count inside."]
     if isinstance(release.model, ProductModel):
-        notes.append("Columns are independent in this table: no pair was measured.")
+        asked = any(len(one.get("target", ())) == 2 for one in release.measurements)
+        asked |= any(release.method.get("asked_about_pairs") or ()) or "network" in release.method
+        why = "pairs were asked about, but what they say is not clear enough to use"
+        none = "no pair was measured"
+        notes.append(f"Columns are independent in this table: {why if asked else none}.")
     if unseen := release.method.get("never_measured"):
         notes.append(f"Never measured, spread evenly by assumption: {', '.join(unseen)}.")
     if release.noisy is not None:

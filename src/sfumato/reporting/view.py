@@ -46,6 +46,16 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SurveyAccount:
+    """What a page says of a survey, which is in no ledger of a server."""
+
+    rounds: tuple[tuple[str, str, str], ...]
+    """Number of the round, answers, epsilon of each person who answered in it."""
+    words: str
+    """What each person was promised in all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
     """One number with its name and how to read it."""
 
@@ -290,6 +300,8 @@ class ReportView:
     not_protected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     account: Account
+    survey: SurveyAccount | None = None
+    """For a survey of devices: stands in the place of the ledger."""
     strength: str = ""
     """What the odds are worth, in a sentence."""
     chances: ChanceTable | None = None

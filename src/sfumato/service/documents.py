@@ -16,6 +16,11 @@ _STATES: Final = ["created", "open-1", "closed-1", "open-2", "closed-2", "releas
 _VERSION: Final = {"const": VERSION}
 _ID: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _DIGEST: Final = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_HASH: Final = {
+    "type": "string",
+    "pattern": "^[0-9a-f]{40}$",
+    "description": "The short hash of what the survey announced; it is in every link.",
+}
 _SECRET: Final = {"type": "string", "pattern": "^[0-9a-f]{48}$"}
 _TOKEN: Final = {"type": ["string", "null"], "pattern": "^[0-9a-f]{48}$"}
 _TEXT: Final = {"type": "string"}
@@ -145,6 +150,11 @@ _NEW: Final = _object(
         "invited": {"type": "boolean", "default": True},
         "closes": _MOMENT,
         "expires": _MOMENT,
+        "rehearsal": {
+            "type": "boolean",
+            "default": False,
+            "description": "No real survey: takes simulated answers, shows everything at once.",
+        },
     },
     title={"type": "string", "minLength": 1, "maxLength": LONGEST_TITLE},
     schema={"type": "object", "description": "The columns: docs/schema.md says how."},
@@ -153,7 +163,9 @@ _NEW: Final = _object(
         "description": "What each person is promised: a number, or exactly as text, like 1/2.",
     },
 )
-_CREATED: Final = _message("created", task=_ID, key=_KEY, admin=_SECRET, reader=_SECRET)
+_CREATED: Final = _message(
+    "created", task=_ID, key=_KEY, survey_hash=_HASH, admin=_SECRET, reader=_SECRET
+)
 _LISTED: Final = _object(
     task=_ID, title=_TEXT, state={"enum": _STATES}, variant={"enum": list(VARIANTS)}
 )
@@ -180,6 +192,9 @@ _STATE: Final = _message("state", state={"enum": _STATES})
 _STATUS: Final = _message(
     "status",
     state={"enum": _STATES},
+    survey_hash=_HASH,
+    plans=_by_round(_ID),
+    rehearsal={"type": "boolean"},
     minimum=_WHOLE,
     answers=_by_round(_WHOLE),
     arrivals=_list(_object(round=_ROUND, hour=_TEXT, answers=_WHOLE)),
@@ -216,6 +231,8 @@ _PAIR: Final = _object(
 _ESTIMATES: Final = _message(
     "estimates",
     counts=_by_round(_WHOLE),
+    minimum=_WHOLE,
+    later=_object(columns=_list(_TEXT), pairs=_WHOLE),
     rounds=_list(_ROUND),
     answers=_WHOLE,
     epsilon=_TEXT,

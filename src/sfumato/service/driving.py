@@ -127,6 +127,11 @@ async def _drive(
     async with pipe(link.server) as asking:
         try:
             announced, state, key = await _announced(asking, link, path)
+            if not announced.rehearsal:
+                raise InputError(
+                    "this survey is no rehearsal, and takes no simulated answers. Nothing was "
+                    "sent. Make one with `sfumato survey create --rehearsal`."
+                )
             number = _OPEN.get(state)
             if number is None:
                 raise InputError(

@@ -1,12 +1,12 @@
-"""What the answers say so far: frequencies with standard errors, from the promised number on.
+"""What the answers say, as it may be shown: frequencies with standard errors.
 
-Reading and counting takes a while for a large survey, and pages ask every few seconds. So one look
-at the answers is kept: for some seconds, and as long as no answer came; whoever asks meanwhile
-gets that one.
+Each estimate rests on the promised number of answers at least, or it is not made. What is shown of
+an open round is in ``publication``. Reading and counting takes a while for a large survey, and
+pages ask every few seconds: so one look is kept while what may be shown stays the same.
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from time import monotonic
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.collection.estimates import z_of
+from sfumato.collection.faithful_rounds import RecordCounts
 from sfumato.collection.grouped_rounds import RoundTally
 from sfumato.collection.plans import Agreement, PlanPart
 from sfumato.collection.ways import heard_ways, together
@@ -23,12 +24,13 @@ from sfumato.errors import InputError
 from sfumato.models.simplex import project
 from sfumato.schema.columns import Column
 from sfumato.service import poisoning
+from sfumato.service.publication import Publication
 from sfumato.service.rounds import Tally
 from sfumato.service.surveys import ABANDONED, Survey, Surveys
 
 CONFIDENCE: Final = 0.95
 KEPT_S: Final = 5.0
-"""How long a look at the answers is kept, at least."""
+"""How long a look at a rehearsal is kept, at least."""
 MOST_PAIRS: Final = 40
 """Tables of pairs that are told: those with the most answers."""
 _REST: Final = 10
@@ -40,14 +42,16 @@ _LISTED: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What one reading of a survey's answers found."""
+    """What is shown of a survey."""
 
-    counts: Mapping[int, int]
-    """Answers by round when they were read."""
-    estimates: dict[str, Any]
-    verdict: dict[str, Any]
+    shown: object
+    """What it depends on: the state, the counts that are told, the tallies' people."""
+    estimates: dict[str, Any] | None
+    """None while no column has enough answers."""
+    verdict: dict[str, Any] | None
+    """None before a round is closed, but in a rehearsal."""
     until: float
-    """When it is too old, by the monotonic clock."""
+    """When a look at a rehearsal is too old, by the monotonic clock."""
 
 
 @dataclass
@@ -56,39 +60,54 @@ class Watch:
 
     surveys: Surveys
     now: Callable[[], float] = monotonic
+    publication: Publication = field(init=False)
     _looks: OrderedDict[int, Look] = field(default_factory=OrderedDict)
     _busy: defaultdict[int, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
-    def look(self, survey: Survey) -> Look:
-        """The newest look at a survey that is not too old.
+    def __post_init__(self) -> None:
+        self.publication = Publication(self.surveys)
+
+    def estimates(self, survey: Survey) -> dict[str, Any]:
+        """What is shown of a survey.
 
         Raises:
-            InputError: Below the number of answers that was promised, or when the survey was given
-                up; nothing was looked at.
+            InputError: While no column has enough answers, or when the survey was given up.
         """
         if survey.state == ABANDONED:
             raise InputError("this survey was given up: nothing is estimated.")
-        self.surveys.check_minimum(survey, 1)
+        if (found := self.look(survey).estimates) is None:
+            raise InputError(_not_yet(survey))
+        return found
+
+    def verdict(self, survey: Survey) -> dict[str, Any] | None:
+        """Whether the answers of closed rounds look as if some were fake."""
+        return None if survey.state == ABANDONED else self.look(survey).verdict
+
+    def look(self, survey: Survey) -> Look:
+        """The newest look at a survey that is not too old."""
         with self._busy[survey.id]:  # whoever waits here finds the look of who was first
             kept = self._looks.get(survey.id)
-            if kept is not None and self.now() < kept.until:
+            rehearsal = survey.announcement.rehearsal
+            if kept is not None and rehearsal and self.now() < kept.until:
                 return kept
-            counts = self.surveys.counts(survey)
-            if kept is not None and kept.counts == counts:
+            shown = self.publication.version(survey)
+            if kept is not None and kept.shown == shown:
                 return kept
-            return self._keep(survey, counts)
+            return self._keep(survey, shown)
 
-    def _keep(self, survey: Survey, counts: Mapping[int, int]) -> Look:
+    def _keep(self, survey: Survey, shown: object) -> Look:
         begun = self.now()
-        enough = [n for n, kept in counts.items() if kept >= survey.announcement.minimum]
-        tallies = [self.surveys.tally(survey, number) for number in enough]
-        told = estimates(survey.announcement.agreement, tallies)
-        check = poisoning.verdict(self.surveys, survey, tallies)
+        told, minimum = survey.announcement, survey.announcement.minimum
+        tallies = self.publication.tallies(survey)
+        made = estimates(told.agreement, tallies, minimum=minimum)
+        counts = {str(n): kept for n, kept in self.publication.counts(survey).items()}
+        whole = [each for each in tallies if not isinstance(each, RecordCounts)]
+        closed = [each for each in whole if self.publication.is_whole(survey, each.plan.round)]
         took = self.now() - begun
         look = Look(
-            counts=counts,
-            estimates={"counts": {str(n): kept for n, kept in counts.items()}, **told},
-            verdict=check,
+            shown=shown,
+            estimates={"counts": counts, **made} if made["columns"] else None,
+            verdict=poisoning.verdict(self.surveys, survey, closed) if closed else None,
             until=self.now() + max(KEPT_S, _REST * took),
         )
         self._looks[survey.id] = look
@@ -98,14 +117,28 @@ class Watch:
         return look
 
 
-def estimates(agreed: Agreement, tallies: Sequence[Tally]) -> dict[str, Any]:
-    """The frequencies of every column that anybody answered about, from all rounds together."""
+def _not_yet(survey: Survey) -> str:
+    least = f"{survey.announcement.minimum:,}"
+    if survey.announcement.rehearsal:
+        return f"not yet: no question has {least} answers so far."
+    return (
+        f"not yet: an estimate needs {least} answers, and while a round is open {least} more after "
+        "them, counted by the hour. All that have enough are shown when the round is closed."
+    )
+
+
+def estimates(
+    agreed: Agreement, tallies: Sequence[Tally | RecordCounts], *, minimum: int
+) -> dict[str, Any]:
+    """The frequencies of every column with enough answers, from all rounds together."""
     same_people = agreed.variant == "faithful"
-    columns = []
-    for name, heard in heard_ways(agreed, tallies).items():
+    most = max if same_people else sum
+    columns, known = [], heard_ways(agreed, tallies)
+    enough = [name for name in known if most(each.people for each in known[name]) >= minimum]
+    for name in enough:
+        heard = known[name]
         frequencies, errors = together(heard, same_people=same_people)
         reach = z_of(CONFIDENCE) * errors
-        most = max if same_people else sum
         columns.append(
             {
                 "name": name,
@@ -117,19 +150,24 @@ def estimates(agreed: Agreement, tallies: Sequence[Tally]) -> dict[str, Any]:
                 "adjusted": _rounded(project(frequencies, 1.0)),
             }
         )
+    pairs, later = _pairs(agreed, tallies, minimum)
     return {
+        "minimum": minimum,
+        "later": {"columns": [n for n in agreed.asked if n not in enough], "pairs": later},
         "rounds": [tally.plan.round for tally in tallies],
         "answers": sum(tally.people for tally in tallies),
         "epsilon": str(agreed.epsilon),
         "confidence": CONFIDENCE,
         "simulated": any(tally.simulated for tally in tallies),
         "columns": columns,
-        "pairs": _pairs(agreed, tallies),
+        "pairs": pairs,
     }
 
 
-def _pairs(agreed: Agreement, tallies: Sequence[Tally]) -> list[dict[str, Any]]:
-    """The tables of the pairs that were asked, those with the most answers first.
+def _pairs(
+    agreed: Agreement, tallies: Sequence[Tally | RecordCounts], minimum: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The tables of pairs with enough answers, the most first; how many were asked and have not.
 
     Answers about a pair are a sample with shares s, so a cell (s - q)/(p - q) has the standard
     error sqrt(s(1 - s)/n)/(p - q).
@@ -138,10 +176,12 @@ def _pairs(agreed: Agreement, tallies: Sequence[Tally]) -> list[dict[str, Any]]:
     for tally in tallies:
         if isinstance(tally, RoundTally):
             for part, counts in zip(tally.plan.parts, tally.counts, strict=True):
-                if len(part.columns) == 2 and counts.any():
+                if len(part.columns) == 2:
                     counted[part] = counted[part] + counts if part in counted else counts
-    listed = sorted(counted.items(), key=lambda item: -int(item[1].sum()))[:MOST_PAIRS]
-    return [_pair(agreed, part, counts) for part, counts in listed]
+    enough = {part: counts for part, counts in counted.items() if counts.sum() >= minimum}
+    listed = sorted(enough.items(), key=lambda item: -int(item[1].sum()))[:MOST_PAIRS]
+    told = [_pair(agreed, part, counts) for part, counts in listed]
+    return told, len(counted) - len(enough)
 
 
 def _pair(agreed: Agreement, part: PlanPart, counts: NDArray[np.int64]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def _parts(agreed: Agreement, plan: RoundPlan, why: Mapping[str, Any]) -> dict[s
             f"{share:.0%} are asked about a pair of columns ({len(pairs):,} "
             f"{'pair' if len(pairs) == 1 else 'pairs'}), {1 - share:.0%} about one column."
         )
-    else:
+    elif agreed.rounds == 2:
         words.append("Nobody is asked about a pair of columns.")
     words += _reasons(agreed, why, pairs=bool(pairs))
     return {"words": words, "parts": parts[:MOST_PARTS], "budgets": {}}

@@ -71,6 +71,10 @@ class Limits:
     """Requests of one address, on average; 0 for no limit."""
     burst: int = 200
     """Requests of one address at once."""
+    https: bool = False
+    """Whether people reach the service by https whatever a request says of itself."""
+    hsts_s: int = 365 * 86_400
+    """Seconds for which browsers then take no other way (Strict-Transport-Security); 0 for none."""
 
 
 class Guard:
@@ -105,7 +109,8 @@ class Guard:
         path = scope["path"]
         most = self._limits.large_body if self._large(path) else self._limits.body
         body = _Body(receive, most=most)
-        reply = _Reply(send, body, for_all=public(path), answered=self.answered)
+        hsts = self._limits.hsts_s if self._limits.https or _is_https(scope) else 0
+        reply = _Reply(send, body, for_all=public(path), answered=self.answered, hsts_s=hsts)
         if (status := self._first_look(scope, most)) is not None:
             await reply.refuse(status)
             return
@@ -184,10 +189,13 @@ class _Body:
 class _Reply:
     """An answer on its way: it gets its headers, and is dropped if the body was."""
 
-    def __init__(self, send: Send, body: _Body, *, for_all: bool, answered: Counter[int]) -> None:
+    def __init__(
+        self, send: Send, body: _Body, *, for_all: bool, answered: Counter[int], hsts_s: int
+    ) -> None:
         self._send = send
         self._body = body
-        self._added = _FOR_ALL if for_all else _OWN
+        hsts = ((b"strict-transport-security", b"max-age=%d" % hsts_s),) if hsts_s else ()
+        self._added = (*(_FOR_ALL if for_all else _OWN), *hsts)
         self._answered = answered
         self.begun = False
 
@@ -214,6 +222,12 @@ class _Reply:
             usual = [header for header in _USUAL if header[0] not in names]
             message = {**message, "headers": [*message["headers"], *self._added, *usual]}
         await self._send(message)
+
+
+def _is_https(scope: Scope) -> bool:
+    """Whether a request says that it came by https; who lies gets one more header, no more."""
+    said = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
+    return scope.get("scheme") == "https" or said.strip().lower() == b"https"
 
 
 def public(path: str) -> bool:

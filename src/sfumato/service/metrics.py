@@ -1,20 +1,37 @@
 """Whether the service works, and how hard: numbers without names, for those who run it.
 
-Anybody who reaches ``/metrics`` may read it, so it says nothing of any survey. But whoever reads it
-every second sees when answers come: a proxy keeps it from the outside (``docs/deploy.md``).
+Anybody who reaches ``/metrics`` may read it, so it says nothing of any survey, and whoever reads it
+every second must not see when answers come: what counts good requests and uploads is refreshed
+once an hour, if a thousand uploads came since. What tells of trouble is told at once.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
+from sfumato.collection.announcements import hour_of
 from sfumato.errors import StorageError
+from sfumato.randomness import secure_rng
 from sfumato.service import documents
 from sfumato.service.people import said
 from sfumato.service.surveys import Surveys
 from sfumato.service.writer import Writer
+
+STEP: Final = 1_000
+"""Uploads by which counters that tell of answers change, at least."""
+_REFUSED: Final = 400
+"""Statuses from here on tell of no answer that was kept."""
+_COARSE: Final = (
+    "sfumato_uploads_total",
+    "sfumato_commits_total",
+    "sfumato_commit_seconds_total",
+    "sfumato_good_requests_total",
+)
 
 
 @dataclass
@@ -25,6 +42,11 @@ class Metrics:
     writer: Writer
     answered: Counter[int]
     """Requests by status."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    worker: str = field(default_factory=lambda: secure_rng().token()[:8])
+    """A random name: these counters are of one process, and the next reply may be another's."""
+    _hour: str = ""
+    _coarse: dict[str, float] = field(default_factory=dict)
 
     def router(self) -> APIRouter:
         """The routes."""
@@ -43,20 +65,34 @@ class Metrics:
 
     async def metrics(self) -> Response:
         """Counters of this process."""
-        commits = self.writer.commits
+        waiting = self.writer.waiting
         lines = {
-            "sfumato_uploads_total": commits.uploads,
-            "sfumato_commits_total": commits.transactions,
-            "sfumato_commit_seconds_total": round(commits.seconds, 6),
-            "sfumato_commit_failures_total": commits.failed,
-            "sfumato_uploads_waiting": self.writer.waiting,
+            **self._refreshed(),
+            "sfumato_commit_failures_total": self.writer.commits.failed,
+            "sfumato_uploads_waiting": waiting - waiting % STEP,
         }
-        text = "".join(
+        text = (
+            f'# TYPE sfumato_worker_info gauge\nsfumato_worker_info{{worker="{self.worker}"}} 1\n'
+        )
+        text += "".join(
             f"# TYPE {name} {'gauge' if name.endswith('waiting') else 'counter'}\n{name} {value}\n"
             for name, value in lines.items()
         )
         text += "# TYPE sfumato_requests_total counter\n" + "".join(
             f'sfumato_requests_total{{status="{status}"}} {number}\n'
             for status, number in sorted(self.answered.items())
+            if status >= _REFUSED
         )
         return PlainTextResponse(text)
+
+    def _refreshed(self) -> dict[str, float]:
+        """What tells of answers: refreshed once an hour, if a thousand uploads came."""
+        hour, commits = hour_of(self.now()), self.writer.commits
+        told = self._coarse or dict.fromkeys(_COARSE, 0)
+        if hour != self._hour and commits.uploads >= told["sfumato_uploads_total"] + STEP:
+            good = sum(n for status, n in self.answered.items() if status < _REFUSED)
+            seconds = round(commits.seconds, 6)
+            exact = (commits.uploads, commits.transactions, seconds, good)
+            told = dict(zip(_COARSE, exact, strict=True))
+        self._hour, self._coarse = hour, told
+        return told

@@ -1,7 +1,8 @@
 """What the owner of a survey does: create, invite, open and close rounds, watch, release.
 
-Every route names the least role that may use it, for this very survey. Counts are shown always,
-estimates from the promised number of answers on, single answers never.
+Every route names the least role that may use it, for this very survey. Counts and
+estimates are shown as ``publication`` has them: in batches of the promised number of answers, by
+the hour.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,7 @@ from sfumato.collection.announcements import (
     is_text_like,
     moment,
     short_text,
+    survey_hash,
 )
 from sfumato.collection.messages import VERSION
 from sfumato.collection.plans import Agreement
@@ -38,7 +40,7 @@ from sfumato.service.tokens import Role
 
 _NEW: Final = {
     *("title", "text", "questions", "schema", "epsilon", "variant"),
-    *("minimum", "invited", "closes", "expires"),
+    *("minimum", "invited", "closes", "expires", "rehearsal"),
 }
 _MOST_LISTED: Final = 200
 _RANKS: Final[dict[Role, int]] = {"reader": 1, "admin": 2, "server": 3}
@@ -186,6 +188,7 @@ def _announcement(wanted: dict[str, Any], page: str) -> tuple[Announcement, str 
         invited=wanted.get("invited", True),
         closes=wanted.get("closes"),
         page=page,
+        rehearsal=wanted.get("rehearsal", False),
     )
     return announcement, schema.dataset, expires
 
@@ -206,16 +209,20 @@ def _check_shown(schema: Schema) -> None:
 
 def status(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, Any]:
     """The state of the survey and how many answers came, by round and hour."""
-    surveys = owners.surveys
+    shown = owners.watch.publication
+    counts = shown.counts(survey)
     arrivals = [
         {"round": number, "hour": hour, "answers": kept}
-        for number, hour, kept in surveys.arrivals(survey)
+        for number, hour, kept in shown.arrivals(survey, counts)
     ]
     return {
         "kind": "status",
         "state": survey.state,
+        "survey_hash": survey_hash(survey.envelope.payload),
+        "plans": {str(plan.round): plan.id for plan in owners.surveys.asked(survey)},
+        "rehearsal": survey.announcement.rehearsal,
         "minimum": survey.announcement.minimum,
-        "answers": {str(number): kept for number, kept in surveys.counts(survey).items()},
+        "answers": {str(number): kept for number, kept in counts.items()},
         "arrivals": arrivals,
     }
 
@@ -252,20 +259,17 @@ def plans(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, 
 
 
 def estimates(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, Any]:
-    """Frequencies of every column with their standard errors, from the answers so far."""
-    return {"kind": "estimates", **owners.watch.look(survey).estimates}
+    """Frequencies with standard errors, as they are shown now: in batches, by the hour."""
+    return {"kind": "estimates", **owners.watch.estimates(survey)}
 
 
 def fakes(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, Any]:
     """What fake answers can do here, and whether these look as if there were some.
 
-    The verdict is null below the number of answers that was promised.
+    The verdict is null before a round is closed, and in a rehearsal below the minimum.
     """
-    told = poisoning.figure(owners.surveys, survey)
-    try:
-        verdict = owners.watch.look(survey).verdict
-    except InputError:
-        verdict = None
+    told = poisoning.figure(owners.surveys, survey, owners.watch.publication.counts(survey))
+    verdict = owners.watch.verdict(survey)
     return {"kind": "poisoning", **told, "verdict": verdict}
 
 

@@ -41,6 +41,10 @@ _SAID: Final = {
     Outcome.SPENT: "this invitation has answered already. Nothing was stored.",
     Outcome.CLOSED: "this round takes no answers now. Nothing was stored.",
 }
+_NO_REHEARSAL: Final = (
+    "this survey is no rehearsal: an answer that says it was simulated is not taken. Nothing was "
+    "stored."
+)
 _BATCH: Final = {"sfumato", "kind", "question", "token", "simulated", "answers"}
 
 
@@ -178,6 +182,8 @@ class People:
     async def _keep(
         self, survey: Survey, number: int, incoming: Incoming
     ) -> list[Outcome] | Response:
+        if incoming.simulated and not survey.announcement.rehearsal:
+            return said(403, _NO_REHEARSAL)
         if survey.closed_by_time:
             return [Outcome.CLOSED] * incoming.size
         try:

@@ -30,9 +30,15 @@ _ALIKE: Final = (
 )
 
 
-def figure(surveys: Surveys, survey: Survey) -> dict[str, Any]:
-    """What 1% of fakes can do to each column, by the plans that there are."""
-    agreed, counts = survey.announcement.agreement, surveys.counts(survey)
+def figure(surveys: Surveys, survey: Survey, counts: Mapping[int, int]) -> dict[str, Any]:
+    """What 1% of fakes can do to each column, by the plans that there are.
+
+    Args:
+        surveys: Of the database.
+        survey: Which.
+        counts: By round, the answers that may be told.
+    """
+    agreed = survey.announcement.agreement
     plans = surveys.asked(survey)
     people = [counts[plan.round] for plan in plans]
     found = gains(agreed, plans, fakes=FAKES, people=people if all(people) else None)

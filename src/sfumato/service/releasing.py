@@ -51,7 +51,10 @@ def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
     agreed, plans = survey.announcement.agreement, surveys.asked(survey)
     drawn = rounds.release(agreed, tallies, plans, rng=secure_rng())
     method = {**drawn.method, **_collected(surveys, survey, tallies)}
-    made = replace(drawn, method=method, dataset=_dataset(surveys, survey))
+    if "dependence" in method and (second := surveys.plan(survey, 2)) is not None:
+        method["dependence"] = second[2].get("dependence")  # None if too few answered about pairs
+    private = drawn.private and not survey.announcement.rehearsal
+    made = replace(drawn, method=method, dataset=_dataset(surveys, survey), private=private)
     surveys.keep_archive(survey, _packed(made, survey, surveys))
     return {"state": RELEASED}
 
@@ -69,7 +72,7 @@ def _collected(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> di
         "ledger": _LEDGER,
         "poisoning": {
             **poisoning.verdict(surveys, survey, tallies),
-            "gain": poisoning.figure(surveys, survey),
+            "gain": poisoning.figure(surveys, survey, surveys.counts(survey)),
         },
     }
 

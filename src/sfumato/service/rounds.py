@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.collection import faithful_rounds, grouped_rounds, single_round
 from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
@@ -92,6 +93,15 @@ class Asked:
         return grouped_rounds.count(plan, self.agreed, answers)
 
 
+def sizes(asked: Asked) -> NDArray[np.int64]:
+    """The length of the tally of each part, or of each column where all are asked about."""
+    plan, schema = asked.plan, asked.agreed.schema
+    if isinstance(plan, RecordPlan):
+        return np.array(schema.shape(asked.agreed.asked), dtype=np.int64)
+    cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
+    return np.array(cells, dtype=np.int64)
+
+
 def first_plan(agreed: Agreement) -> Plan:
     """What everybody, or half of them, is asked first."""
     makers: dict[str, Callable[[Agreement], Plan]] = {
@@ -102,8 +112,12 @@ def first_plan(agreed: Agreement) -> Plan:
     return makers[agreed.variant](agreed)
 
 
-def second_plan(agreed: Agreement, heard: Tally) -> tuple[Plan, dict[str, Any]]:
-    """What is asked next, and what the owner is told of why: public numbers."""
+def second_plan(agreed: Agreement, heard: Tally, *, minimum: int) -> tuple[Plan, dict[str, Any]]:
+    """What is asked next, and what the owner is told of why.
+
+    How much columns depend on each other is told from the promised number of answers about pairs
+    on.
+    """
     if isinstance(heard, faithful_rounds.RecordTally):
         found = faithful_rounds.second_plan(agreed, heard)
         told: dict[str, Any] = {
@@ -113,7 +127,12 @@ def second_plan(agreed: Agreement, heard: Tally) -> tuple[Plan, dict[str, Any]]:
         }
         return found.plan, told
     asked = grouped_rounds.second_plan(agreed, heard)
-    return asked.plan, _told(asked)
+    pairs = sum(
+        int(people)
+        for part, people in zip(heard.plan.parts, heard.answers, strict=True)
+        if len(part.columns) == 2
+    )
+    return asked.plan, _told(asked, seen=pairs >= minimum)
 
 
 def release(
@@ -149,7 +168,7 @@ def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, N
     return grouped_rounds.column_tables(agreed, [_grouped(tally) for tally in heard])
 
 
-def _told(asked: grouped_rounds.SecondRound) -> dict[str, Any]:
+def _told(asked: grouped_rounds.SecondRound, *, seen: bool) -> dict[str, Any]:
     parts, weights = asked.plan.parts, asked.plan.weights
     pairs = [
         {"columns": list(part.columns), "share": weight / sum(weights)}
@@ -159,7 +178,7 @@ def _told(asked: grouped_rounds.SecondRound) -> dict[str, Any]:
     return {
         "pairs": sorted(pairs, key=lambda pair: -pair["share"]),
         "bins": {name: bins.count for name, bins in asked.bins.items()},
-        "dependence": None if asked.seen is None else [asked.seen.squared, asked.seen.error],
+        "dependence": [asked.seen.squared, asked.seen.error] if seen and asked.seen else None,
         "predicted": asked.choice.predicted,
     }
 

@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sfumato import check
+from sfumato.collection.links import server_address
 from sfumato.errors import InputError, StorageError
 from sfumato.service.app import Service, make_service
 from sfumato.service.limits import Limits
@@ -29,6 +30,8 @@ RETRY_S: Final = 5.0
 
 _DATABASE: Final = "SFUMATO_SURVEY_DATABASE"
 _RATE: Final = "SFUMATO_SURVEY_RATE"
+_HTTPS: Final = "SFUMATO_SURVEY_HTTPS"
+_HSTS: Final = "SFUMATO_SURVEY_HSTS"
 
 
 class Connection(HttpToolsProtocol):
@@ -144,10 +147,17 @@ class Serving:
     workers: int = 1
     per_second: float = Limits.per_second
     """Requests of one address; 0 for no limit, for example behind a proxy that has one."""
+    public_url: str | None = None
+    """The address by which people reach it through a proxy, like https://survey.example."""
+    hsts_s: int = Limits.hsts_s
+    """Seconds for which browsers reach it by https only; 0 for no such header."""
 
     def __post_init__(self) -> None:
         check.whole(at_least=0, at_most=65_535, port=self.port)
         check.whole(at_least=1, at_most=64, workers=self.workers)
+        check.whole(at_least=0, at_most=2**31, hsts=self.hsts_s)
+        if self.public_url is not None:
+            server_address(self.public_url)
         if self.workers > 1 and "://" not in self.database:
             raise InputError(
                 "several workers need PostgreSQL: a SQLite file has one writer. Nothing was "
@@ -174,6 +184,8 @@ def serve(settings: Serving) -> None:
     """Serve until interrupted. Requests are not logged: an address is a person."""
     os.environ[_DATABASE] = settings.database  # workers are started by name
     os.environ[_RATE] = repr(settings.per_second)
+    os.environ[_HTTPS] = str(int((settings.public_url or "").startswith("https://")))
+    os.environ[_HSTS] = str(settings.hsts_s)
     uvicorn.run(
         "sfumato.service.serving:application",
         factory=True,
@@ -189,7 +201,11 @@ def application() -> object:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    limits = Limits(per_second=float(os.environ[_RATE]))
+    limits = Limits(
+        per_second=float(os.environ[_RATE]),
+        https=os.environ[_HTTPS] == "1",
+        hsts_s=int(os.environ[_HSTS]),
+    )
     try:
         made: Service = make_service(os.environ[_DATABASE], limits=limits)
     except StorageError:

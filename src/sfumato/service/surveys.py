@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from sfumato import check
-from sfumato.collection.announcements import Announcement, hour_of, moment
+from sfumato.collection.announcements import Announcement, hour_of, moment, survey_hash
 from sfumato.collection.envelopes import KEY_BYTES, Envelope, Signer
 from sfumato.errors import InputError
 from sfumato.randomness import Rng, secure_rng
@@ -80,6 +80,7 @@ class Created:
     reader: str = field(repr=False)
     key: str
     """The public key that announcement and plans are signed with."""
+    survey_hash: str
 
 
 class Surveys:
@@ -127,8 +128,9 @@ class Surveys:
         """
         secret = self._rng.words(KEY_BYTES // 8).tobytes()
         signer, task = Signer(secret), new_id(rng=self._rng)
-        announcement = Announcement.from_dict({**wanted.to_dict(), "task": task})
         plan = rounds.first_plan(wanted.agreement)  # refused now, if at all
+        own = {"task": task, "first_plan": plan.id}
+        announcement = Announcement.from_dict({**wanted.to_dict(), **own})
         signed = signer.sign(announcement.to_dict())
         admin, reader = (new_token(rng=self._rng) for _ in range(2))
         row = {
@@ -145,7 +147,13 @@ class Surveys:
             _write_plan(connection, survey, 1, signer.sign(plan.to_dict()), {})
             _grant(connection, admin, role="admin", survey=survey, expires=expires)
             _grant(connection, reader, role="reader", survey=survey, expires=expires)
-        return Created(task=task, admin=admin, reader=reader, key=signer.key)
+        return Created(
+            task=task,
+            admin=admin,
+            reader=reader,
+            key=signer.key,
+            survey_hash=survey_hash(signed.payload),
+        )
 
     def find(self, task: str) -> Survey | None:
         """A survey by its name."""
@@ -233,7 +241,8 @@ class Surveys:
         if survey.state != "closed-1":
             raise InputError("the second round is planned when the first one is closed.")
         agreed = survey.announcement.agreement
-        plan, told = rounds.second_plan(agreed, self.tally(survey, 1))
+        heard, minimum = self.tally(survey, 1), survey.announcement.minimum
+        plan, told = rounds.second_plan(agreed, heard, minimum=minimum)
         signed = survey.signer.sign(plan.to_dict())
         with self.storage.writing() as connection:
             query = select(tables.rounds.c.round).where(
@@ -268,11 +277,11 @@ class Surveys:
 
     def check_minimum(self, survey: Survey, number: int) -> None:
         """Refuse to look at the answers of a round that has too few."""
-        minimum, kept = survey.announcement.minimum, self.counts(survey)[number]
+        minimum, kept = survey.announcement.minimum, self.counts(survey)[number]  # never told
         if kept < minimum:
             raise InputError(
-                f"round {number} has {kept:,} answers, and this survey promised not to look below "
-                f"{minimum:,}. Wait for more answers, or give the survey up."
+                f"round {number} has fewer answers than {minimum:,}, and this survey promised not "
+                "to look below that. Wait for more answers, or give the survey up."
             )
 
     def tally(self, survey: Survey, number: int) -> Tally:
@@ -320,6 +329,8 @@ class Surveys:
                 raise InputError("the survey has moved on meanwhile. Nothing was changed.")
             if closing is not None:
                 settle(connection, survey.place(closing))
+                gone = tables.shown.c.survey == survey.id, tables.shown.c.round == closing
+                connection.execute(delete(tables.shown).where(*gone))
             if archive is not None:
                 row = {"survey": survey.id, "archive": archive}
                 connection.execute(insert(tables.releases), row)

@@ -105,6 +105,21 @@ arrivals: Final = Table(
 )
 """How many answers came in each hour: the finest time that is kept."""
 
+shown: Final = Table(
+    "shown",
+    METADATA,
+    Column("survey", Integer, primary_key=True),
+    Column("round", SmallInteger, primary_key=True),
+    Column("hour", String(14), nullable=False),
+    Column("answers", Integer, nullable=False),
+    Column("counts", LargeBinary, nullable=False),
+    Column("waiting", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""What owners are shown of an open round, refreshed once an hour: the number of answers, in whole
+batches; of each part the counts of an earlier hour; and those that come next. Removed when the
+round is closed."""
+
 releases: Final = Table(
     "releases",
     METADATA,

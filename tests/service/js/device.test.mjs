@@ -8,7 +8,7 @@ import test from "node:test";
 import { pathToFileURL } from "node:url";
 
 const load = (name) => import(new URL(name, pathToFileURL(`${process.env.SFUMATO_SOURCE}/`)));
-const { Device, Unsent, allKept, readLink } = await load("device.js");
+const { Device, NotTaken, Unsent, allKept, readLink } = await load("device.js");
 const { Refusal, canonical, fingerprint, parse } = await load("text.js");
 const { fraction } = await load("exact.js");
 const { labelsOf, percent, promise } = await load("words.js");
@@ -19,7 +19,7 @@ const announced = parse(vectors.signatures[0][0].payload);
 const KEY = vectors.signatures[0][1];
 const OTHER_KEY = vectors.signatures[1][1];
 const TOKEN = "ab".repeat(24);
-const LINK = { server: "https://s.example", task: announced.task, key: KEY, token: TOKEN };
+const LINK = { server: "https://s.example", task: announced.task, key: KEY, hash: null, token: TOKEN };
 const CODES = grouped.clients[3].codes;
 
 /** The key pair of the vectors: its secret is 0, 1, ... 31. */
@@ -404,7 +404,7 @@ test("refusals of the server are told in plain words, and the answer stays", asy
   const server = new Server(single);
   const device = await answered(server);
   const busy = /too much/;
-  const once = { 403: /invitation/, 409: /over/, 422: /understand/, 500: /error/ };
+  const once = { 403: /invitation/, 422: /understand/, 500: /error/ };
   const words = { ...once, 429: busy, 503: busy };
   for (const [status, pattern] of Object.entries(words)) {
     server.status = Number(status);
@@ -413,6 +413,74 @@ test("refusals of the server are told in plain words, and the answer stays", asy
     assert.equal((await held(device)).uploads[1].receipt, null);
   }
   assert.equal(new Set(server.posted).size, 1);
+});
+
+test("an answer that will never be taken is marked so, and is not offered for sending", async () => {
+  const [server, shelf] = [new Server(single), new Memory()];
+  const device = await answered(server, shelf);
+  server.status = 409;
+  await assert.rejects(device.send(1), (error) => error instanceof NotTaken);
+  assert.equal((await device.look()).phase, "refused");
+  const later = make(server, shelf);
+  await later.meet();
+  assert.equal((await later.look()).phase, "refused");
+});
+
+test("a survey of another hash than the link's is refused, and the same one is not", async () => {
+  const server = new Server(single);
+  const device = await first(server);
+  assert.match(device.hash, /^[0-9a-f]{40}$/);
+  await make(server, new Memory(), { ...LINK, hash: device.hash }).meet();
+  await refuses(make(server, new Memory(), { ...LINK, hash: "0".repeat(40) }).meet());
+});
+
+test("another first plan than the announced one is refused", async () => {
+  const server = new Server(single);
+  const plan = await fingerprint(parse(single.plans[0]));
+  server.announcement = await announcement(single, { first_plan: plan });
+  const device = await first(server);
+  assert.equal((await device.look()).phase, "answer");
+  server.announcement = await announcement(single, { first_plan: "0".repeat(32) });
+  const marked = await first(server);
+  await refuses(marked.look());
+});
+
+test("a rehearsal says so, and in no other spelling", async () => {
+  const server = new Server(single);
+  assert.equal((await first(server)).announcement.rehearsal, false);
+  server.announcement = await announcement(single, { rehearsal: true });
+  assert.equal((await first(server)).announcement.rehearsal, true);
+  for (const rehearsal of [false, "true"]) {
+    server.announcement = await announcement(single, { rehearsal });
+    await refuses(make(server).meet());
+  }
+});
+
+test("what other surveys asked for adds up, whatever their epsilon and columns", async () => {
+  const [server, shelf] = [new Server(single), new Memory()];
+  const device = await answered(server, shelf);
+  const other = await held(device);
+  const epsilon = Number(other.epsilon);
+  const elsewhere = { ...other, task: "f".repeat(32), epsilon: "101/100" };
+  elsewhere.client = { ...elsewhere.client, survey: "e".repeat(32) };
+  shelf.held.set("sfumato survey " + elsewhere.task, JSON.stringify(elsewhere));
+  const { others, epsilon: sum, large } = await device.total();
+  assert.equal(others, 1);
+  assert.equal(Number(sum.top) / Number(sum.bottom), epsilon + 1.01);
+  assert.equal(large, epsilon + 1.01 > 5);
+});
+
+test("more than epsilon 5 is drawn only with the person's word", async () => {
+  const [server, shelf] = [new Server(single), new Memory()];
+  const device = await first(server, shelf);
+  const much = { ...(await held(device)), task: "f".repeat(32), epsilon: "32" };
+  much.uploads = { 1: { body: "", receipt: null } };
+  shelf.held.set("sfumato survey " + much.task, JSON.stringify(much));
+  const { plan } = await device.look();
+  await refuses(device.draw(plan, CODES), "budget");
+  assert.deepEqual((await held(device)).uploads, {});
+  await device.draw(plan, CODES, { confirmed: true });
+  assert.deepEqual(Object.keys((await held(device)).uploads), ["1"]);
 });
 
 test("a receipt for another answer or round is none", async () => {

@@ -1,19 +1,22 @@
 // The page: what a survey is, what it promises, the questions, what will leave, the receipt.
 
-import { Device, Unsent, allKept, readLink } from "./device.js";
+import { Device, NotTaken, Unsent, readLink } from "./device.js";
 import { button, card, el, folded, paragraph, said } from "./dom.js";
-import { leavingCard, oddsCard, promiseCard, questionOf } from "./explained.js";
+import { largeCard, leavingCard, oddsCard, promiseCard, questionOf } from "./explained.js";
 import { field } from "./inputs.js";
 import { hourText, ledgerView } from "./ledger.js";
 import { Shelf } from "./shelf.js";
 import { Refusal } from "./text.js";
+import { promise } from "./words.js";
 
-const ADDS_UP =
-  "This browser has answered the same questions before, in another survey. Both add up.";
+const REHEARSAL =
+  "A rehearsal: not a real survey. Answers may be made up, and its owner is shown counts and " +
+  "estimates at once.";
 const byId = (id) => document.getElementById(id);
 
 let device = null;
 let shelf = null;
+let asked = null; // the plan of the open round
 
 /** From the link to whatever is to be done now. */
 async function start() {
@@ -49,8 +52,9 @@ function allowOnly(server) {
 }
 
 async function proceed() {
-  const now = { ...(await device.look()), before: await answeredBefore() };
-  const views = { answer: showAbout, send: showKept, sent: showReceipt };
+  const now = { ...(await device.look()), total: await device.total() };
+  asked = now.plan ?? null;
+  const views = { answer: showAbout, send: showKept, sent: showReceipt, refused: showRefused };
   (views[now.phase] ?? showNothingToDo)(now);
 }
 
@@ -81,30 +85,48 @@ function show(step, heading, ...nodes) {
 }
 
 function showAbout(now) {
-  const { text, agreement, minimum } = device.announcement;
+  const { text, agreement, rehearsal } = device.announcement;
   const owner = text ? el("p", { class: "owner said", dir: "auto" }, text) : null;
   const go = button("Answer the questions", () => showQuestions(now), { primary: true, id: "go" });
-  const fewest = `Nobody is shown an estimate from fewer than ${minimum} answers.`;
-  const least = minimum > 1n ? el("p", { class: "soft" }, fewest) : null;
+  const large = now.total.large ? largeCard(now.total) : null;
+  if (large !== null) {
+    go.disabled = true;
+    large.box.addEventListener("change", () => (go.disabled = !large.box.checked));
+  }
   show(
     0,
     "What this is",
+    rehearsal ? el("p", { class: "warning" }, REHEARSAL) : null,
     owner,
-    now.before ? el("p", { class: "warning" }, ADDS_UP) : null,
-    promiseCard(agreement),
+    now.total.others ? el("p", { class: "warning" }, addsUp(now.total)) : null,
+    promiseCard(agreement, now.plan),
     oddsCard(now.plan, device.announcement),
-    least,
+    ...whoSees(device.announcement),
+    large?.node ?? null,
     el("div", { class: "actions" }, go),
   );
 }
 
-/** Whether this browser has answered a survey with the same columns under another name. */
-async function answeredBefore() {
-  const { agreement } = device.announcement;
-  return (await allKept(shelf)).some(({ name, kept }) => {
-    const answered = kept !== null && Object.keys(kept.uploads).length > 0;
-    return answered && name !== device.name && kept.client.survey === agreement.id;
-  });
+/** What this browser has told before counts, whatever the other surveys were called and asked. */
+function addsUp({ others, epsilon }) {
+  const many = others === 1 ? "another survey" : `${others} other surveys`;
+  const { percent, rest, epsilon: sum } = promise(epsilon);
+  return (
+    `This browser has answered ${many} before. Where surveys ask about the same things, what they ` +
+    `tell about you adds up: with this one to epsilon ${sum} at most, odds of ${percent} to ${rest}.`
+  );
+}
+
+/** Who gets to see what: the owner by this software, and whoever runs the server. */
+function whoSees({ minimum, rehearsal }) {
+  const owner =
+    `Each estimate that the owner is shown rests on ${minimum} answers or more. While a round is ` +
+    `open, estimates and counts change by ${minimum} answers or more, and at most once an hour.`;
+  const server =
+    "Whoever runs the server can read each randomized answer, and by its invitation or network " +
+    "address may know whose it is. The promise above holds against them, too.";
+  const told = rehearsal || minimum === 1n ? [server] : [owner, server];
+  return told.map((text) => el("p", { class: "soft" }, text));
 }
 
 function showQuestions(now) {
@@ -130,7 +152,8 @@ function showQuestions(now) {
     const codes = readAll(fields, agreement);
     if (codes === null) return;
     try {
-      await device.draw(now.plan, codes, { remember: remember?.box.checked ?? false });
+      const confirmed = now.total.large; // the button to these questions needs the person's word
+      await device.draw(now.plan, codes, { remember: remember?.box.checked ?? false, confirmed });
       showPreview(now);
     } catch (error) {
       showTrouble(error, start);
@@ -173,8 +196,8 @@ function rememberBox(plan) {
 /** What was drawn earlier and not sent yet. */
 function showKept(now) {
   const note =
-    "This answer was drawn earlier and has not arrived yet. It is sent as it is: no other is " +
-    "drawn.";
+    "This answer was drawn earlier, and no receipt for it has come yet. It is sent as it is: no " +
+    "other is drawn.";
   showPreview(now, note);
 }
 
@@ -190,12 +213,14 @@ function showPreview(now, note = null) {
     "What will leave this device",
     note === null ? null : el("p", { class: "warning" }, note),
     leavingCard(now.plan, answer, device.announcement),
-    el("h3", {}, `The very bytes: ${bytes}, and nothing else`),
+    el("h3", {}, `The message, byte by byte (${bytes})`),
     el("p", { class: "soft" }, `POST ${device.link.server}/v1/surveys/${device.link.task}/answers`),
     el("pre", { id: "body", tabindex: 0 }, body),
     paragraph(
-      "The server also sees your network address, as with every page. Please don’t decide by what " +
-        "was drawn whether to send it: a choice that depends on it would tell something, too.",
+      "The server also sees your network address and what your browser says of itself, as with " +
+        "every page" + (device.link.token === null ? ". " : ", and your invitation, “token”. ") +
+        "Please don’t decide by what was drawn whether to send it: a choice that depends on it " +
+        "would tell something, too.",
     ),
     el("div", { class: "actions" }, send, keep),
     status,
@@ -210,6 +235,10 @@ async function sendIt(now, status) {
     await device.send(now.round);
     showReceipt(now);
   } catch (error) {
+    if (error instanceof NotTaken) {
+      showRefused(now);
+      return;
+    }
     if (!(error instanceof Unsent)) {
       showTrouble(error, start);
       return;
@@ -224,13 +253,29 @@ async function sendIt(now, status) {
   }
 }
 
+/** The server took another answer, or none any more: sending the same again changes nothing. */
+function showRefused({ round }) {
+  const { body } = device.kept.uploads[round];
+  show(
+    null,
+    "Not counted",
+    el(
+      "p",
+      { role: "alert" },
+      "The server did not take this answer: the round is over, or an answer has come with this " +
+        "invitation already, from another browser or device. This one is not counted, and sending " +
+        "it again would change nothing.",
+    ),
+    folded("What was sent", el("pre", { tabindex: 0 }, body)),
+  );
+}
+
 function showUnsent(now) {
   show(
     2,
     "Not sent",
     paragraph(
-      "Nothing has left this device. What was drawn is kept: if you come back, the same answer " +
-      "is shown " +
+      "No answer was sent now. What was drawn is kept: if you come back, the same answer is shown " +
         "and may be sent, and no other one is ever drawn.",
     ),
     el("div", { class: "actions" }, button("Look at it again", () => showPreview(now))),
@@ -273,8 +318,10 @@ function showNothingToDo({ phase, round }) {
     "other-round": passed
       ? `Your turn was round ${own}, which is over. There is nothing to do.`
       : `Nothing to do in this round: your turn is round ${own}. Come back then, with the same ` +
-        "link and browser. A coin on this device chose; nothing was sent to the server.",
-    late: "Your answer was drawn but not sent while the round was open. It stays here, uncounted.",
+        "link and browser. A coin on this device chose; no answer was sent.",
+    late:
+      "Your answer was drawn, but no receipt for it came while the round was open. It is sent no " +
+      "more.",
     ended: "This survey takes no more answers.",
   };
   show(null, "Nothing to do now", paragraph(texts[phase]));
@@ -283,7 +330,7 @@ function showNothingToDo({ phase, round }) {
 function showTrouble(error, again) {
   if (error instanceof Refusal) {
     const why = el("p", { role: "alert", class: "warning" }, error.message);
-    show(null, "This page refuses", why, paragraph("Nothing was sent."));
+    show(null, "This page refuses", why, paragraph("No answer was sent now."));
     return;
   }
   const known = error instanceof Unsent;
@@ -302,24 +349,35 @@ async function showFooter() {
     // a browser that keeps nothing has nothing to show
   }
   const open = byId("footer").querySelector("details")?.open ?? false;
-  byId("footer").replaceChildren(...view, aboutPage());
+  byId("footer").replaceChildren(...view, aboutPage(asked));
   byId("footer").querySelector("details").open = open;
 }
 
-function aboutPage() {
+function aboutPage(plan) {
   const digest = device?.announcement?.page;
   return folded(
     "How to check this page",
     paragraph(
-      "The page is one file, the same from every server. Save it, and compare its SHA-256 with " +
-      "the one in " +
-        "sfumato’s documentation; opened from your disk it works as well, with ",
+      "The page is one file, the same from every server with this version of sfumato. Save it, and " +
+        "compare its SHA-256 with the one in sfumato’s documentation; opened from your disk it works as well, with ",
       el("code", {}, "#server=…"),
       " in its address. A server could hand out another page that looks like this one.",
     ),
     digest ? paragraph("The survey says that its page is ", hash(digest), ".") : null,
     device?.link ? paragraph("Key of this survey: ", hash(keyShown()), ".") : null,
+    device?.hash ? hashParagraph(plan) : null,
   );
+}
+
+/** What others can compare: that everybody is shown this very survey, and asked by this plan. */
+function hashParagraph(plan) {
+  const checked = device.link.hash === null ? "your link holds none" : "checked: it is in your link";
+  const first = device.announcement.firstPlan !== null && plan?.round === 1;
+  const round = first ? " It covers the questions of the first round." : "";
+  const own =
+    plan && !first ? [" Hash of the questions of this round: ", hash(plan.id), "."] : [round];
+  return paragraph("Hash of this survey (", checked, "): ", hash(device.hash), ".", ...own,
+    " The owner publishes this; if yours differs from others’, your answer may be marked.");
 }
 
 function hash(text) {

@@ -5,7 +5,7 @@
 // Every step begins with what is kept then: tabs of one browser are one device.
 
 import { Client } from "./client.js";
-import { fractionText, secureWords } from "./exact.js";
+import { added, compared, fraction, fractionText, secureWords } from "./exact.js";
 import { readAnnouncement, readPlan } from "./messages.js";
 import { noStorage } from "./shelf.js";
 import { Refusal, fromBase64, opened, sha256 } from "./text.js";
@@ -13,11 +13,18 @@ import { Refusal, fromBase64, opened, sha256 } from "./text.js";
 const PREFIX = "sfumato survey ";
 const TIMEOUT_MS = 30_000;
 const LONGEST_REPLY = 2 ** 24;
+const HASH_DIGITS = 40;
 const OPEN = { "open-1": 1, "open-2": 2 };
 const AWAITED = ["created", "closed-1"];
 
+/** The largest epsilon that is answered without a word for it; as collection/remote.py. */
+export const MOST_EPSILON = { top: 5n, bottom: 1n };
+
 /** The server could not be reached, or did not take an answer. The answer is kept. */
 export class Unsent extends Error {}
+
+/** The server will never take this answer: the round is over, or the invitation was used. */
+export class NotTaken extends Error {}
 
 /** What a person's link says: server, survey, and maybe the key and the invitation. */
 export function readLink(address) {
@@ -27,17 +34,20 @@ export function readLink(address) {
     const [name, ...rest] = part.split("=");
     said[name] = decoded(rest.join("="));
   }
-  const { survey = "", key = null, token = null } = said;
+  const { survey = "", key = null, hash = null, token = null } = said;
   if (!/^[0-9a-f]{32}$/.test(survey)) {
     throw new Refusal("This address names no survey. Open the page by the link that you got.");
   }
   if (key !== null && fromBase64(key, 32) === null) {
     throw new Refusal("The key in this link is damaged. Ask for the link again.");
   }
+  if (hash !== null && !/^[0-9a-f]{40}$/.test(hash)) {
+    throw new Refusal("The survey’s hash in this link is damaged. Ask for the link again.");
+  }
   if (token !== null && !/^[0-9a-f]{48}$/.test(token)) {
     throw new Refusal("The invitation in this link is damaged. Ask for the link again.");
   }
-  return { server: serverOf(page, said.server ?? null), task: survey, key, token };
+  return { server: serverOf(page, said.server ?? null), task: survey, key, hash, token };
 }
 
 function decoded(text) {
@@ -101,6 +111,8 @@ export class Device {
     if (this.link.key !== null && this.link.key !== key) throw otherKey();
     this.announcement = await readAnnouncement(await opened(told.survey, key));
     const digest = await sha256(told.survey.payload);
+    this.hash = digest.slice(0, HASH_DIGITS);
+    if (this.link.hash !== null && this.link.hash !== this.hash) throw otherHash();
     if (this.announcement.task !== this.link.task) {
       throw new Refusal("The server shows another survey than the link. Nothing was answered.");
     }
@@ -135,8 +147,8 @@ export class Device {
   }
 
   /**
-   * What is to be done now: `phase` is "answer", "send", "sent", "other-round", "waiting", "late"
-   * or "ended"; `plan` is that of the open round.
+   * What is to be done now: `phase` is "answer", "send", "sent", "refused", "other-round",
+   * "waiting", "late" or "ended"; `plan` is that of the open round.
    */
   async look() {
     const open = OPEN[this.state] ?? null;
@@ -146,7 +158,7 @@ export class Device {
     const plan = await this.readPlan(reply, open);
     const kept = await this.known();
     const upload = kept.uploads[open];
-    if (upload) return { phase: upload.receipt ? "sent" : "send", round: open, plan };
+    if (upload) return { phase: phaseOf(upload), round: open, plan };
     if (this.client.draws(plan)) return { phase: "answer", round: open, plan };
     await this.step((client) => client.answer(plan, null));
     const phase = closedPhase(kept, this) === "sent" ? "sent" : "other-round";
@@ -158,12 +170,31 @@ export class Device {
     const envelope = plainReply(reply, ["payload", "signature"]);
     const plan = await readPlan(await opened(envelope, key), this.announcement.agreement);
     if (plan.round !== open) throw new Refusal("The server shows the plan of another round.");
+    const { firstPlan } = this.announcement;
+    if (open === 1 && firstPlan !== null && plan.id !== firstPlan) throw otherPlan();
     this.client.admit(plan);
     return plan;
   }
 
-  /** Draw the answer to a plan once, and keep it with the bytes to send before anything is sent. */
-  async draw(plan, codes, { remember = false } = {}) {
+  /**
+   * What this browser has told in other surveys and would tell in this one: how many others, the
+   * sum of all epsilons, and whether that is more than it answers without a word for it.
+   */
+  async total() {
+    const others = (await allKept(this.shelf)).filter(
+      ({ name, kept }) => name !== this.name && kept !== null && Object.keys(kept.uploads).length,
+    );
+    const told = others.map(({ kept }) => fraction(kept.epsilon));
+    const epsilon = told.reduce(added, this.announcement.agreement.epsilon);
+    return { others: others.length, epsilon, large: compared(epsilon, MOST_EPSILON) > 0 };
+  }
+
+  /**
+   * Draw the answer to a plan once, and keep it with the bytes to send before anything is sent.
+   * `confirmed` is the person's word for an epsilon above the usual.
+   */
+  async draw(plan, codes, { remember = false, confirmed = false } = {}) {
+    if ((await this.total()).large && !confirmed) throw tooLarge();
     await this.step((client, kept) => {
       const answer = client.answer(plan, codes);
       if (answer === null) {
@@ -187,6 +218,10 @@ export class Device {
     const { body } = this.kept.uploads[round];
     if ((await this.known()).uploads[round]?.body !== body) throw forgotten();
     const reply = await this.ask("/answers", body);
+    if (reply.status === 409) {
+      await this.change((kept) => marked(kept, round, { body, receipt: null, refused: true }));
+      throw new NotTaken(refusedWith(409));
+    }
     if (reply.status !== 200 && reply.status !== 201) throw new Unsent(refusedWith(reply.status));
     const receipt = plainReply(reply, ["hour", "kind", "repeated", "report", "round", "sfumato"]);
     if (receipt.report !== JSON.parse(body).report || receipt.round !== round) {
@@ -194,9 +229,8 @@ export class Device {
     }
     const hour = String(receipt.hour);
     const sent = { body, receipt: { hour, repeated: receipt.repeated === true } };
-    const received = (kept) => ({ ...kept, uploads: { ...kept.uploads, [round]: sent } });
-    const shown = received(this.kept);
-    await this.change((kept) => (kept?.uploads[round]?.body === body ? received(kept) : kept));
+    const shown = marked(this.kept, round, sent);
+    await this.change((kept) => marked(kept, round, sent));
     this.kept = shown; // also if it was deleted meanwhile: it has arrived
     return sent.receipt;
   }
@@ -240,6 +274,17 @@ export class Device {
     if (kept !== null && (await this.shelf.read(this.name)) === null) throw noStorage();
     this.kept = kept;
   }
+}
+
+/** What was kept, with what became of an upload; as it was if that is another one by now. */
+function marked(kept, round, upload) {
+  if (kept?.uploads[round]?.body !== upload.body) return kept;
+  return { ...kept, uploads: { ...kept.uploads, [round]: upload } };
+}
+
+function phaseOf({ receipt, refused = false }) {
+  if (receipt) return "sent";
+  return refused ? "refused" : "send";
 }
 
 /** All surveys that this browser has kept something of. */
@@ -298,7 +343,8 @@ function refusedWith(status) {
   const words = {
     403: "The server takes answers with an invitation only, and knows none of yours. Open the " +
       "page by the link that you were given.",
-    409: "The server did not take it: the round is over, or this invitation has answered already.",
+    409: "The server did not take this answer: the round is over, or an answer has come with this " +
+      "invitation already, from another browser or device.",
     413: "The server did not take it: it is too large.",
     422: "The server did not understand the answer.",
     429: "The server has too much to do just now.",
@@ -311,6 +357,28 @@ function otherKey() {
   return new Refusal(
     "The link names another key than the one that this browser knows this survey by. Nothing " +
       "was answered.",
+  );
+}
+
+function otherHash() {
+  return new Refusal(
+    "The server shows another survey than the one whose hash is in your link. Nothing was " +
+      "answered: a survey that differs from the others’ could mark your answer. Ask whoever " +
+      "invited you.",
+  );
+}
+
+function otherPlan() {
+  return new Refusal(
+    "The server shows other questions for the first round than the survey announced to everybody. " +
+      "Nothing was answered.",
+  );
+}
+
+function tooLarge() {
+  return new Refusal(
+    "This survey asks for more than this page answers without your word for it. Nothing was drawn.",
+    "budget",
   );
 }
 

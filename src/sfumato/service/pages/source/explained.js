@@ -6,7 +6,7 @@ import { meaning, oddsOfParts, promise } from "./words.js";
 const MOST_SHOWN = 60;
 
 /** What anybody can learn at most. */
-export function promiseCard(agreement) {
+export function promiseCard(agreement, plan) {
   const { percent, rest, word, epsilon } = promise(agreement.epsilon);
   const bet = el(
     "p",
@@ -20,7 +20,7 @@ export function promiseCard(agreement) {
   return card(
     el("h3", {}, `A ${word} promise`),
     bet,
-    paragraph(howItWorks(agreement)),
+    paragraph(howItWorks(agreement, plan)),
     paragraph(
       "This holds whoever runs the server and whatever else is known about you. What the " +
       "survey finds " +
@@ -29,7 +29,7 @@ export function promiseCard(agreement) {
   );
 }
 
-function howItWorks({ variant }) {
+function howItWorks({ variant }, plan) {
   if (variant === "faithful") {
     return (
       "You answer every question here. The page then replaces each answer by another one with " +
@@ -41,11 +41,38 @@ function howItWorks({ variant }) {
   }
   const coin = " You answer in one of two rounds; a coin on this device chose.";
   const turn = variant === "grouped" ? coin : "";
+  const pairs = plan.parts.some((part) => part.columns.length === 2);
+  const drawn = `draws one of them by lot${pairs ? ", or a pair," : ""} and `;
+  const lot = plan.parts.length === 1 ? "" : drawn;
   return (
-    "You answer every question here. The page then draws one of them by lot, or a pair, and " +
-    "replaces " +
+    `You answer every question here. The page then ${lot}replaces ` +
     `your answer by another one with a known probability. Only that one answer is sent.${turn}`
   );
+}
+
+/** What more than the usual epsilon means; it must be ticked before anything is asked. */
+export function largeCard(total) {
+  const { percent, rest, epsilon } = promise(total.epsilon);
+  const box = el("input", { type: "checkbox", id: "large" });
+  const before = "Together with what this browser has told before, this survey";
+  const own = total.others ? before : "This survey";
+  const text = el(
+    "label",
+    { for: "large" },
+    `I want to answer although it protects me little: whoever sees it can be ${percent}% sure.`,
+  );
+  const node = el(
+    "section",
+    { class: "card warning" },
+    el("h3", {}, "This protects you little"),
+    paragraph(
+      `${own} has epsilon ${epsilon}. Whoever gives even odds to two possible truths about you can ` +
+        `reach odds of ${percent} to ${rest} after seeing what leaves this device. This page ` +
+        "answers up to epsilon 5 without asking.",
+    ),
+    el("div", { class: "choice" }, box, text),
+  );
+  return { box, node };
 }
 
 /** How often a question is drawn, and how often what is sent speaks for the truth. */

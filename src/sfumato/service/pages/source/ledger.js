@@ -7,7 +7,7 @@ import { button, el, folded, paragraph, said } from "./dom.js";
 export async function ledgerView(shelf, forgotten) {
   const kept = await allKept(shelf);
   const intro = kept.length
-    ? "This is kept in this browser. Nobody else sees it."
+    ? "This is kept in this browser and sent nowhere. Whoever uses this browser can see it."
     : "Nothing: this browser has kept nothing of any survey.";
   const items = kept.map((each) => entry(shelf, each, forgotten));
   const list = kept.length ? el("ul", { class: "told" }, ...items) : null;
@@ -35,8 +35,9 @@ function told(kept) {
   const uploads = Object.entries(kept.uploads);
   if (!uploads.length) return "Nothing was told.";
   return uploads
-    .map(([round, { receipt }]) => {
-      const state = receipt ? `sent, ${hourText(receipt.hour)}` : "drawn, not sent";
+    .map(([round, { receipt, refused = false }]) => {
+      const unsent = refused ? "sent, not counted" : "drawn, no receipt";
+      const state = receipt ? `sent, ${hourText(receipt.hour)}` : unsent;
       return `Round ${round}: ${state}.`;
     })
     .join(" ");

@@ -21,6 +21,7 @@ const ANNOUNCED = [
   ...["sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"],
   ...["minimum", "invited", "closes", "page"],
 ];
+const OPTIONAL = ["rehearsal", "first_plan"]; // stand there only where they say something
 const AGREED = ["sfumato", "kind", "columns", "epsilon", "variant", "shares"];
 const PLAN = ["sfumato", "kind", "survey", "round", "epsilon", "bins", "parts"];
 const PART = ["columns", "bins", "protocol", "weight"];
@@ -28,9 +29,11 @@ const RECORD_PLAN = ["sfumato", "kind", "survey", "round", "budgets"];
 
 /** A survey as it is shown to a person: the words, and the agreement that a device pins. */
 export async function readAnnouncement(message) {
-  checkFields(message, ANNOUNCED, "A survey");
+  const said = isObject(message) ? OPTIONAL.filter((name) => Object.hasOwn(message, name)) : [];
+  checkFields(message, [...ANNOUNCED, ...said], "A survey");
   const agreement = await readAgreement(message.agreement);
   const { task, title, text, questions, minimum, invited, closes, page } = message;
+  const { rehearsal = true, first_plan: firstPlan = "0".repeat(32) } = message;
   const names = new Set(agreement.columns.map((column) => column.name));
   const asked = isObject(questions) ? Object.entries(questions) : [[null, null]];
   const fits =
@@ -39,9 +42,12 @@ export async function readAnnouncement(message) {
     asked.every(([name, words]) => names.has(name) && isWords(words, LONGEST.question, 1)) &&
     typeof minimum === "bigint" && minimum >= 1n && typeof invited === "boolean" &&
     (closes === null || /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/.test(closes)) &&
-    typeof page === "string" && /^([0-9a-f]{64})?$/.test(page);
+    typeof page === "string" && /^([0-9a-f]{64})?$/.test(page) &&
+    rehearsal === true && typeof firstPlan === "string" && ID.test(firstPlan);
   if (!fits) throw new Refusal("The survey is announced in an unknown form. It was not used.");
-  return { task, title, text, questions, agreement, minimum, invited, closes, page };
+  const about = { task, title, text, questions, agreement, minimum, invited, closes, page };
+  const first = said.includes("first_plan") ? firstPlan : null;
+  return { ...about, rehearsal: said.includes("rehearsal"), firstPlan: first };
 }
 
 /** The columns, epsilon and variant; `id` is the fingerprint that names the survey. */

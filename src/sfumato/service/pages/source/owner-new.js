@@ -25,6 +25,7 @@ export function newSurveyForm(create) {
   const variant = select(VARIANTS, "grouped");
   const minimum = el("input", { type: "number", min: 1, value: 1000, required: true });
   const invited = el("input", { type: "checkbox", checked: true });
+  const rehearsal = el("input", { type: "checkbox" });
   const closes = el("input", { type: "datetime-local" });
   const columns = columnsForm();
   const made = el("form", { class: "card" },
@@ -33,10 +34,11 @@ export function newSurveyForm(create) {
     columns.element,
     el("div", { class: "fields" },
       el("div", { class: "field" }, field("Epsilon for each person", epsilon), odds),
-      field("Least answers of a round", minimum, "Nobody is shown an estimate below it."),
+      field("Least answers", minimum, "Nobody is shown an estimate from fewer, and an open round is counted in steps of it."),
       field("Takes answers until", closes, "Empty: until you close it.")),
     field("Rounds", variant),
     ticked("An answer needs an invitation (without, one person can answer many times)", invited),
+    ticked("A rehearsal: not a real survey (takes simulated answers, shows everything at once; people see it)", rehearsal),
     el("div", { class: "buttons" }, el("button", { text: "Make the survey" })));
   const tell = () => (odds.textContent = oddsText(epsilon.value));
   epsilon.addEventListener("input", tell);
@@ -53,6 +55,7 @@ export function newSurveyForm(create) {
     create({
       title: title.value.trim(), text: text.value, epsilon: epsilon.value.trim(),
       variant: variant.value, minimum: Number(minimum.value), invited: invited.checked,
+      ...(rehearsal.checked ? { rehearsal: true } : {}),
       ...(closes.value ? { closes: `${new Date(closes.value).toISOString().slice(0, 16)}Z` } : {}), ...asked,
     });
   });
@@ -65,7 +68,8 @@ export function oddsText(text) {
   if (!(epsilon > 0) || !Number.isFinite(epsilon)) return "A number above 0, for example 1.";
   const sure = 100 / (1 + Math.exp(-epsilon));
   const shown = sure > 99.5 ? "almost certainty" : `at most ${sure.toFixed(0)} : ${(100 - sure).toFixed(0)}`;
-  return `Whoever sees an answer can turn an even guess about a person into ${shown}.`;
+  const warned = epsilon > 5 ? " People’s devices answer more than 5 only if they are told to." : "";
+  return `Whoever sees an answer can turn an even guess about a person into ${shown}.${warned}`;
 }
 
 function columnsForm() {
@@ -166,7 +170,7 @@ function lines(text) {
 
 /** The tokens of a new survey: they are shown here and nowhere again. */
 export function newTokens(made, go) {
-  const file = `Survey ${made.task}\nOwner's token: ${made.admin}\nReader's token: ${made.reader}\nKey: ${made.key}\n`;
+  const file = `Survey ${made.task}\nOwner's token: ${made.admin}\nReader's token: ${made.reader}\nKey: ${made.key}\nHash: ${made.survey_hash}\n`;
   const token = (name, text) => el("div", { class: "field" }, el("h3", { text: name }), el("pre", { text }), copyButton(text));
   return el("section", { class: "card" }, el("h2", { text: "Keep these now" }),
     el("p", { text: "They are shown once. The server keeps only their digests and can't show them again." }),

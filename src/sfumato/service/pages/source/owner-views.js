@@ -25,10 +25,10 @@ export function stepsOf(state, rounds) {
 /** What the owner can do in a state: label, request, and what to confirm. */
 export function actionsOf(status, rounds) {
   const number = status.state === "open-2" ? 2 : 1;
-  const lacking = status.minimum - (status.answers[number] ?? 0);
-  const waits = lacking > 0 ? `${whole(lacking)} more answers are needed: nobody looks below ${whole(status.minimum)}.` : "";
+  const few = (status.answers[number] ?? 0) < status.minimum;
+  const hint = few ? `It can be closed from ${whole(status.minimum)} answers on. The count above is refreshed by the hour; the server knows the present one.` : "";
   const open = (round) => ({ label: `Open round ${round}`, path: "open", body: {} });
-  const close = { label: `Close round ${number}`, path: "close", body: {}, waits, title: `Close round ${number}?`, text: "No answer is taken afterwards, and it can't be opened again." };
+  const close = { label: `Close round ${number}`, path: "close", body: {}, hint, title: `Close round ${number}?`, text: "No answer is taken afterwards, and it can't be opened again." };
   const abandon = { label: "Give the survey up", path: "close", body: { abandon: true }, risk: true, title: "Give the survey up?", text: "Nothing will be estimated or released, and this can't be undone." };
   const release = { label: "Make the release", path: "release", body: {}, title: "Make the release?", text: "A table is drawn and kept. It is made once. This can take a minute." };
   return { created: [open(1), abandon], "open-1": [close, abandon], "open-2": [close, abandon],
@@ -38,12 +38,13 @@ export function actionsOf(status, rounds) {
 export function countsSection(status, rounds) {
   const numbers = {};
   for (let round = 1; round <= rounds; round++) numbers[rounds === 2 ? `Answers of round ${round}` : "Answers"] = whole(status.answers[round] ?? 0);
-  const shown = facts({ ...numbers, "Least for an estimate": whole(status.minimum) });
+  const least = whole(status.minimum), steps = status.rehearsal || status.minimum === 1;
+  const shown = facts({ ...numbers, "Least for an estimate": least });
   for (const number of shown.querySelectorAll("dd")) number.classList.add("big");
   const hours = status.arrivals.some((row) => row.answers)
     ? el("figure", {}, hourChart(status.arrivals.filter((row) => row.answers)), rounds === 2 ? el("p", { class: "key" }, el("span", {}, el("i"), "round 1"), el("span", {}, el("i", { class: "two" }), "round 2")) : null,
-      el("figcaption", { text: "Answers by hour. No finer time is kept, and nothing of who answered." }))
-    : el("p", { class: "quiet", text: "Nobody answered yet." });
+      el("figcaption", { text: `${steps ? "Answers by hour." : `Answers in batches of ${least}, by the hour in which each was full.`} The server keeps no finer time than the hour. It keeps which invitations were used, and not what came with them.` }))
+    : el("p", { class: "quiet", text: steps ? "Nobody answered yet." : `Fewer than ${least} answers, or they came in this hour: an open round is counted in steps of ${least}, by the hour.` });
   return [shown, hours];
 }
 
@@ -74,12 +75,13 @@ function madeInvitations(links) {
   ];
 }
 
-export function planCards(plans, names) {
+export function planCards(plans, names, hashes = {}) {
   return plans.map((each) => {
     const chart = planChart(each, names);
     const words = each.words.map((text) => el("li", { dir: "auto", text }));
     return el("div", { class: "card" }, el("h3", { text: `Round ${each.round}` }), el("ul", {}, words), chart,
-      each.parts.length ? partsTable(each.parts) : budgetsTable(each.budgets));
+      each.parts.length ? partsTable(each.parts) : budgetsTable(each.budgets),
+      el("p", { class: "hint" }, "Hash of these questions: ", el("span", { class: "mono", text: hashes[each.round] ?? "" }), each.round === 1 ? ". The survey’s own hash covers it." : ". Publish it: people’s pages show the one that they were asked by."));
   });
 }
 
@@ -128,9 +130,19 @@ export function estimateCards(told) {
       el("td", { class: "number", text: column.intervals[place].map((end) => percent(end, 1)).join(" to ") }))))));
   const head = [
     told.simulated ? el("p", { class: "simulated", text: "Some of these answers were simulated: they protect nobody and say nothing about people." }) : null,
-    el("p", { text: `From ${whole(told.answers)} answers. A bar is an estimate and may lie below zero; the line holds the true share of the people in 95 of 100 cases.` }),
+    el("p", { text: `From ${whole(told.answers)} answers. A bar is an estimate and may lie below zero; if no answers are fake, the line holds the true share of the people in about 95 of 100 cases.` }),
+    el("p", { class: "hint", text: laterText(told) }),
   ];
   return [...head, el("div", { class: "grid" }, cards), pairTables(told.pairs)];
+}
+
+/** What has too few answers for an estimate, and when that changes. */
+function laterText({ later, minimum }) {
+  const least = whole(minimum);
+  const pairs = later.pairs ? [`${whole(later.pairs)} ${later.pairs === 1 ? "pair" : "pairs"} of columns`] : [];
+  const few = [...later.columns, ...pairs];
+  const waiting = few.length ? `Not yet, fewer than ${least} answers that count here: ${few.join(", ")}. ` : "";
+  return `${waiting}While a round is open, what is shown changes when ${least} more answers about the same have come, by the hour and one batch late; when it is closed, all answers count.`;
 }
 
 function pairTables(pairs) {
@@ -155,12 +167,12 @@ function heatTable(pair) {
 export function fakesCards(told) {
   const check = told.verdict;
   const verdict = check === null
-    ? el("div", { class: "card" }, el("h3", { text: "No verdict yet" }), el("p", { text: "The answers are not looked at: there are fewer than was promised, or the survey was given up." }))
+    ? el("div", { class: "card" }, el("h3", { text: "No verdict yet" }), el("p", { text: "Answers are checked for fakes when a round is closed." }))
     : el("div", { class: check.alarm ? "card verdict alarm" : "card verdict" },
       el("h3", { text: check.alarm ? "Alarm: some answers look fake" : "No alarm" }), el("p", { dir: "auto", text: check.words }),
       check.found.length ? el("ul", {}, check.found.slice(0, 8).map((trace) => el("li", { dir: "auto", text: foundText(trace) }))) : null,
       busiest(check.busiest),
-      el("p", { class: "hint", text: `Honest answers raise the alarm in at most ${percent(check.level, 0)} of surveys, at one look. Looking often while answers arrive makes that more; the look at the end is the one that counts, and the release tells it.` }));
+      el("p", { class: "hint", text: `Honest answers raise the alarm in at most ${percent(check.level, 0)} of surveys, at one look. It is made when a round is closed; the one at the end counts, and the release tells it.` }));
   const apart = told.columns.some((column) => column.one_part > column.by_plan); // else everybody is asked about everything
   const shown = apart ? ["by_plan", "one_part"] : ["by_plan"];
   const rows = told.columns.map((column) => el("tr", {}, rowHead(column.name),

@@ -102,20 +102,23 @@ async function showSurvey(task) {
   view.seen = "";
   const announced = await trying(() => ask(`/v1/surveys/${task}`));
   if (!announced) return;
+  const status = await trying(() => ask(`/v1/surveys/${task}/status`));
+  if (!status) return;
   const survey = JSON.parse(announced.survey.payload);
-  const parts = sections(survey, announced.key);
+  const parts = sections(survey, announced.key, status);
   const rounds = survey.agreement.variant === "single" ? 1 : 2;
-  show(survey.title, [`epsilon ${survey.agreement.epsilon} for each person`, rounds === 2 ? "two rounds" : "one round", `${survey.agreement.columns.length} questions`], parts.all);
+  show(survey.title, [`epsilon ${survey.agreement.epsilon} for each person`, rounds === 2 ? "two rounds" : "one round", `${survey.agreement.columns.length} questions`, ...(survey.rehearsal ? ["a rehearsal: not a real survey"] : [])], parts.all);
   await refresh(task, { ...parts, survey, rounds });
 }
 
-function sections(survey, key) {
+function sections(survey, key, { survey_hash: hash }) {
   const may = view.access.role !== "reader";
   const named = (name, title) => el("section", { id: name, "aria-labelledby": `${name}-title` }, el("h2", { id: `${name}-title`, text: title }));
   const [state, plan, estimates, fakes] = [el("div"), el("div"), el("div"), el("div")];
-  const link = (token) => personLink(survey, key, token);
+  const link = (token) => personLink(survey, key, hash, token);
   const people = el("div", { class: "card" },
-    facts({ "Page for people": el("a", { href: link(null), target: "_blank", rel: "noopener", text: "see it as people do" }), "Its SHA-256": el("span", { class: "mono", text: survey.page || "this server hands out none" }), "Key that signs this survey": el("span", { class: "mono", text: key }) }),
+    facts({ "Page for people": el("a", { href: link(null), target: "_blank", rel: "noopener", text: "see it as people do" }), "Its SHA-256": el("span", { class: "mono", text: survey.page || "this server hands out none" }), "Key that signs this survey": el("span", { class: "mono", text: key }), "Hash of this survey": el("span", { class: "mono", text: hash }) }),
+    el("p", { class: "hint", text: "The hash covers all that people are shown, and the questions of the first round. It is in every link, and people’s devices refuse another one. Print it beside the page’s SHA-256: then people can also see that they all got the same." }),
     pageCheck(survey.page),
     survey.invited ? null : el("p", {}, "Whoever has this link can answer: ", el("code", { text: link(null) }), " ", copyButton(link(null))));
   const invite = (wanted) => trying(async () => (await ask(`/v1/surveys/${survey.task}/invitations`, wanted)).tokens);
@@ -134,8 +137,8 @@ function append(parent, child) {
   return parent;
 }
 
-function personLink(survey, key, token) {
-  const parts = { survey: survey.task, key, token };
+function personLink(survey, key, hash, token) {
+  const parts = { survey: survey.task, key, hash, token };
   const fragment = Object.entries(parts).filter(([, text]) => text).map(([name, text]) => `${name}=${encodeURIComponent(text)}`);
   return `${location.origin}/answer#${fragment.join("&")}`;
 }
@@ -160,7 +163,7 @@ async function refresh(task, shown) {
   if (document.visibilityState === "visible") {
     const status = await ask(`${path}/status`).catch((error) => (complain(error.message), null));
     if (view.task !== task) return;
-    const seen = status && JSON.stringify([status.state, status.answers, status.arrivals]);
+    const seen = status && JSON.stringify([status.state, status.answers, status.arrivals, hourNow()]);
     if (status && seen !== view.seen) {
       view.seen = seen;
       replaced(shown.state, [stateCard(task, status, shown)]);
@@ -171,21 +174,33 @@ async function refresh(task, shown) {
   if (view.task === task) view.timer = setTimeout(() => refresh(task, shown), REFRESH_MS);
 }
 
+/** What is shown of an open round is refreshed by the hour. */
+function hourNow() {
+  return new Date().toISOString().slice(0, 13);
+}
+
 async function fillAll(path, status, shown) {
   const names = shown.survey.agreement.columns.map((column) => column.name);
-  const lacking = status.minimum - status.answers[1], over = status.state === "abandoned";
   const estimates = (told) => {
     if (JSON.stringify(told.counts) !== JSON.stringify(status.answers)) view.seen = ""; // an older look: ask again
     return estimateCards(told);
   };
-  const early = over ? "Nothing is estimated: the survey was given up."
-    : `Estimates are shown from ${whole(status.minimum)} answers on: ${whole(lacking)} more are needed.`;
-  if (over || lacking > 0) shown.estimates.replaceChildren(el("p", { class: "card quiet", text: early }));
+  const early = earlyText(status);
+  if (early) shown.estimates.replaceChildren(el("p", { class: "card quiet", text: early }));
   await Promise.all([
-    fill(shown.plan, `${path}/plans`, (told) => planCards(told.plans, names)),
+    fill(shown.plan, `${path}/plans`, (told) => planCards(told.plans, names, status.plans)),
     fill(shown.fakes, `${path}/poisoning`, fakesCards),
-    over || lacking > 0 ? null : fill(shown.estimates, `${path}/estimates`, estimates),
+    early ? null : fill(shown.estimates, `${path}/estimates`, estimates),
   ]);
+}
+
+/** Why there can be no estimate yet; empty if there may be some. */
+function earlyText({ state, minimum, answers, rehearsal }) {
+  const least = whole(minimum);
+  if (state === "abandoned") return "Nothing is estimated: the survey was given up.";
+  if (rehearsal) return answers[1] >= minimum ? "" : `Not yet: no estimate is shown from fewer than ${least} answers.`;
+  if (!["created", "open-1"].includes(state) || answers[1] >= 2 * minimum) return "";
+  return `Not yet: no estimate is shown from fewer than ${least} answers. While the round is open, one is shown when ${least} more have come after them, by the hour; when it is closed, at once.`;
 }
 
 /** Fill a section from the server. */
@@ -194,7 +209,7 @@ async function fill(place, path, made) {
   try {
     content = made(await ask(path));
   } catch (error) {
-    content = [el("p", { class: "card quiet", text: error.message })];
+    content = [el("p", { class: "card quiet", text: error.message })]; // "not yet", or given up
   }
   replaced(place, content);
 }
@@ -210,17 +225,17 @@ function replaced(place, content) {
 
 function stateCard(task, status, shown) {
   const buttons = shown.may ? actionsOf(status, shown.rounds).map((action) => actionButton(task, action, shown)) : [];
-  const waits = shown.may ? actionsOf(status, shown.rounds).map((action) => action.waits).filter(Boolean) : [];
+  const hints = shown.may ? actionsOf(status, shown.rounds).map((action) => action.hint).filter(Boolean) : [];
   const released = status.state === "released" ? [el("button", { type: "button", text: "Save the release (zip)", onclick: () => save(task) })] : [];
   return el("div", { class: "card" }, stepsOf(status.state, shown.rounds),
     status.state === "abandoned" ? el("p", { text: "This survey was given up. Nothing is estimated or released." }) : null,
     ...countsSection(status, shown.rounds),
-    el("div", { class: "buttons" }, buttons, released), waits.map((text) => el("p", { class: "hint", text })),
+    el("div", { class: "buttons" }, buttons, released), hints.map((text) => el("p", { class: "hint", text })),
     shown.may ? null : el("p", { class: "hint", text: "This token may look, and no more." }));
 }
 
 function actionButton(task, action, shown) {
-  const button = el("button", { type: "button", class: action.risk ? "risk" : null, disabled: Boolean(action.waits), text: action.label });
+  const button = el("button", { type: "button", class: action.risk ? "risk" : null, text: action.label });
   button.addEventListener("click", async () => {
     if (action.title && !(await confirmed(action.title, action.text, action.label))) return;
     button.disabled = true;
