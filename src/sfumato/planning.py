@@ -173,7 +173,15 @@ class Plan:
                 f"single column's rows, on average. About {rows:,} rows or epsilon "
                 f"{float(epsilon):.2g} would do."
             )
-        return f"{best.method} is predicted to be nearest: {best.predicted:.4f}."
+        said = f"{best.method} is predicted to be nearest: {best.predicted:.4f}."
+        if self.auto == best.method:
+            return f"{said} It is also what auto begins with."
+        begins = {each.method: each.predicted for each in self.at_epsilon}.get(self.auto)
+        figure = "" if begins is None else f", predicted {begins:.4f}"
+        return (
+            f"{said} auto begins with {self.auto}{figure}, by public facts alone, and then lets "
+            f"paid scores decide: choose {best.method} by its name to have that one."
+        )
 
     def of(self, method: str, epsilon: Fraction | None = None) -> Prediction:
         """What is predicted for a method, by default at the epsilon that was asked for."""

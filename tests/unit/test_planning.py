@@ -240,3 +240,15 @@ def test_single_columns_are_predicted_by_the_budget_of_independent_columns() -> 
     own = np.mean([one.projected for one in noise.planned(on, found)])
     assert told == pytest.approx(own, rel=0.2)
     assert noise.column_noise(on, PureDP(1), OneRow(), less=Fraction(4)) < told / 3
+
+
+@pytest.mark.parametrize("auto", ["independent", "mst"])
+def test_the_verdict_says_where_auto_begins_if_that_is_another_method(blind, auto):
+    best = blind.recommended
+    said = replace(blind, auto=auto).verdict
+    if auto == best:
+        assert said.endswith("It is also what auto begins with.")
+    else:
+        assert f"auto begins with {auto}" in said
+        assert f"choose {best} by its name" in said
+    assert said.startswith(f"{best} is predicted to be nearest")

@@ -199,20 +199,6 @@ def _refuse_survey(folder: Path) -> None:
         )
 
 
-def _refuse_survey(folder: Path) -> None:
-    """A survey of devices is in no ledger: say what checks it instead."""
-    from sfumato.release.loading import load_release
-
-    releases.check_described(folder)
-    found = load_release(folder)
-    if "survey" in found.method and not found.ledger["entries"]:
-        raise InputError(
-            f"{folder} is the release of a survey: devices keep their own accounts, and no ledger "
-            "has an entry of it. Nothing was checked. Use `sfumato survey verify "
-            f"{folder}`, which tells whether its files are as the survey signed them."
-        )
-
-
 def _release_head(folder: Path, ledger_id: str) -> "Head":
     from sfumato.privacy import Head
     from sfumato.release.loading import load_release

@@ -100,7 +100,6 @@ def _print_head(made: "Plan") -> None:
     )
     typer.echo(f"rehearsed   on {rehearsed} ({made.seconds:.0f} s)")
     typer.echo(f"verdict     {made.verdict}")
-    typer.echo(f"auto        would begin with {made.auto}")
 
 
 def _print_methods(made: "Plan") -> None:
