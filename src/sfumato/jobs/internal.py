@@ -87,7 +87,8 @@ def compare(
         release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
     )
     unfit = [
-        f"{number:,} values of {name!r} did not fit the schema and counted as a public code"
+        f"{number:,} value{'' if number == 1 else 's'} of {name!r} did not fit the schema and "
+        "counted as a public code"
         for name, number in table.misfits().items()
     ]
     return replace(found, notes=(*found.notes, *unfit))

@@ -191,7 +191,7 @@ RECOMMEND = {
     ),
     "ratings beside the scale": call(
         "recommend fit {r.csv} --catalogue {i.csv} --scale 1..4 --epsilon 1 --unit rating "
-        "--dataset d --out o",
+        "--dataset d --strict --out o",
         "r.csv",
         r_csv=RATINGS.replace("u0,i0,1", "u0,i0,SECRET123", 1),
         i_csv=ITEMS,

@@ -122,7 +122,7 @@ BUDGETS = {
         prepare=workload(
             {"ranges": [{"age": [n % 10, 9], "town": ["ABC"[n // 10]] * 2} for n in range(30)]}
         ),
-        options={"cap": "5", "method": "mwem", "delta": "1e-9"},
+        options={"cap": "5,0", "method": "mwem", "delta": "1e-9"},
         more=("--set", "rounds=30"),
         code=BUDGET,
         says="only pure costs fit the cap",

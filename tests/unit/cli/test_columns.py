@@ -58,7 +58,7 @@ def test_a_value_of_another_format_is_refused_without_its_text(
 ) -> None:
     world.write_schema(VISIT, PAID)
     table = world.write("table.csv", f"visit^paid\n{ROWS}{row}\n")
-    outcome = world.publish(table=table, delimiter="^")
+    outcome = world.publish("--strict", table=table, delimiter="^")
     assert outcome.code == 2
     assert message in outcome.err
     assert "SECRET123" not in outcome.err

@@ -117,8 +117,17 @@ def test_evaluate_refuses_a_damaged_release(world: Any) -> None:
         assert (outcome.code, outcome.out) == (4, "")
 
 
-def test_evaluate_refuses_a_table_that_does_not_fit_the_release(world: Any) -> None:
+def test_evaluate_counts_values_that_do_not_fit_and_says_how_many(world: Any) -> None:
     world.publish()
+    other = world.write("other.csv", "age,town\n1,SECRET123\n2,A\n")
+    outcome = world.run("evaluate", world.out, "--against", other, "--ledger", world.ledger)
+    assert outcome.code == 0
+    assert "note: 1 value of 'town' did not fit the schema" in outcome.out
+    assert "SECRET123" not in outcome.err + outcome.out
+
+
+def test_evaluate_of_a_strict_release_refuses_a_table_that_does_not_fit(world: Any) -> None:
+    world.publish("--strict")
     other = world.write("other.csv", "age,town\n1,SECRET123\n")
     outcome = world.run("evaluate", world.out, "--against", other, "--ledger", world.ledger)
     assert outcome.code == 2
