@@ -61,11 +61,8 @@ class Task:
     """Files, or single tests as file::name."""
     first: tuple[str, ...] = ()
     """Tests to be run before the others."""
-    only_first: bool = False
-    entry: str = "killer"
-    """Where the result is kept: ``killer``, or the row of the guarantees that names it."""
-    all_of: str = ""
-    """For a row: the tests that it cites, as text."""
+    row: str = ""
+    """The key of the row of the guarantees that names it and cites these tests, if one does."""
 
 
 @dataclass
@@ -182,8 +179,6 @@ class _Order:
             return
         rank = {test: place for place, test in enumerate(self._task.first)}
         items.sort(key=lambda item: rank.get(item.nodeid, len(rank)))  # else as they stand
-        if self._task.only_first:
-            items[:] = [item for item in items if item.nodeid in rank]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed and not self._failed:
@@ -384,7 +379,7 @@ def tasks_of(plan: Plan, stored: dict[str, Any], only: str, everything: bool) ->
             continue
         row = plan.row_key(mutant, tests)
         if everything or row not in stored.get(name, {}).get("rows", {}):
-            tasks.append(Task(mutant=mutant, tests=tests, entry=row, all_of=" ".join(tests)))
+            tasks.append(Task(mutant=mutant, tests=tests, row=row))
     return tasks
 
 
@@ -494,13 +489,13 @@ def _run_all(plan: Plan, stored: dict[str, Any], tasks: list[Task], jobs: int) -
         count += 1
         name = task.mutant.name
         entry = stored.setdefault(name, {})
-        if task.all_of:
-            entry.setdefault("rows", {})[task.entry] = found["killer"]
+        if task.row:
+            entry.setdefault("rows", {})[task.row] = found["killer"]
         else:
             entry |= {"key": plan.key(task.mutant, found["killer"]), **found}
         if count % 20 == 0:
             write_results(plan, stored)
-        row = " (row)" if task.all_of else ""
+        row = " (row)" if task.row else ""
         print(f"{count}/{len(tasks)} {took:5.1f} s {found['outcome']:8} {name}{row}", flush=True)  # noqa: T201
 
     try:

@@ -515,3 +515,17 @@ def test_a_spend_is_refused_when_an_anchor_of_another_copy_is_ahead(path: Path, 
             ledger.spend(PureDP("0.1"), label="more", protect=OneRow())
         file.write_text(kept)
         assert ledger.head == before  # nothing was written
+
+
+def test_pages_and_indexes_are_checked_when_a_ledger_is_opened_and_when_it_is_verified(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(self: object) -> None:
+        raise entries.corrupt("database structure", "a page is damaged")
+
+    ledger = reopened(path)
+    monkeypatch.setattr("sfumato.privacy._sqlite.SqliteTransaction.check_structure", damaged)
+    with pytest.raises(LedgerCorruptError, match="a page is damaged"):
+        ledger.verify()
+    with pytest.raises(LedgerCorruptError, match="a page is damaged"):
+        reopened(path)

@@ -165,7 +165,8 @@ def test_the_number_of_ratings_is_private_also_when_one_row_is_replaced():
 def test_sums_and_products_are_in_the_units_of_the_ratings(protect):
     """With hardly any noise they are what a few lines of Python add up."""
     gate = curator(protect=protect, budget=ZCDP(10_000), rng=simulation_rng(1))
-    found = gate.item_sums(SUMS, cost=ZCDP(3_000))
+    asked = ItemSums(offsets=np.ones(ITEMS), bound=4.0, c0=3)
+    found = gate.item_sums(asked, cost=ZCDP(3_000))
     gram = gate.gram(
         Gram(items=np.arange(ITEMS), c0=1, bound=2.0, offsets=np.full(ITEMS, 3.0)), cost=ZCDP(3_000)
     )
@@ -173,11 +174,12 @@ def test_sums_and_products_are_in_the_units_of_the_ratings(protect):
     for person in range(20):
         rated = np.array([(person + item) % 2 for item in range(ITEMS)], dtype=bool)
         given = np.where(rated, [(person + item) % 5 - 2.0 for item in range(ITEMS)], 0.0)
-        weight = 1 / np.sqrt(max(rated.sum(), SUMS.c0))
+        weight = 1 / np.sqrt(max(rated.sum(), asked.c0))
         counts += weight * rated
-        sums += weight * given
+        sums += weight * np.where(rated, given + 2, 0.0)
         products += np.outer(given, given) / 4 / max(rated.sum(), 1)
     assert found.counts == pytest.approx(counts, abs=0.2)
-    assert found.sums == pytest.approx(sums, abs=0.4)
-    assert found.sigma_sums == pytest.approx(2 * found.sigma_counts)
+    assert sums.min() > 4
+    assert found.sums == pytest.approx(sums, abs=0.8)
+    assert found.sigma_sums == pytest.approx(4 * found.sigma_counts)
     assert gram.matrix == pytest.approx(products, abs=0.2)

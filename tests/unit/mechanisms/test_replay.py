@@ -13,7 +13,7 @@ from sfumato.mechanisms import (
     PermuteAndFlip,
     _replay,
 )
-from sfumato.mechanisms._kernels import LONG_RUN, fill_laplace
+from sfumato.mechanisms._kernels import LONG_RUN, fill_gaussian, fill_laplace
 from sfumato.mechanisms._replay import MAX_WORDS
 from sfumato.randomness import simulation_rng
 
@@ -95,3 +95,43 @@ def test_a_run_of_coins_is_cut_only_where_no_draw_goes():
 def test_no_draws_take_no_words():
     tape = Tape(np.empty(0, dtype=np.uint64))
     assert DiscreteLaplace(scale=Fraction(1)).sample(0, rng=tape).size == 0
+
+
+def test_words_that_were_used_do_not_linger_in_memory():
+    seen = []
+
+    def kernel(words, done):
+        seen.append(words)
+        return 1, words.size
+
+    _replay.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
+    assert not seen[-1].any()
+
+
+def test_a_draw_that_never_ends_is_an_error_and_not_a_loop():
+    calls = []
+
+    def kernel(words, done):
+        calls.append(words.size)
+        assert len(calls) < 100
+        return 0, 0
+
+    with pytest.raises(InternalError, match="generator must be broken"):
+        _replay.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
+    assert max(calls) == MAX_WORDS
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
+def test_draws_are_written_where_there_is_room_and_no_further(noise):
+    whole = np.full(20, -(2**62), dtype=np.int64)
+    words = simulation_rng(1).words(4_096)
+    if isinstance(noise, DiscreteLaplace):
+        done, _ = fill_laplace(words, whole[:10], 0, 20, 1)
+    else:
+        u, v = noise.spread.as_integer_ratio()
+        t = 8
+        integers = (t, 2**62 // (2 * t * v * v), 2 * t * v * v, u * u, 2 * t * u * v)
+        done, _ = fill_gaussian(words, whole[:10], 0, *map(np.uint64, integers))
+    assert done == 10
+    assert (whole[:10] != -(2**62)).all()
+    assert (whole[10:] == -(2**62)).all()
