@@ -112,8 +112,10 @@ def _promise(release: TableRelease) -> tuple[str, ...]:
         "almost as likely",
         "local": "Every possible answer of a device is almost as likely",
     }[release.guarantee.kind]
+    strict = "This holds between tables that fit the schema: others were refused."
     return (
         f"{promised} with {whose} as without that change: {release.guarantee}.",
+        *((strict,) if release.schema.file.strict else ()),
         origin(release),
     )
 
@@ -276,7 +278,10 @@ def range_label(schema: Schema, box: Range) -> str:
 
 
 def _notes(release: TableRelease) -> tuple[str, ...]:
-    notes = ["Numbers inside a bin are drawn uniformly; values outside the limits count inside."]
+    notes = [
+        "Numbers inside a bin are drawn uniformly. Values outside the limits count as the nearest "
+        "inside; other values that are not declared as other, missing or the first one."
+    ]
     if isinstance(release.model, ProductModel):
         asked = any(len(one.get("target", ())) == 2 for one in release.measurements)
         asked |= any(release.method.get("asked_about_pairs") or ()) or "network" in release.method

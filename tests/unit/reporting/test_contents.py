@@ -326,3 +326,9 @@ def test_a_survey_is_told_as_answers_of_devices() -> None:
     assert "device" in by_devices
     assert by_devices != method_words({"name": "dp2pub", "trust": "server"})
     assert "device" in method_words({"name": "survey"})
+
+
+def test_the_promise_of_a_strict_release_is_for_tables_that_fit() -> None:
+    said = "This holds between tables that fit the schema: others were refused."
+    assert said in report_view(made(strict=True)).promise
+    assert said not in report_view(made()).promise
