@@ -106,7 +106,7 @@ def _fitted(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] 
         if known is None or known.all():
             return codes, None
     kept = readable(column, values, lambda some: _regular_codes(column, some)[1])
-    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid()))
+    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid())).copy()
     codes, _ = _regular_codes(column, kept)
     codes[unfit] = column.unfit_code
     if isinstance(column, Integer | Number) and unfit.any():
