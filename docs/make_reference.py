@@ -89,7 +89,7 @@ def _options(command) -> str:
 
 def _signature(thing) -> str:
     try:
-        names = list(inspect.signature(thing).parameters)
+        names = [name for name in inspect.signature(thing).parameters if name[0] != "_"]
     except (TypeError, ValueError):
         return ""
     return f"({', '.join(names)})"

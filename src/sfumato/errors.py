@@ -23,7 +23,11 @@ from contextvars import ContextVar
 from typing import Final
 
 _speaks_of_options: ContextVar[bool] = ContextVar("_speaks_of_options", default=False)
-_OPTION: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ([A-Z]+)\b)?")
+_NUMBER: Final = r"\d+(?:[./]\d+)?(?:e-?\d+)?"
+_OPTION: Final = re.compile(
+    rf"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ((?:[A-Z]+|{_NUMBER}|[a-z]+-\d+)\b))?"
+)
+"""An option, and its value if that is a word in capitals, a number or a text like latin-1."""
 _FLAGS: Final = {
     "resume": "resume=True",
     "no-resume": "resume=False",
@@ -31,6 +35,7 @@ _FLAGS: Final = {
     "header": "header=True",
     "no-header": "header=False",
     "include-seen": "include_seen=True",
+    "strict": "strict=True",
     "set": "options",
 }
 """Options whose argument in Python is not their name."""
@@ -104,12 +109,16 @@ def in_python(message: str) -> str:
 
     >>> in_python("Give --dataset NAME, or --max-rows; see `sfumato plan --help`.")
     'Give dataset=NAME, or max_rows; see `sfumato plan --help`.'
+    >>> in_python("Try --encoding latin-1 or --delta 1e-6.")
+    'Try encoding="latin-1" or delta=1e-6.'
     """
 
     def argument(option: re.Match[str]) -> str:
         name, value = option[1], option[2]
         plain = _FLAGS.get(name, name.replace("-", "_"))
-        return plain if value is None else f"{plain}={value}"
+        if value is None:
+            return plain
+        return f'{plain}="{value}"' if value[0].islower() else f"{plain}={value}"
 
     parts = message.split("`")
     parts[::2] = [_OPTION.sub(argument, part) for part in parts[::2]]

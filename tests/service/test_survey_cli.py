@@ -409,7 +409,7 @@ def test_a_command_answers_a_large_epsilon_only_if_it_is_told_to(run, create, se
     link = created.out.splitlines()[1].split()[1]
     run("open", "survey.keys.json")
     answer = ("answer", link, "--record", "me.json", "--state", "state.json")
-    refused(run(*answer), 3, "epsilon 32", "answers up to 5", "--max-epsilon")
+    refused(run(*answer), 3, "epsilon 32", "answers up to 5", "allow it: --max-epsilon 32.")
     done = run(*answer, "--max-epsilon", 32)
     assert done.code == 0, done.err
     assert "WARNING     epsilon 32 is large. Whoever sees the answers" in done.err
@@ -424,6 +424,8 @@ def test_a_command_refuses_another_hash_than_the_published_one(run, create, serv
     run("open", "survey.keys.json")
     bare = link.replace(f"&hash={shown}", "")
     answer = ("--record", "me.json", "--state", "state.json")
+    words = ("--survey-hash", "a survey hash is 40 hexadecimal digits", "Nothing was sent")
+    refused(run("answer", link, *answer, "--survey-hash", "abc"), 2, *words)
     refused(run("answer", link, *answer, "--survey-hash", "0" * 40), 2, "another hash")
     refused(run("answer", bare, *answer, "--survey-hash", "0" * 40), 2, "another survey")
     assert run("answer", bare, "--record", "me.json", "--survey-hash", shown).code == 0

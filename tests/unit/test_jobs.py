@@ -372,6 +372,21 @@ def test_errors_of_python_name_arguments_and_those_of_the_command_line_options()
         assert str(error).startswith("give --dataset NAME or --max-rows, not --force")
 
 
+def test_values_of_options_are_values_of_arguments_in_python() -> None:
+    error = InputError("try --encoding latin-1, --max-epsilon 17/2, --delta 1e-06 or --strict.")
+    assert str(error) == ('try encoding="latin-1", max_epsilon=17/2, delta=1e-06 or strict=True.')
+    assert str(InputError("allow it: --max-epsilon 8.")) == "allow it: max_epsilon=8."
+    with naming_options():
+        assert "--encoding latin-1, --max-epsilon 17/2" in str(error)
+
+
+def test_strict_without_a_schema_is_refused_in_the_words_of_python() -> None:
+    with pytest.raises(InputError, match="Give schema, or leave strict=True out") as refused:
+        publish_table(pa.table(ROWS), epsilon=1, dataset="d", strict=True)
+    with naming_options():
+        assert "--strict is for a schema" in str(refused.value)
+
+
 def test_an_internal_folder_has_no_internal_folder_of_its_own(tmp_path: Path) -> None:
     assert internal_folder(tmp_path / "out") == tmp_path / "out-internal"
     assert internal_folder(tmp_path / "out-internal") == tmp_path / "out-internal"

@@ -207,6 +207,34 @@ def test_data_frames_are_drafted_like_files():
         draft_schema(frame, header=False)
 
 
+def test_columns_of_mixed_objects_are_drafted_as_from_a_file_and_read_so(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "age": [25, 30, "N/A", None, 41] * 40,
+            "town": ["A", "B", 3, "A", None] * 40,
+            "score": [1, 2.5, None, "3.5", 4] * 40,
+        }
+    )
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    drafted = draft_schema(frame)
+    assert drafted == draft_schema(tmp_path / "table.csv")
+    assert [type(each.column) for each in drafted.columns] == [sf.Integer, sf.Category, sf.Number]
+    assert drafted.columns[0].column.missing_texts == ("N/A",)
+    drafted.save(tmp_path / "schema.json")
+    confirm_schema(tmp_path / "schema.json")
+    made = publish_table(
+        frame, schema=tmp_path / "schema.json", dataset="mixed", epsilon=100, strict=True
+    )
+    assert set(made.data.column("town").to_pylist()) == {"A", "B", "3", None}
+
+
+def test_objects_that_no_column_holds_are_left_out():
+    drafted = draft_schema(pd.DataFrame({"lists": [[1], [2], None] * 9, "town": ["A", 3, "B"] * 9}))
+    assert [(each.name, each.why) for each in drafted.left_out] == [
+        ("lists", "values of type Python object, which no kind of column holds")
+    ]
+
+
 def test_a_table_of_keys_alone_is_refused(tmp_path):
     path = tmp_path / "keys.csv"
     path.write_text("who\n" + "".join(f"person {row}\n" for row in range(30)))

@@ -130,15 +130,93 @@ def test_a_save_that_fails_names_the_copy_and_keeps_it(
 ) -> None:
     release = by_publish(table, book)
     (table.parent / "taken").mkdir()
-    with pytest.raises(sf.InputError, match="exists") as refused:
-        release.save(table.parent / "taken")
-    assert str(release.kept) in "".join(refused.value.__notes__)
-    monkeypatch.setattr(TableRelease, "write_into", full_disk)
-    with pytest.raises(sf.StorageError, match="No space left") as failed:
-        release.save(table.parent / "wanted")
-    assert str(release.kept) in "".join(failed.value.__notes__)
+    (table.parent / "file").touch()
+    for place, reason in (("taken", "exists"), ("file/x", "can't write"), ("taken/x", "No space")):
+        if reason == "No space":
+            monkeypatch.setattr(TableRelease, "write_into", full_disk)
+        with pytest.raises(sf.SfumatoError, match=reason) as failed:
+            release.save(table.parent / place)
+        said = str(failed.value)
+        assert "Nothing was spent" not in said
+        assert "The release is not lost: it is still in memory" in said
+        assert f"a copy is kept in {copies(book)[0]}" in said
+        assert f"sf.load_release({str(release.kept)!r})" in said
     monkeypatch.undo()
     assert sf.load_release(copies(book)[0]).to_dict() == release.to_dict()
+
+
+@pytest.mark.parametrize("make", [by_publish, by_recommender])
+def test_the_advice_of_a_save_that_fails_can_be_followed(
+    make: Any, table: Path, book: Path
+) -> None:
+    first, second = make(table, book), make(table, book)
+    first.save(table.parent / "out")
+    with pytest.raises(sf.InputError, match=r"exists\. Choose another folder, or force=True"):
+        second.save(table.parent / "out")
+    second.save(table.parent / "out", force=True)
+    assert sf.load_release(table.parent / "out").to_dict() == second.to_dict()
+    (table.parent / "mine").mkdir()
+    with pytest.raises(sf.InputError, match="holds no release: force=True replaces releases only"):
+        second.save(table.parent / "mine", force=True)
+
+
+def test_a_save_that_fails_without_a_copy_says_that_the_release_is_in_memory(table: Path) -> None:
+    release = sf.publish(method(), curator(table, None))
+    with pytest.raises(sf.InputError) as refused:
+        release.save(table.parent)
+    assert str(refused.value) == (
+        f"{table.parent} exists. Choose another folder, or force=True. The release is not lost: it "
+        "is still in memory. Call save again with another folder before this program ends."
+    )
+
+
+def test_a_save_that_is_interrupted_names_the_copy(
+    table: Path, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Any, folder: Path, *, csv: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    release = by_publish(table, book)
+    monkeypatch.setattr(TableRelease, "write_into", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        release.save(table.parent / "out")
+    assert str(release.kept) in "".join(stopped.value.__notes__)
+
+
+@pytest.mark.parametrize("make", [by_publish, by_recommender])
+def test_a_release_names_a_copy_only_while_there_is_one(make: Any, table: Path, book: Path) -> None:
+    release = make(table, book)
+    again = sf.load_release(release.kept)
+    assert again.kept == release.kept == copies(book)[0]
+    release.save(table.parent / "out")
+    assert (release.kept, again.kept) == (None, None)
+
+
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_release_that_is_saved_into_its_copy_is_not_deleted(
+    inside: str, table: Path, book: Path
+) -> None:
+    release = by_publish(table, book)
+    place = copies(book)[0] / inside
+    release.save(place, force=True)
+    assert sf.load_release(place).to_dict() == release.to_dict()
+
+
+@pytest.mark.parametrize("make", [by_publish, by_recommender])
+def test_a_folder_that_is_no_release_is_refused_with_the_file_that_it_lacks(
+    make: Any, table: Path, book: Path
+) -> None:
+    out = table.parent / "out"
+    make(table, book).save(out)
+    for name in ("model.npz", "data.parquet", "release.json"):
+        if (out / name).exists():
+            (out / name).unlink()
+            with pytest.raises(sf.StorageError, match=f"there is no {name} in this folder"):
+                sf.load_release(out)
+    with pytest.raises(sf.StorageError, match="there is no such folder"):
+        sf.load_release(out / "none")
+    with pytest.raises(sf.StorageError, match="this is not a folder"):
+        sf.load_release(table)
 
 
 def full_disk(self: Any, folder: Path, *, csv: bool = False) -> None:

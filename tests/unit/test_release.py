@@ -380,8 +380,8 @@ def test_a_link_is_never_replaced(tmp_path: Path) -> None:
 
 
 DAMAGE = {
-    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "No such file"),
-    "no data": (lambda folder: (folder / "data.parquet").unlink(), "release"),
+    "no folder": (lambda folder: folder.rename(folder.with_name("away")), "no such folder"),
+    "no data": (lambda folder: (folder / "data.parquet").unlink(), "no data.parquet"),
     "bad data": (lambda folder: (folder / "data.parquet").write_bytes(b"x"), "not a complete"),
     "bad model": (lambda folder: (folder / "model.npz").write_bytes(b"PK\3\4"), "not a complete"),
     "bad JSON": (lambda folder: (folder / "release.json").write_bytes(b"{"), "not a complete"),

@@ -143,11 +143,16 @@ def simulate(
 
 def _agreed_link(link: "SurveyLink", given: str | None) -> "SurveyLink":
     """The link with the hash that was given, which must not be another than its own."""
-    from sfumato.collection.announcements import HASH, matching
+    from sfumato.collection.announcements import HASH, is_text_like
 
     if given is None:
         return link
-    if link.survey_hash not in (None, matching(HASH, survey_hash=given)):
+    if not is_text_like(HASH, given):
+        raise InputError(
+            "--survey-hash: a survey hash is 40 hexadecimal digits (0-9, a-f), as the owner of the "
+            "survey published it. Nothing was sent. Copy it whole, or leave --survey-hash out."
+        )
+    if link.survey_hash not in (None, given):
         raise InputError(
             "the link holds another hash than --survey-hash. Nothing was sent. Ask whoever "
             "invited you which one is right."

@@ -212,7 +212,7 @@ class SurveyClient:
             raise BudgetError(
                 f"the survey asks for epsilon {asked}, and this device answers up to "
                 f"{self._max_epsilon}. Nothing was drawn or sent. {epsilon_words(asked)} If you "
-                f"want to answer all the same, allow it: max_epsilon, --max-epsilon {asked}."
+                f"want to answer all the same, allow it: --max-epsilon {asked}."
             )
 
     def _read(self, kept: Kept) -> Announcement:

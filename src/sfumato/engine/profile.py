@@ -14,7 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfumato.engine.objects import parts
 from sfumato.engine.table import Source, public_names
+from sfumato.engine.texts import decoded
 from sfumato.errors import TableError
 from sfumato.schema.plain import extension, has_scale, plain, scaled_texts
 from sfumato.schema.shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
@@ -105,7 +107,8 @@ class _Seen:
         try:
             texts = _texts(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            self.unreadable = str(values.type)
+            objects = pa.types.is_union(values.type)
+            self.unreadable = "Python object" if objects else str(values.type)
             return
         found = pc.value_counts(texts.drop_null())
         plain = pc.utf8_trim_whitespace(found.field("values"))
@@ -170,6 +173,8 @@ def _added(texts: pa.Array, counts: pa.Array, where: pa.Array) -> Counter[str]:
 
 def _texts(values: pa.Array) -> pa.Array:
     """Values as the text that a CSV file would hold for them."""
+    if pa.types.is_union(values.type):
+        return _object_texts(values)
     values = plain(values)
     if extension(values.type) is not None:
         raise pa.ArrowNotImplementedError("no kind of column holds such values")
@@ -193,7 +198,18 @@ def _texts(values: pa.Array) -> pa.Array:
     return scaled_texts(values) if has_scale(kind) else values.cast(pa.string())
 
 
+def _object_texts(values: pa.Array) -> pa.Array:
+    """Python objects of several types as text, each by itself, as a table is read that has them."""
+    texts = decoded(values)
+    absent = sum(len(part) for _, part in parts(values) if pa.types.is_null(part.type))
+    if texts.null_count == len(texts) > absent:
+        raise pa.ArrowNotImplementedError("no kind of column holds such values")
+    return texts
+
+
 def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_union(kind):  # of Python objects, which are read as texts
+        return True
     entries = kind.value_type if pa.types.is_dictionary(kind) else kind
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(test(entries) for test in tests)

@@ -203,8 +203,8 @@ def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
     """Refuse what speaks of columns that are not known yet."""
     if strict:
         raise InputError(
-            "strict is for a schema that is given: without one there is nothing to fit. Nothing "
-            "was spent. Give a schema, or leave strict out."
+            "--strict is for a schema that is given: without one there is nothing to fit. Nothing "
+            "was spent. Give --schema, or leave --strict out."
         )
     if totals or not (workload is None or workload in DEGREES):
         raise InputError(

@@ -10,7 +10,8 @@ from dataclasses import replace
 from sfumato.errors import BudgetError, InputError
 from sfumato.privacy import composition, guarantees, protection
 from sfumato.privacy._entries import Body, State, cap_from_json
-from sfumato.privacy.composition import Cap, Price
+from sfumato.privacy.composition import Cap, Price, Totals
+from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import OnePerson, Protection
 
@@ -94,9 +95,12 @@ def _refusal(before: State, cap: Cap, cost: Price, charged: Price, body: Body) -
     asks = f"{body['label']!r} asks for {cost}"
     if charged != cost:
         asks += f", which counts as {charged} where rows are replaced,"
-    problem, advice = (
-        _too_large(cap) if isinstance(charged, ApproxDP) else _not_left(before, cap, charged)
-    )
+    if isinstance(charged, ApproxDP):
+        problem, advice = _too_large(cap)
+    elif isinstance(cap, ApproxDP) and _other_kind(before.spent, charged):
+        problem, advice = _mixed(before.spent, cap, charged, times=1 if charged == cost else 2)
+    else:
+        problem, advice = _not_left(before, cap, charged)
     return (
         f"{asks} {problem} cap {cap} of dataset {body['dataset']!r}. Nothing was looked at. "
         f"{advice}: {how_to_cap(body['dataset'])}"
@@ -123,6 +127,51 @@ def _not_left(before: State, cap: Cap, charged: Cost) -> tuple[str, str]:
     if str(left) == str(charged):
         return f"but only a little less, {exactly(left)}, is left of the", advice
     return f"but only {left} is left of the", advice
+
+
+def _other_kind(spent: Totals, asked: Cost) -> bool:
+    """Whether a cost is of another kind than all before it: then both count in rho."""
+    return bool(spent.rho) and isinstance(asked, PureDP) == spent.has_zcdp
+
+
+def _mixed(spent: Totals, cap: ApproxDP, asked: Cost, *, times: int) -> tuple[str, str]:
+    """What is left in either kind, and a release that would fit, where a cost changes the kind.
+
+    Args:
+        spent: The charges so far.
+        cap: What they may add up to.
+        asked: What was refused.
+        times: How many times the cost of a release counts: twice where rows are replaced.
+    """
+    pure = composition.left(spent, cap, PureDP)
+    gaussian = composition.left(spent, cap, ZCDP)
+    paid = "in rho, for Gaussian noise" if spent.has_zcdp else "in pure epsilon"
+    for_pure, for_gaussian = _amount_left(pure, asked), _amount_left(gaussian, asked)
+    problem = (
+        f"but the charges so far were {paid} ({spent}): costs of both kinds add up in rho, where "
+        f"pure epsilon counts as epsilon^2/2. So {for_pure} for pure costs, or {for_gaussian} for "
+        "Gaussian noise, is left of the"
+    )
+    advice = "Lower the request, or raise the cap"
+    if isinstance(asked, ZCDP) and pure is not None:
+        advice = (
+            "Choose a method with pure noise (histogram, independent or mwem, without --delta), "
+            "or raise the cap"
+        )
+    elif isinstance(asked, PureDP) and isinstance(gaussian, ZCDP):
+        same = zcdp_budget(ApproxDP(asked.epsilon / times, cap.delta))
+        if same.rho * times**2 <= gaussian.rho:
+            advice = (
+                f"Give --delta {guarantees.short(cap.delta)}, for Gaussian noise too: the same "
+                f"epsilon costs {same} then, which fits. Or lower the request, or raise the cap"
+            )
+    return problem, advice
+
+
+def _amount_left(left: Cost | None, asked: Cost) -> str:
+    if left is None:
+        return "nothing"
+    return exactly(left) if str(left) == str(asked) else str(left)
 
 
 def _named(protect: Protection) -> str:

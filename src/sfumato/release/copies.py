@@ -6,6 +6,7 @@ what may be published, and nothing else.
 """
 
 import logging
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from sfumato.errors import StorageError
+from sfumato.errors import SfumatoError, StorageError, sentence
 from sfumato.release.folders import new_folder
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ def with_copy(release: _Made, ledger: Path | str | None, *, run: str) -> _Made:
         log.warning("no copy of this release is kept on disk, save it now: %s", error)
         return release
     log.info("a copy of this release is kept in %s until it is saved", folder)
-    return replace(release, kept=folder)  # type: ignore[type-var]
+    return replace(release, _kept=folder)  # type: ignore[type-var]
 
 
 def place_of(ledger: Path, run: str) -> Path:
@@ -73,13 +74,42 @@ def kept_at(folder: Path) -> Path | None:
     return folder.absolute() if folder.absolute().parent.name.endswith(ENDING) else None
 
 
-def forget(copy: Path | None) -> None:
-    """Delete a copy, and the folder of copies if it was the last one."""
-    if copy is None or kept_at(copy) is None:
+def forget(copy: Path | None, *, saved: Path) -> None:
+    """Delete a copy, and the folder of copies if it was the last one.
+
+    A copy that is the folder that was saved, or holds it, stays.
+    """
+    real = Path(os.path.realpath(saved))
+    if (
+        copy is None
+        or kept_at(copy) is None
+        or Path(os.path.realpath(copy)) in (real, *real.parents)
+    ):
         return
     shutil.rmtree(copy, ignore_errors=True)
     with suppress(OSError):
         copy.parent.rmdir()
+
+
+@contextmanager
+def saving(copy: Path | None) -> Iterator[None]:
+    """Let whatever stops a save say that the release is not lost, where it is and what to do."""
+    try:
+        yield
+    except SfumatoError as error:
+        where = "The release is not lost: it is still in memory"
+        what = "Call save again with another folder before this program ends."
+        if copy is not None:
+            where += f", and a copy is kept in {copy}"
+            what = (
+                "Call save again with another folder, or read the copy at no cost: "
+                f"sf.load_release({str(copy)!r})."
+            )
+        error.args = (f"{sentence(error)} {where}. {what}",)
+        raise
+    except BaseException:
+        with naming_copy(copy):
+            raise
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sfumato.errors import InputError, StorageError
+from sfumato.errors import InputError, StorageError, nothing_spent
 from sfumato.schema.base import is_text
 
 INTERNAL: Final = "-internal"
@@ -155,25 +155,35 @@ def _may_be_published(folder: Path) -> bool:
 
 def check_free(folder: Path, *, force: bool) -> None:
     """Refuse an output that exists or can't be written, before anything is spent."""
+    with nothing_spent():
+        check_output(folder, force=force, named="--out")
+
+
+def check_output(folder: Path, *, force: bool, named: str) -> None:
+    """Refuse an output that exists or can't be written, whether or not it was paid for.
+
+    Args:
+        folder: The output.
+        force: Whether it may replace a release.
+        named: The option or argument that chooses it.
+    """
+    other = f"Choose another {named}"
     if not is_text(str(folder)):
         raise InputError(
             f"{str(folder)!r} is not UTF-8 text, and no table can be written under such a name. "
-            "Nothing was spent. Choose another --out."
+            f"{other}."
         )
     there = os.path.lexists(folder)
     if there and not force:
-        raise InputError(f"{folder} exists. Nothing was spent. Choose another --out, or --force.")
+        raise InputError(f"{folder} exists. {other}, or --force.")
     if there and (why := _not_ours(folder)) is not None:
-        raise InputError(
-            f"{folder} {why}: --force replaces releases only. Nothing was spent. "
-            "Choose another --out."
-        )
+        raise InputError(f"{folder} {why}: --force replaces releases only. {other}.")
     if is_internal(folder) and (around := release_around(folder.absolute().parent)) is not None:
         raise InputError(
             f"{around} holds a release that may be published: {folder.name} does not belong there. "
-            "Nothing was spent. Choose another --out."
+            f"{other}."
         )
-    check_usable(folder.absolute().parent if there else folder)
+    _check_writable(folder.absolute().parent if there else folder)
 
 
 def check_apart(folder: Path, place: Any, *, named: str) -> None:
@@ -205,6 +215,11 @@ def check_usable(folder: Path, *names: str) -> None:
         folder: The folder.
         names: Files that will be written into it, each under a temporary name first.
     """
+    with nothing_spent():
+        _check_writable(folder, *names)
+
+
+def _check_writable(folder: Path, *names: str) -> None:
     place = folder.absolute()
     beside = [f".{name}.{os.getpid()}.draft" for name in names]
     try:
@@ -215,8 +230,20 @@ def check_usable(folder: Path, *names: str) -> None:
             for name in (_LONGEST, *names, *beside):
                 (inside / name).touch()
     except OSError as error:
-        reason = f"can't write into {folder}: {error.strerror}. Nothing was spent."
-        raise StorageError(reason) from None
+        raise StorageError(f"can't write into {folder}: {error.strerror}") from None
+
+
+def unreadable(folder: Path, error: Exception, *needed: str) -> StorageError:
+    """Why the release in a folder can't be read, naming the first file that it lacks, if any."""
+    missing = next((name for name in needed if not os.path.lexists(folder / name)), None)
+    reason = getattr(error, "strerror", None) or "it is not a complete release"
+    if not os.path.lexists(folder):
+        reason = "there is no such folder"
+    elif not folder.is_dir():
+        reason = "this is not a folder"
+    elif missing is not None:
+        reason = f"there is no {missing} in this folder"
+    return StorageError(f"can't read the release {folder}: {reason}. Give the folder of a release.")
 
 
 def _not_ours(folder: Path) -> str | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import StorageError
+from sfumato.release.folders import unreadable
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.release.table import TableRelease
 
@@ -15,6 +15,5 @@ def load_release(folder: str | Path) -> TableRelease | RecommenderRelease:
         value: Any = json.loads((Path(folder) / "release.json").read_text(encoding="utf-8"))
         kind = value.get("kind")
     except (OSError, ValueError, AttributeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not a complete release"
-        raise StorageError(f"can't read the release {folder}: {reason}") from None
+        raise unreadable(Path(folder), error, "release.json") from None
     return RecommenderRelease.load(folder) if kind == "recommender" else TableRelease.load(folder)

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.errors import InputError, SfumatoError
 from sfumato.models.recommending import KINDS, History, Recommender, top_items
 from sfumato.models.similarity import similarities
 from sfumato.models.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
-from sfumato.release.copies import forget, kept_at, naming_copy
+from sfumato.release.copies import forget, kept_at, saving
 from sfumato.release.described import describe_guarantee, versions
-from sfumato.release.folders import check_free, check_name, new_folder
+from sfumato.release.folders import check_name, check_output, new_folder, unreadable
 from sfumato.release.showing import list_card, promise, promise_facts
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
@@ -82,8 +82,7 @@ class RecommenderRelease:
     ledger: Mapping[str, Any]
     """The head of the ledger and this run's entries."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
-    kept: Path | None = field(default=None, repr=False)
-    """The copy beside the ledger, which is deleted when ``save`` has written another."""
+    _kept: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.model) not in _MODELS.values():
@@ -93,6 +92,11 @@ class RecommenderRelease:
                 f"the recommender knows {self.model.items:,} items, the catalogue has "
                 f"{len(self.catalogue):,}. Nothing was released."
             )
+
+    @property
+    def kept(self) -> Path | None:
+        """The copy beside the ledger; None if there is none, or when ``save`` has deleted it."""
+        return self._kept if self._kept is not None and self._kept.exists() else None
 
     def recommend(
         self,
@@ -186,18 +190,22 @@ class RecommenderRelease:
         title = f"{self.dataset}: {len(self.catalogue):,} items, ratings {self.scale}"
         return list_card(title, facts, ("rank", "item", "title"), rows)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write ``release.json`` and the model into a new folder.
 
         The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
         The copy beside the ledger is deleted then; if this fails, the error names it.
+
+        Args:
+            folder: Where to.
+            force: Replace a release that is there.
         """
-        with naming_copy(self.kept):
+        with saving(self.kept):
             check_name(Path(folder), private=self.private)
-            check_free(Path(folder), force=False)
-            with new_folder(Path(folder), force=False) as inside:
+            check_output(Path(folder), force=force, named="folder")
+            with new_folder(Path(folder), force=force) as inside:
                 self.write_into(inside)
-        forget(self.kept)
+        forget(self.kept, saved=Path(folder))
 
     def write_into(self, folder: Path) -> None:
         """Write the files into a folder that exists."""
@@ -213,12 +221,11 @@ class RecommenderRelease:
             value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
-            return replace(_from_parts(value, arrays), kept=kept_at(folder))
+            return replace(_from_parts(value, arrays), _kept=kept_at(folder))
         except SfumatoError as error:
             raise InputError(f"{folder}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
-            reason = getattr(error, "strerror", None) or "it is not a complete release"
-            raise StorageError(f"can't read the release {folder}: {reason}") from None
+            raise unreadable(folder, error, "release.json", "model.npz") from None
 
     def _history(self, given: Ratings) -> History:
         """Codes and numbers of a person's ratings; what is unknown or off the scale is refused.

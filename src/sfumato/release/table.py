@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato import check
-from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.errors import InputError, SfumatoError
 from sfumato.models.bayes_net import BayesNet
 from sfumato.models.dense import DenseModel
 from sfumato.models.graphical import GraphicalModel
@@ -31,10 +31,10 @@ from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.release import frames
-from sfumato.release.copies import forget, kept_at, naming_copy
+from sfumato.release.copies import forget, kept_at, naming_copy, saving
 from sfumato.release.described import describe_guarantee, versions
 from sfumato.release.drawing import draw_table
-from sfumato.release.folders import check_free, check_name, new_folder
+from sfumato.release.folders import check_name, check_output, new_folder, unreadable
 from sfumato.release.showing import promise, promise_facts, rows_card
 from sfumato.release.texts import as_written, without_formulas
 from sfumato.schema import Schema
@@ -79,8 +79,7 @@ class TableRelease:
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options of the command that made it; empty where none did."""
-    kept: Path | None = field(default=None, repr=False)
-    """The copy beside the ledger, which is deleted when ``save`` has written another."""
+    _kept: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
@@ -90,6 +89,11 @@ class TableRelease:
             )
         if type(self.model) not in _MODELS:
             raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
+
+    @property
+    def kept(self) -> Path | None:
+        """The copy beside the ledger; None if there is none, or when ``save`` has deleted it."""
+        return self._kept if self._kept is not None and self._kept.exists() else None
 
     def table(self, *, n_rows: int | None = None, rng: Rng) -> pa.Table:
         """New rows from the same model: post-processing, it costs nothing.
@@ -173,18 +177,23 @@ class TableRelease:
             **({"command": dict(self.command)} if self.command else {}),
         }
 
-    def save(self, folder: str | Path, *, csv: bool = False) -> None:
+    def save(self, folder: str | Path, *, csv: bool = False, force: bool = False) -> None:
         """Write the rows, the noisy marginals, ``release.json`` and the model into a new folder.
 
         The name of a folder for a simulation must end in ``-internal``; only its owner can read it.
         The copy beside the ledger is deleted then; if this fails, the error names it.
+
+        Args:
+            folder: Where to.
+            csv: Write the rows as text, too.
+            force: Replace a release that is there.
         """
-        with naming_copy(self.kept):
+        with saving(self.kept):
             check_name(Path(folder), private=self.private)
-            check_free(Path(folder), force=False)
-            with new_folder(Path(folder), force=False) as inside:
+            check_output(Path(folder), force=force, named="folder")
+            with new_folder(Path(folder), force=force) as inside:
                 self.write_into(inside, csv=csv)
-        forget(self.kept)
+        forget(self.kept, saved=Path(folder))
 
     def write_into(self, folder: Path, *, csv: bool = False) -> None:
         """Write the files into a folder that exists."""
@@ -211,12 +220,11 @@ class TableRelease:
             with np.load(folder / "model.npz", allow_pickle=False) as saved:
                 arrays = dict(saved)
             release = _from_parts(value, data, arrays)
-            return replace(release, noisy=noisy, kept=kept_at(folder))
+            return replace(release, noisy=noisy, _kept=kept_at(folder))
         except SfumatoError as error:
             raise InputError(f"{folder}: {error}") from None
         except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
-            reason = getattr(error, "strerror", None) or "it is not a complete release"
-            raise StorageError(f"can't read the release {folder}: {reason}") from None
+            raise unreadable(folder, error, "release.json", "data.parquet", "model.npz") from None
 
 
 def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableRelease:

@@ -77,6 +77,49 @@ def test_a_pure_cap_explains_that_it_admits_no_rho(ledger: Ledger) -> None:
     ) in str(refused.value)
 
 
+def test_gaussian_noise_after_pure_costs_is_refused_with_what_is_left_of_both() -> None:
+    ledger = Ledger.in_memory(dataset="adult", cap=ApproxDP(3, "1e-6"))
+    ledger.spend(PureDP(1), label="histogram", protect=ROW)
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(ZCDP("0.02"), label="this run", protect=ROW)
+    assert str(refused.value) == (
+        "'this run' asks for rho=0.02 but the charges so far were in pure epsilon (epsilon=1): "
+        "costs of both kinds add up in rho, where pure epsilon counts as epsilon^2/2. So epsilon=2 "
+        "for pure costs, or nothing for Gaussian noise, is left of the cap epsilon=3, delta=1e-06 "
+        "of dataset 'adult'. Nothing was looked at. Choose a method with pure noise (histogram, "
+        "independent or mwem, without delta), or raise the cap: "
+        "`sfumato ledger cap adult EPSILON[,DELTA]` or Ledger.set_cap"
+    )
+    ledger.spend(PureDP(2), label="what is left of pure costs", protect=ROW)
+
+
+def test_pure_costs_after_gaussian_noise_are_refused_with_what_is_left_of_both() -> None:
+    cap = ApproxDP(3, "1e-6")
+    ledger = Ledger.in_memory(dataset="adult", cap=cap)
+    ledger.spend(zcdp_budget(ApproxDP(1, "1e-6")), label="aim", protect=ROW)
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(PureDP(1), label="this run", protect=ROW)
+    pure, rho = ledger.left(PureDP), ledger.left(ZCDP)
+    said = str(refused.value)
+    assert "were in rho, for Gaussian noise (rho=0.024356)" in said
+    assert f"So {pure} for pure costs, or {rho} for Gaussian noise, is left of the cap" in said
+    assert "Give delta=1e-06, for Gaussian noise too: the same epsilon costs rho=0.024356" in said
+    ledger.spend(zcdp_budget(ApproxDP(1, "1e-6")), label="as advised", protect=ROW)
+
+
+def test_gaussian_noise_is_advised_only_where_it_would_fit() -> None:
+    ledger = Ledger.in_memory(dataset="adult", cap=ApproxDP(3, "1e-6"))
+    ledger.spend(zcdp_budget(ApproxDP("2.9", "1e-6")), label="aim", protect=ROW)
+    with pytest.raises(BudgetError, match=r"looked at\. Lower the request, or raise"):
+        ledger.spend(PureDP(1), label="this run", protect=ROW)
+    replacing = Ledger.in_memory(dataset="adult", cap=ApproxDP(3, "1e-6"))
+    replacing.spend(zcdp_budget(ApproxDP(2, "1e-6")), label="aim", protect=REPLACED)
+    with pytest.raises(BudgetError, match=r"looked at\. Lower the request, or raise"):
+        replacing.spend(PureDP(1), label="counts twice: rho four times", protect=ROW)
+    with pytest.raises(BudgetError, match="Give delta=1e-06, for Gaussian noise too"):
+        replacing.spend(PureDP(1), label="counts once", protect=REPLACED)
+
+
 def test_an_approximate_cap_admits_exactly_its_zcdp_budget() -> None:
     cap = ApproxDP(1, "1e-9")
     ledger = Ledger.in_memory(dataset="adult", cap=cap)
