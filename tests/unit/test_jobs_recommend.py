@@ -204,7 +204,7 @@ def test_ratings_that_do_not_fit_do_not_stop_a_run_and_are_told_internally(caplo
     fit(pa.table(rows))
     assert len(spends()) == 1
     assert "Internal, not to be passed on" in caplog.text
-    assert "1 value not on the scale" in caplog.text
+    assert "1 ratings are not on the scale" in caplog.text
 
 
 def test_an_output_that_is_taken_or_holds_an_input_is_refused(tmp_path: Path) -> None:

@@ -66,7 +66,14 @@ def fit(
     cap: options.Cap = None,
     force: options.Force = False,
     encoding: options.Encoding = "utf-8",
-    strict: options.Strict = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse ratings that do not fit. By default a number that is not on the scale "
+            "counts as the nearest, and a rating without a person or a known item as none.",
+        ),
+    ] = False,
     seed: options.Seed = None,
     save_run: options.SaveRun = None,
     quiet: options.Quiet = False,

@@ -22,10 +22,11 @@ from sfumato.curator.rating_sums import Gram, GramMeasurement, ItemMeasurement, 
 from sfumato.curator.responding import Responses
 from sfumato.curator.scores import Asked, MutualInformation, Score, check_score
 from sfumato.curator.spending import Spending
-from sfumato.curator.starting import bounded, journal_for, ledger_for, named
+from sfumato.curator.starting import bounded, journal_for, ledger_for, named, tell_misfits
 from sfumato.curator.steps import (
     asked_text,
     check_allowed,
+    check_counted,
     check_kinds,
     check_merged,
     check_place,
@@ -94,6 +95,7 @@ class Curator(OnlyOne):
         self._spending.precheck()
         self._table = bounded(table, protect)
         self._table.validate()
+        tell_misfits(self._table)
         self._counts = Counts(self._table)
 
     @property
@@ -161,6 +163,7 @@ class Curator(OnlyOne):
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
+        check_counted(self._table, self.protect)
         everybody = Range(())  # no bounds
         noises = self._spending.noises([everybody], [cost], "number of rows", ())
         told = self._journal.outcome(
@@ -182,6 +185,7 @@ class Curator(OnlyOne):
         """
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
+        check_counted(self._table, self.protect)
         targets = tuple(targets)  # what is checked and paid for is what is counted
         check_kinds(targets)
         check_targets(self.schema, [t for t in targets if t not in self._asked.ranges])
@@ -354,6 +358,7 @@ class Curator(OnlyOne):
         """
         if not targets:
             raise InputError("there is nothing to choose from. Nothing was looked at.")
+        check_counted(self._table, self.protect)
         asked, same_view = self._asked, self._asked.merged is merged
         if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
             targets = tuple(targets)  # what is checked is what is counted

@@ -1,5 +1,6 @@
 """What a run starts with: its ledger, and a table of which each protected unit has its share."""
 
+import logging
 from dataclasses import replace
 
 from sfumato.curator.journal import Journal
@@ -10,6 +11,8 @@ from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.table import Schema
+
+log = logging.getLogger(__name__)
 
 
 def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
@@ -58,3 +61,12 @@ def bounded(table: Table | Ratings, protect: Protection) -> Table | Ratings:
             )
         return table
     return table.bounded(protect.column, protect.max_rows)
+
+
+def tell_misfits(table: Table | Ratings) -> None:
+    """Say to whoever holds the table what did not fit, before anything is spent.
+
+    In the log, which is theirs, and nowhere else: how many is exact, and never published.
+    """
+    for said in table.misfits():
+        log.warning("Internal, not to be passed on: %s: %s", table.describe(), said)

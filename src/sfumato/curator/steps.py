@@ -165,6 +165,24 @@ def check_row_by_row(table: Table | Ratings, protect: Protection) -> None:
         )
 
 
+def check_counted(table: Table | Ratings, protect: Protection) -> None:
+    """Refuse counts of ratings of which one row is replaced: that may move two of them alike.
+
+    An item that a person rated twice does not count. If one of both rows becomes a rating of
+    another item, two ratings appear: more than the sensitivity of one replaced row allows for.
+    """
+    if (
+        isinstance(table, Ratings)
+        and isinstance(protect, OneRow)
+        and protect.neighbors == "replace"
+    ):
+        raise InputError(
+            "ratings of which one row is replaced are not counted as a table is: a row may add two "
+            "ratings, as an item that was rated twice does not count. Nothing was looked at. Use "
+            "item_sums and gram, or neighbors='add-remove'."
+        )
+
+
 def check_rows(claimed: int, rows: int) -> None:
     """Refuse a number of rows that is not the table's, where that number is public."""
     if claimed != rows:

@@ -74,6 +74,10 @@ class CodedTable(ABC):
         """Read every column once; raise the first thing that does not fit."""
         self._refuse_no_rows(self.fold(RowCount(self.schema.names))[0])
 
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit: of codes nothing."""
+        return ()
+
     def refuse_odd_types(self) -> None:
         """Raise if a column that was read is of a type that no kind of column holds."""
         for name, kind in self._odd.items():
@@ -125,6 +129,10 @@ class BoundedTable(CodedTable):
     def describe(self) -> str:
         """The whole table's description and the bound."""
         return f"{self._whole.describe()}, at most {self._max_rows} rows per {self._column!r}"
+
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit of the whole table."""
+        return self._whole.misfits()
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
         """Refused: the people were let go once their rows were chosen."""

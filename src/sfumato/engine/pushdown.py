@@ -78,9 +78,9 @@ class PushdownTable(SourceTable):
         self._unfit_groups: dict[str, int] = {}
         """For each column, how many values of the server's groups did not fit."""
 
-    def misfits(self) -> dict[str, int]:
-        """For each column, how many values it had no code for, read or counted by the server."""
-        return super().misfits() | self._unfit_groups
+    def unfit_values(self) -> dict[str, int]:
+        """For each column, how many values did not fit, read or counted by the server."""
+        return super().unfit_values() | self._unfit_groups
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""

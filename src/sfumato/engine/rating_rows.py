@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from sfumato.engine import folding
 from sfumato.engine.coded import slices
+from sfumato.engine.objects import parts
 from sfumato.engine.source import require_exact
 from sfumato.engine.table import FoldKernel, MapKernel, Source
-from sfumato.engine.texts import decoded, person_texts
+from sfumato.engine.texts import decoded, has_text, person_texts
 from sfumato.errors import TableError
 from sfumato.schema.codes import Codes, code_type, floats
 from sfumato.schema.ratings import Catalogue, RatingScale
@@ -111,7 +112,7 @@ class RatingForm:
             unfit: Counts, by reason, the rows that did not fit.
         """
         person_name, item_name, rating_name = self.names
-        numbers = self._numbers(batch.column(2), rating_name, first_row)
+        numbers, unreadable = self._numbers(batch.column(2), rating_name, first_row)
         given = np.flatnonzero(~np.isnan(numbers))
         code = self.scale.codes(numbers[given])
         self._check(code >= 0, given, rating_name, first_row, f"not on the scale {self.scale}")
@@ -124,8 +125,13 @@ class RatingForm:
         self._check(found >= 0, given, item_name, first_row, "not in the catalogue")
         kept = np.flatnonzero((person >= 0) & (found >= 0))
         if unfit is not None:
-            unfit["without a person or an item of the catalogue"] += given.size - kept.size
-            unfit["not on the scale"] += int(np.count_nonzero(code[kept] < 0))
+            unfit["are not numbers and do not count"] += unreadable
+            unfit["name no person or no item of the catalogue and do not count"] += (
+                given.size - kept.size
+            )
+            unfit["are not on the scale and count as the nearest one that is"] += int(
+                np.count_nonzero(code[kept] < 0)
+            )
         code = np.where(code < 0, self.scale.nearest(numbers[given]), code)[kept]
         mine, inverse = np.unique(person[kept], return_inverse=True)
         known = [people.setdefault(whose[each], len(people)) for each in mine.tolist()]
@@ -139,20 +145,31 @@ class RatingForm:
             row = first_row + int(given[np.argmin(fits)])
             raise self.wrong(f"column {name!r}, row {row}: the value is {what}")
 
-    def _numbers(self, values: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
-        """The ratings, NaN where there is none."""
-        values = decoded(values)
+    def _numbers(
+        self, values: pa.Array, name: str, first_row: int
+    ) -> tuple[NDArray[np.float64], int]:
+        """The ratings, NaN where there is none, and how many texts are no number."""
+        if pa.types.is_union(values.type):  # Python objects, each by the rule of its type
+            numbers, unreadable = np.full(len(values), np.nan), 0
+            for places, part in parts(values):
+                odd = not has_text(part.type)
+                found = (np.nan, len(part)) if odd else self._numbers(part, name, first_row)
+                numbers[places], unreadable = found[0], unreadable + found[1]
+            return numbers, unreadable
+        values, unreadable = decoded(values), 0
         try:
             if is_text(values.type):
-                values = self._number_texts(pc.utf8_trim_whitespace(values), name, first_row)
-            numbers = floats(values)
+                texts = pc.utf8_trim_whitespace(values)
+                texts = pc.if_else(pc.equal(texts, ""), None, texts)
+                values = self._number_texts(texts, name, first_row)
+                unreadable = values.null_count - texts.null_count
+            numbers = floats(values).to_numpy(zero_copy_only=False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise self.wrong(f"column {name!r}: ratings of this type are not numbers") from None
-        return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.asarray(numbers, dtype=np.float64), unreadable
 
     def _number_texts(self, texts: pa.Array, name: str, first_row: int) -> pa.Array:
         """The texts of numbers; null where a text is none."""
-        texts = pc.if_else(pc.equal(texts, ""), None, texts)
         fits = pc.match_substring_regex(texts, NUMBER)
         if self.strict and not pc.all(fits, min_count=0).as_py():
             row = first_row + pc.index(fits, False).as_py()
@@ -161,8 +178,10 @@ class RatingForm:
 
     def _dictionary(self, values: pa.Array, name: str, given: Ints) -> tuple[Ints, list[str]]:
         """The place of each given id among the different ones, -1 for none; and those."""
-        encoded = decoded(values).take(pa.array(given)).dictionary_encode()
         try:
+            if pa.types.is_union(values.type):  # Python objects, each by the rule of its type
+                values = person_texts(values)
+            encoded = decoded(values).take(pa.array(given)).dictionary_encode()
             texts = person_texts(encoded.dictionary)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise self.wrong(f"column {name!r}: ids are text or whole numbers") from None
@@ -262,7 +281,9 @@ def grouped(
             )
         once = ~(np.append(again, False) | np.append(False, again))
         if unfit is not None:
-            unfit["of an item that the person rated more than once"] += int((~once).sum())
+            unfit["are of an item that the person rated more than once and do not count"] += int(
+                (~once).sum()
+            )
         person, item, code = person[once], item[once], code[once]
     if max_rows is not None:
         kept = _first_of_each(person, item, people, max_rows)

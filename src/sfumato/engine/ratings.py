@@ -75,13 +75,13 @@ class Ratings:
         if not self.fold_people(_People())[0] and self._form.strict:
             raise self._form.wrong("there are no ratings; there is nothing to publish")
 
-    def misfits(self) -> dict[str, int]:
-        """By reason, how many rows did not fit, of those read so far; exact and internal.
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit of the rows that were read: exact, and internal.
 
         Rows that Spark holds are not counted.
         """
         found = self._rows.unfit if isinstance(self._rows, HeldRatings) else {}
-        return {reason: number for reason, number in found.items() if number}
+        return tuple(f"{number:,} ratings {why}" for why, number in found.items() if number)
 
     def bounded(self, column: str, max_rows: int) -> "Ratings":
         """At most ``max_rows`` ratings of each person, chosen by that person's ratings alone.

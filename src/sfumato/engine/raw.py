@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.engine.source import SourceTable, require_exact
 from sfumato.engine.table import Source, public_names
-from sfumato.engine.texts import as_texts, decoded, has_text, is_bytes, person_texts, trimmed
+from sfumato.engine.texts import as_texts, decoded, has_text, is_bytes, person_texts
 from sfumato.errors import TableError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.shapes import LONG, SHAPES, shape_codes
@@ -184,7 +184,7 @@ class _BoundedSource:
 
     def _people(self, values: pa.Array) -> pa.Array:
         try:
-            return person_texts(trimmed(values))
+            return person_texts(values, trim=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise TableError(
                 f"{self._whole.describe()}: column {self._person!r} is neither text nor whole "

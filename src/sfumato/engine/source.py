@@ -34,6 +34,8 @@ class SourceTable(CodedTable):
         self._rows = 0  # known after the first time that all were read
         self._unfit: dict[str, dict[int, int]] = {}
         """For each column, by the first row of a batch, how many values did not fit."""
+        self._nobody: dict[int, int] = {}
+        """By the first row of a batch, how many rows name no person."""
 
     def watch(self, tell: Callable[[int, int], None]) -> None:
         """While rows are read, tell how many were, and how many there are: 0 if not known yet."""
@@ -52,10 +54,15 @@ class SourceTable(CodedTable):
         super().validate()
         self.refuse_odd_types()
 
-    def misfits(self) -> dict[str, int]:
-        """For each column, how many values it had no code for, of those read so far: internal."""
-        found = {name: sum(self._unfit.get(name, {}).values()) for name in self.schema.names}
-        return {name: number for name, number in found.items() if number}
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit of the rows that were read so far: exact, and internal."""
+        found = misfit_sentences(self.schema, self.unfit_values(), self._rows)
+        nobody = sum(self._nobody.values())
+        return (*found, *((f"{nobody:,} rows name no person and do not count",) if nobody else ()))
+
+    def unfit_values(self) -> dict[str, int]:
+        """For each column, how many values did not fit."""
+        return {name: sum(each.values()) for name, each in self._unfit.items()}
 
     def left_out(self) -> tuple[str, ...]:
         """Columns of the source that the schema neither declares nor excludes: never read."""
@@ -69,8 +76,8 @@ class SourceTable(CodedTable):
         columns = names if column in names else (*names, column)
         for first_row, batch in self._raw(columns):
             codes = self._encode(names, batch, first_row)
-            whose = self._as_declared(batch, columns.index(column))
-            people = self._persons(column, whose, first_row)
+            people = self._persons(column, batch.column(columns.index(column)), first_row)
+            self._nobody[first_row] = people.null_count
             if people.null_count:  # of nobody, so it counts for nobody
                 named = np.flatnonzero(np.from_dlpack(people.is_valid().cast(pa.uint8())))
                 codes = {name: each[named] for name, each in codes.items()}
@@ -148,14 +155,10 @@ class SourceTable(CodedTable):
     def _trimmed(self, values: pa.Array) -> pa.Array:
         return trimmed(values) if self.schema.file.trim else values
 
-    def _as_declared(self, batch: pa.RecordBatch, place: int) -> pa.Array:
-        """A column of a batch, without spaces around its texts where the schema says so."""
-        return self._trimmed(batch.column(place))
-
     def _persons(self, column: str, values: pa.Array, first_row: int) -> pa.Array:
         """The people of a batch as text, null where a row names nobody; refused if strict."""
         try:
-            texts = person_texts(values)
+            texts = person_texts(values, trim=self.schema.file.trim)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise _no_names(self.describe(), column) from None
         if texts.null_count and self.schema.file.strict:
@@ -165,6 +168,20 @@ class SourceTable(CodedTable):
                 f"their rows can't be bounded. {_NOTHING_DONE}"
             )
         return texts
+
+
+def misfit_sentences(schema: Schema, unfit: Mapping[str, int], rows: int) -> tuple[str, ...]:
+    """For each column, how many values it had no code for, and what they counted as."""
+    said = []
+    for name, number in unfit.items():
+        column = schema[name]
+        labels = dict.fromkeys(column.labels[c] for c in (column.unfit_code, column.absent_code))
+        counted = " or ".join(map(repr, labels))
+        values = "1 value" if number == 1 else f"{number:,} values"
+        most = " Most of them: is it declared as the file writes it?" if 2 * number > rows else ""
+        if number:
+            said.append(f"{values} of column {name!r} did not fit and counted as {counted}.{most}")
+    return tuple(said)
 
 
 def require_columns(found: Sequence[str], columns: Marginal, *, where: str) -> None:

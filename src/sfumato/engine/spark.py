@@ -19,7 +19,7 @@ from sfumato import check
 from sfumato.engine import spark_tasks as tasks
 from sfumato.engine.counting import RowCount
 from sfumato.engine.mixing import mixed
-from sfumato.engine.source import require_columns, undeclared
+from sfumato.engine.source import misfit_sentences, require_columns, undeclared
 from sfumato.engine.spark_frames import SparkFrame, failing, over_tasks
 from sfumato.engine.spark_writing import Writing, check_new, write_drawn
 from sfumato.engine.table import FoldKernel, MapKernel
@@ -42,6 +42,7 @@ class SparkTable:
         self._schema = schema
         self._frame = frame
         self._unfit: dict[str, int] = {}
+        self._rows = 0
 
     @property
     def schema(self) -> Schema:
@@ -92,11 +93,12 @@ class SparkTable:
         state = np.zeros(1 + len(names), dtype=np.int64)
         rows, *unfit = added(*self._frame.sending(names, work), state, self.describe()).tolist()
         refuse_no_rows(rows, self.describe())
+        self._rows = rows
         self._unfit = {name: number for name, number in zip(names, unfit, strict=True) if number}
 
-    def misfits(self) -> dict[str, int]:
-        """For each column, how many values it had no code for, if ``validate`` read them."""
-        return dict(self._unfit)
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit, if ``validate`` read it: exact, and internal."""
+        return misfit_sentences(self.schema, self._unfit, self._rows)
 
     def describe(self) -> str:
         """What was opened."""
@@ -157,6 +159,10 @@ class BoundedSparkTable:
     def validate(self) -> None:
         """Read every row once; that none of them names a person is no refusal."""
         self.fold(RowCount(self.schema.names))
+
+    def misfits(self) -> tuple[str, ...]:
+        """Not counted: rows are encoded on their way to the person."""
+        return ()
 
     def describe(self) -> str:
         """The whole table's description and the bound."""

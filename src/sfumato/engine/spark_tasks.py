@@ -162,7 +162,7 @@ class Checking:
         table = self.opening.table(batches, task)
         rows = table.fold(RowCount(self.opening.columns))
         table.refuse_odd_types()
-        unfit = table.misfits()
+        unfit = table.unfit_values()
         each = [unfit.get(name, 0) for name in self.opening.columns]
         return pieces(np.array([*rows, *each], dtype=np.int64))
 

@@ -77,6 +77,12 @@ class Table(Protocol):
     def describe(self) -> str:
         """Where the rows come from, for messages; never what they say."""
 
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit of the rows that were read so far, and what it counted as.
+
+        With exact numbers: for whoever holds the table, never to be published.
+        """
+
 
 @runtime_checkable
 class WritingTable(Protocol):
@@ -94,12 +100,6 @@ class OpenedTable(Table, Protocol):
 
     def left_out(self) -> tuple[str, ...]:
         """Columns that the schema neither declares nor excludes: never read."""
-
-    def misfits(self) -> dict[str, int]:
-        """For each column, how many values it had no code for, of those read so far.
-
-        Exact: for whoever holds the table, never to be published.
-        """
 
     def watch(self, tell: Callable[[int, int], None]) -> None:
         """While rows are read, tell how many parts were, and how many there are; 0 if unknown."""

@@ -73,21 +73,33 @@ def decoded(values: pa.Array) -> pa.Array:
     return values.dictionary_decode() if in_dictionary else values
 
 
-def person_texts(values: pa.Array) -> pa.Array:
+def person_texts(values: pa.Array, *, trim: bool = False) -> pa.Array:
     """Names of people as text, each by itself: 7 and 7.0 are the same person.
 
-    A fraction names nobody, as if it were missing. A number that is too large to be exact is
-    refused (``pa.ArrowInvalid``): two of them may read the same.
+    A fraction, and bytes that are no text, name nobody, as if they were missing. A number that is
+    too large to be exact is refused (``pa.ArrowInvalid``): two of them may read the same.
+
+    Args:
+        values: Of any type; Python objects of several types by the rule of each.
+        trim: Whether spaces around texts do not count; one of spaces alone names nobody.
     """
-    values = decoded(values)
-    if extension(values.type) is not None:
+    if pa.types.is_union(values.type):
+        return joined(values, lambda part: person_texts(part, trim=trim))
+    values = trimmed(values) if trim else decoded(values)
+    kind = values.type
+    if extension(kind) is not None:
         raise pa.ArrowInvalid("values of this type name nobody")
-    if has_scale(values.type):
+    if is_bytes(kind):
+        return pa.array(map(_text_of, values.to_pylist()), pa.string())
+    if has_scale(kind):
         return scaled_texts(values)
-    if not pa.types.is_floating(values.type):
+    if pa.types.is_timestamp(kind):
+        zone = None if kind.tz is None else "UTC"
+        values = values.cast(pa.timestamp("us", zone), safe=False)
+    if not pa.types.is_floating(kind):
         return values.cast(pa.string())
     values = pc.if_else(pc.is_nan(values), None, values)
-    if pc.any(pc.greater(pc.abs(values), float(2**53))).as_py():
+    if pc.any(pc.greater(pc.abs(values), float(EXACT))).as_py():
         raise pa.ArrowInvalid("a person's number is too large to be exact")
     whole = pc.equal(pc.floor(values), values)
     return pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string())

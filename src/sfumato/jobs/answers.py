@@ -21,7 +21,7 @@ from sfumato.jobs.answers_in_spark import (
 )
 from sfumato.jobs.asking import dataset_name, loaded_schema, read_strictly
 from sfumato.jobs.resuming import telling_what_was_paid
-from sfumato.jobs.running import Tell, silent, tell_misfits
+from sfumato.jobs.running import Tell, silent
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
@@ -101,7 +101,6 @@ def simulate_answers(
             written = simulate_in_spark(path, question, curator)
         else:
             written = write_answers(path, question, _told(simulate(question, curator), tell))
-    tell_misfits(source)
     return path, written
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from sfumato import reporting
-from sfumato.engine.table import OpenedTable
+from sfumato.engine import Table
 from sfumato.errors import InputError, StorageError
 from sfumato.evaluation import (
     Classifiers,
@@ -63,7 +63,7 @@ def publishable(out: Path) -> Path:
 
 def compare(
     release: TableRelease,
-    table: OpenedTable,
+    table: Table,
     workload: Workload | None,
     ledger: Ledger,
     *,
@@ -86,12 +86,7 @@ def compare(
     found = evaluate(
         release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
     )
-    unfit = [
-        f"{number:,} value{'' if number == 1 else 's'} of {name!r} did not fit the schema and "
-        "counted as a public code"
-        for name, number in table.misfits().items()
-    ]
-    return replace(found, notes=(*found.notes, *unfit))
+    return replace(found, notes=(*found.notes, *table.misfits()))
 
 
 def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:

@@ -18,7 +18,7 @@ from sfumato.engine.ratings import Ratings, open_catalogue, open_ratings, refuse
 from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
 from sfumato.jobs.internal import internal_folder, publishable, remove_comparison
 from sfumato.jobs.resuming import keeping, telling_what_was_paid
-from sfumato.jobs.running import Tell, check_comparison, silent, tell_misfits
+from sfumato.jobs.running import Tell, check_comparison, silent
 from sfumato.privacy import default_path
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
@@ -155,7 +155,6 @@ def fit_recommender(
     with telling_what_was_paid(curator.journal if curator.private else None):
         say("measuring and fitting", 0, 0)
         release = released(asked.algorithm, curator)
-        tell_misfits(opened)
         if folder is None:
             return with_copy(release, curator.ledger.path, run=curator.run)
         say("writing", 0, 0)

@@ -12,8 +12,6 @@ from sfumato import reporting
 from sfumato.curator import Curator
 from sfumato.curator.journal import FINISHED
 from sfumato.engine import open_table
-from sfumato.engine.ratings import Ratings
-from sfumato.engine.table import OpenedTable
 from sfumato.errors import InputError, nothing_spent
 from sfumato.jobs.asking import check_size
 from sfumato.jobs.internal import (
@@ -139,7 +137,6 @@ def run(
         release = replace(make(curator), command=plan.command)
         release = _kept(plan, release, curator, tell)
         curator.journal.close(FINISHED)
-    tell_misfits(table)
     if plan.evaluate and plan.out is not None:
         with telling(f"The release in {plan.out} is complete; only the comparison is missing."):
             found = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
@@ -211,25 +208,6 @@ def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> No
             'Declare them, or name them under "exclude".',
             source,
             shown,
-        )
-
-
-def tell_misfits(table: OpenedTable | Ratings) -> None:
-    """Say to whoever holds the table how many values did not fit: never to be passed on."""
-    for where, number in table.misfits().items():
-        what = f"{number:,} value{'' if number == 1 else 's'}"
-        if isinstance(table, Ratings):
-            done = f"{what} {where}: such a rating counts as the nearest, or not at all"
-        else:
-            column = table.schema[where]
-            codes = dict.fromkeys((column.unfit_code, column.absent_code))
-            labels = " or ".join(repr(column.labels[code]) for code in codes)
-            done = f"{what} of column {where!r} did not fit the schema and counted as {labels}"
-        log.warning(
-            "Internal, not to be passed on: %s: %s. To keep such values apart, declare "
-            '"missing", "other" or more values; to refuse such a table, use --strict.',
-            table.describe(),
-            done,
         )
 
 

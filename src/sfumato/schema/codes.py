@@ -30,11 +30,16 @@ from sfumato.schema.expected import expected
 from sfumato.schema.lenient import readable
 from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened, without_zeros
 from sfumato.schema.times import is_text
+from sfumato.schema.values import NUMBER
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
 _TRUE = ("true", "t", "yes", "y", "1")
 _FALSE = ("false", "f", "no", "n", "0")
+_WHOLE = r"^-?[0-9]+(\.0*)?$"
+"""A whole number as text, of whatever length."""
+_LARGE = 2.0**62
+"""Whole numbers from here on lie beyond every limit of a column."""
 
 
 def code_type(column: Column) -> type[np.unsignedinteger[Any]]:
@@ -101,10 +106,35 @@ def _fitted(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] 
         if known is None or known.all():
             return codes, None
     kept = readable(column, values, lambda some: _regular_codes(column, some)[1])
-    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid()))
+    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid())).copy()
     codes, _ = _regular_codes(column, kept)
     codes[unfit] = column.unfit_code
-    return codes, unfit
+    if isinstance(column, Integer | Number) and unfit.any():
+        places = np.flatnonzero(unfit)
+        side = _side(column, values.take(pa.array(places)))
+        codes[places[side < 0]] = 0
+        codes[places[side > 0]] = column.size - column.missing - 1
+        unfit[places[side != 0]] = False
+    return codes, unfit if unfit.any() else None
+
+
+def _side(column: Integer | Number, values: pa.Array) -> NDArray[np.int64]:
+    """Which of some values are numbers below (-1) or above (1) all that is held; 0 for others."""
+    if is_text(values.type):
+        texts = pc.utf8_trim_whitespace(values)
+        known = pc.match_substring_regex(texts, NUMBER if isinstance(column, Number) else _WHOLE)
+        sign = np.where(_numpy(pc.starts_with(texts, "-")), -1, 1)
+        return np.where(_numpy(known), sign, 0)
+    types = pa.types
+    if not any(
+        test(values.type) for test in (types.is_floating, types.is_integer, types.is_decimal)
+    ):
+        return np.zeros(len(values), dtype=np.int64)
+    numbers = _numpy(floats(values))
+    beyond = np.isinf(numbers) | (
+        isinstance(column, Integer) & (np.abs(numbers) >= _LARGE) & (np.floor(numbers) == numbers)
+    )
+    return np.where(beyond, np.sign(numbers), 0).astype(np.int64)
 
 
 def _prepared(column: Column, values: pa.Array) -> pa.Array:
@@ -126,6 +156,10 @@ def _readable(values: pa.Array) -> pa.Array:
         values = values.cast(pa.float32())
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
+    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+        values = values.cast(
+            pa.timestamp(values.type.unit, "UTC")
+        )  # one row may take the zone away
     return values
 
 

@@ -122,7 +122,7 @@ def test_evaluate_counts_values_that_do_not_fit_and_says_how_many(world: Any) ->
     other = world.write("other.csv", "age,town\n1,SECRET123\n2,A\n")
     outcome = world.run("evaluate", world.out, "--against", other, "--ledger", world.ledger)
     assert outcome.code == 0
-    assert "note: 1 value of 'town' did not fit the schema" in outcome.out
+    assert "note: 1 value of column 'town' did not fit" in outcome.out
     assert "SECRET123" not in outcome.err + outcome.out
 
 

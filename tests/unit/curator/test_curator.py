@@ -5,11 +5,12 @@ import threading
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sfumato.curator import Curator, L1Error, MutualInformation, steps
 from sfumato.curator import curator as gate
-from sfumato.engine import ArrayTable
+from sfumato.engine import ArrayTable, open_table
 from sfumato.errors import BudgetError, InputError, InternalError, TableError
 from sfumato.mechanisms import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
@@ -668,3 +669,20 @@ def test_a_range_among_merged_targets_is_refused_unpaid():
     with pytest.raises(InputError, match="ranges"):
         gatekeeper.measure([("age",), TEENS], costs=[PureDP("0.1")] * 2, merged=merged)
     assert not gatekeeper.ledger.entries()
+
+
+def test_the_holder_of_a_table_is_told_what_does_not_fit_before_anything_is_paid(caplog):
+    ledger = Ledger.in_memory(dataset="told")
+    schema = Schema(columns=(Integer(name="age", low=0, high=9),), dataset="told")
+    table = pa.table({"age": ["1", "x", "y"], "who": ["a", "b", None]})
+    protect = OnePerson(column="who", max_rows=1)
+    Curator(
+        open_table(table, schema),
+        protect=protect,
+        budget=PureDP(1),
+        ledger=ledger,
+        rng=simulation_rng(1),
+    )
+    assert "2 values of column 'age' did not fit and counted as '0'. Most of them" in caplog.text
+    assert "1 rows name no person and do not count" in caplog.text
+    assert ledger.spent.nothing

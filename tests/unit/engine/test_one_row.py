@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.engine import count_marginals, open_table
+from sfumato.engine.frames import as_frame
 from sfumato.engine.opening import source_of
 from sfumato.engine.ratings import open_ratings
 from sfumato.engine.raw import RawTable
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Category, Integer, Number, Schema
+from sfumato.schema.forms import FileForm
 from sfumato.schema.ratings import RatingScale
 
 PRICE = Schema(
@@ -177,3 +180,26 @@ def test_people_of_ratings_who_would_read_alike_are_refused(tmp_path: Path) -> N
     path.write_text("".join(rows))
     with pytest.raises(TableError, match="'user' can't be read as text or whole numbers"):
         open_ratings(path, catalogue=["x"], scale=RatingScale(1, 5)).validate()
+
+
+@pytest.mark.parametrize(
+    "people",
+    [["0", "0.0", "1", "1.0"], [" 12", "12", "7 "], [0.5, 1.5, 2.0], [1, 2, 2], [True, False]],
+    ids=str,
+)
+@pytest.mark.parametrize("odd", ["q", 5, 2.5, None, b"x", date(2020, 1, 1)], ids=str)
+@pytest.mark.parametrize("trim", [False, True])
+def test_one_odd_person_renames_nobody(people: list[Any], odd: Any, trim: bool) -> None:
+    """A person of another type makes objects of a column: who the others are must not follow."""
+    schema = Schema(columns=(Integer(name="x", low=0, high=9),), file=FileForm(trim=trim))
+    alone = pandas.DataFrame({"x": range(len(people)), "who": pandas.Series(people)})
+    last = pandas.DataFrame({"x": [9], "who": pandas.Series([odd], dtype=object)})
+    beside = pandas.concat([alone.astype({"who": object}), last], ignore_index=True)
+    fewer, more = (
+        count_marginals(open_table(frame, schema).bounded("who", 1), [("x",)])[("x",)]
+        for frame in (alone, beside)
+    )
+    assert np.abs(more - fewer).sum() <= 1 or odd in people
+    without = [RawTable(as_frame(frame)).bounded("who", 1) for frame in (alone, beside)]
+    fewer_texts, more_texts = (table.texts(("x",))["x"] for table in without)
+    assert len(fewer_texts.items() ^ more_texts.items()) <= 1 or odd in people

@@ -261,7 +261,7 @@ def test_misfits_are_counted_alike_by_the_server_and_by_a_read(
     ours, read, watched = both(database, small(a=1000, b=1000))
     for table in (ours, read):
         table.validate()
-        assert table.misfits() == {"a": 3}
+        assert table.unfit_values() == {"a": 3}
     assert_same(ours, read, [("a",), ("b",)])
     assert watched.sets
 

@@ -115,11 +115,15 @@ def test_unless_it_is_strict_each_row_counts_by_itself():
     found.validate()
     stars = {FILMS.index("Dune"): 4, FILMS.index("Alien"): 2}  # codes of 5 and of 3
     assert [each for each in held(found) if each] == [stars]
-    assert found.misfits() == {
-        "without a person or an item of the catalogue": 3,
-        "not on the scale": 2,
-        "of an item that the person rated more than once": 2,
-    }
+    assert found.misfits() == (
+        "3 ratings name no person or no item of the catalogue and do not count",
+        "2 ratings are not on the scale and count as the nearest one that is",
+        "2 ratings are of an item that the person rated more than once and do not count",
+    )
+    texts = ratings(("ann", "Dune", "5"), ("ann", "Alien", "good"), ("bob", "Dune", ""))
+    bounded = texts.bounded("user", 3)
+    bounded.validate()
+    assert bounded.misfits() == ("1 ratings are not numbers and do not count",)
 
 
 @given(
@@ -297,3 +301,18 @@ def test_of_a_person_with_too_many_ratings_those_with_the_least_keys_stay() -> N
     for first, end in pairwise(starts):
         least = sorted(range(first, end), key=lambda place: (keys[place], place))[:4]
         assert np.flatnonzero(kept[first:end]).tolist() == sorted(p - first for p in least)
+
+
+@pytest.mark.parametrize("odd", [5, 2.5, None, b"x"])
+@pytest.mark.parametrize("column", ["user", "item", "rating"])
+def test_one_odd_value_changes_how_no_other_rating_is_read(column, odd):
+    """One value of another type makes Python objects of a column of a frame."""
+    rows = {"user": ["1", "1.0", " 1"], "item": [" a", "7.0", "b"], "rating": [1.0, 2.5, 1e300]}
+    alone = pd.DataFrame(rows)
+    extra = {"user": "z", "item": "b", "rating": 1.0} | {column: odd}
+    beside = pd.concat([alone.astype(object), pd.DataFrame([extra])], ignore_index=True)
+    known = {"catalogue": [" a", "7.0", "b"], "scale": RatingScale(1, 5)}
+    fewer, more = (open_ratings(frame, **known).by_person for frame in (alone, beside))
+    assert fewer.items.tolist() == more.items.tolist()[:3]
+    assert fewer.codes.tolist() == more.codes.tolist()[:3]
+    assert more.items.size - fewer.items.size in (0, 1)
