@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -28,6 +29,7 @@ from sfumato.engine import ArrayTable, Table, count_marginals, open_table, rows
 from sfumato.engine.table import BATCH_ROWS
 from sfumato.errors import TableError
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
+from sfumato.schema.forms import FileForm
 
 SCHEMA = Schema(
     columns=(
@@ -37,6 +39,7 @@ SCHEMA = Schema(
         Ordinal(name='select a"b', values=("low", "high")),
     )
 )
+STRICT = replace(SCHEMA, file=FileForm(strict=True))
 VALUES: dict[str, dict[str | None, int]] = {
     "نام": {"الف": 0, "b, c": 1, 'd"e': 2, "NA": 3, "line\nbreak": 3, None: 4},
     "age": {"0": 0, "2": 0, "3": 1, "9": 3, "44": 3, "-1": 0, None: 4},
@@ -227,12 +230,18 @@ def test_a_misfit_is_named_by_its_row_and_only_where_its_column_is_read(
 ) -> None:
     columns = long_columns(BATCH_ROWS + 99)
     columns["age"][BATCH_ROWS + 7] = "SECRET123"
-    table = open_table(make(columns, tmp_path), SCHEMA)
+    source = make(columns, tmp_path)
+    table = open_table(source, STRICT)
     total = int(count_marginals(table, [("member",)])[("member",)].sum())
     assert total == BATCH_ROWS + 99
     with pytest.raises(TableError, match=f"'age', row {BATCH_ROWS + 8:d}: ") as caught:
         table.validate()
     assert "SECRET123" not in str(caught.value)
+    counted = open_table(source, SCHEMA)
+    counted.validate()
+    (said,) = counted.misfits()
+    assert said.startswith("1 value of column 'age' did not fit")
+    assert int(count_marginals(counted, [("age",)])[("age",)].sum()) == BATCH_ROWS + 99
 
 
 def test_a_missing_column_is_named_with_its_neighbor(make: Make, tmp_path: Path) -> None:
@@ -263,9 +272,13 @@ def test_at_most_some_rows_of_each_person_are_kept(make: Make, tmp_path: Path) -
     assert rows(table) == sum(min(size, 2) for size in sizes.values())
 
 
-def test_a_row_without_its_person_is_refused(make: Make, tmp_path: Path) -> None:
+def test_a_row_without_its_person_counts_for_nobody_or_is_refused(
+    make: Make, tmp_path: Path
+) -> None:
     columns = long_columns(5)
     columns["who"] = ["a", "b", None, "a", "b"]
-    table = open_table(make(columns, tmp_path), SCHEMA).bounded("who", 2)
+    source = make(columns, tmp_path)
+    table = open_table(source, STRICT).bounded("who", 2)
     with pytest.raises(TableError, match="'who', row 3: the person is missing"):
         table.validate()
+    assert rows(open_table(source, SCHEMA).bounded("who", 2)) == 4

@@ -80,6 +80,7 @@ class RatingFormat:
             item=self.item,
             rating=self.rating,
             dataset=self.dataset,
+            strict=True,  # a comparison is internal, and what does not fit would blur it
         )
 
 
