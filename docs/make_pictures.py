@@ -15,7 +15,7 @@ GUESSES = (0.5, 0.1, 0.01)
 
 
 def odds() -> str:
-    """How sure a reader can become of a guess, against epsilon."""
+    """How sure a reader can become that a row is in the table or not, against epsilon."""
 
     def after(before: float, epsilon: float) -> float:
         return 100 * before * exp(epsilon) / (1 - before + before * exp(epsilon))
@@ -28,7 +28,7 @@ def odds() -> str:
         x_labels=[f"{epsilon:g}" for epsilon in EPSILONS],
         x_values=[float(epsilon) for epsilon in EPSILONS],
         log_x=True,
-        title="at most, percent, by epsilon",
+        title="in the table or not: percent, by epsilon",
         width=640,
     )
 

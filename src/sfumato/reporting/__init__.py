@@ -1,6 +1,6 @@
 """HTML reports from results, never from data: a view says what a page shows, a page renders it."""
 
-from sfumato.reporting.odds import ChanceTable, odds_sentence
+from sfumato.reporting.odds import ChanceTable, Formula, Promise
 from sfumato.reporting.page import render, write, write_text
 from sfumato.reporting.view import (
     Account,
@@ -25,15 +25,16 @@ __all__ = [
     "ColumnView",
     "CorrelationView",
     "Figure",
+    "Formula",
     "LedgerRow",
     "MarginalView",
     "MeasuredView",
     "PairView",
+    "Promise",
     "QueryView",
     "ReportView",
     "ScoreRow",
     "StructureView",
-    "odds_sentence",
     "render",
     "write",
     "write_text",

@@ -9,7 +9,7 @@ from sfumato.errors import InputError, SfumatoError
 from sfumato.privacy.composition import BEYOND, Price, Totals, composed
 from sfumato.privacy.conversions import as_epsilon_delta, zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
-from sfumato.reporting.odds import Concentrated
+from sfumato.reporting.odds import Concentrated, Promise, Unit
 from sfumato.reporting.view import Account, LedgerRow, SurveyAccount
 
 _TOLD_DELTA: Final = Fraction(1, 10**9)
@@ -62,6 +62,15 @@ def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:
     promise = as_epsilon_delta(guarantee, _TOLD_DELTA) if isinstance(guarantee, ZCDP) else guarantee
     delta = float(promise.delta) if isinstance(promise, ApproxDP) else None
     return float(promise.epsilon), delta
+
+
+def told_promise(
+    ledger: Mapping[str, Any], guarantee: Guarantee, *, unit: Unit, replaced: bool
+) -> Promise:
+    """What a page says of the promise of a release: the odds, their strength, the chances."""
+    epsilon, delta = epsilon_delta(guarantee)
+    known = concentrated(ledger, guarantee)
+    return Promise(epsilon=epsilon, delta=delta, unit=unit, replaced=replaced, known=known)
 
 
 def concentrated(ledger: Mapping[str, Any], guarantee: Guarantee) -> Concentrated | None:

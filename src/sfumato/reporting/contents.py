@@ -13,15 +13,14 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
 from sfumato.reporting.account import (
     account,
-    concentrated,
-    epsilon_delta,
     made_on,
     survey_account,
+    told_promise,
 )
 from sfumato.reporting.expected import column_note, column_sigma, pair_note
 from sfumato.reporting.measured import from_independence, measured_view
 from sfumato.reporting.methods import method_words
-from sfumato.reporting.odds import Unit, chance_table, odds_sentence, strength_sentence
+from sfumato.reporting.odds import TWO, Unit
 from sfumato.reporting.structure import read_structure
 from sfumato.reporting.trust import method_facts, origin
 from sfumato.reporting.view import (
@@ -73,9 +72,8 @@ def report_view(
     structure, unusable = read_structure(
         release.method, columns=release.schema.names, epsilon=epsilon
     )
-    numbers = epsilon_delta(release.guarantee)
-    known = concentrated(release.ledger, release.guarantee)
     replaced = release.protect.neighbors == "replace"
+    told = told_promise(release.ledger, release.guarantee, unit=_unit(release), replaced=replaced)
     return ReportView(
         title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
@@ -83,9 +81,10 @@ def report_view(
         internal=False,
         made=made_on(release.ledger),
         promise=_promise(release),
-        odds=odds_sentence(*numbers, unit=_unit(release), known=known),
-        strength=strength_sentence(*numbers, known=known),
-        chances=chance_table(*numbers, unit=_unit(release), replaced=replaced, known=known),
+        odds=told.odds(),
+        strength=told.strength(),
+        chances=told.chances(),
+        formulas=told.formulas(),
         protects=_protects(release),
         not_protected=(*NOT_PROTECTED, INFERRED if "inferred" in release.method else DECLARED),
         facts=_facts(release),
@@ -135,13 +134,13 @@ def _protects(release: TableRelease) -> str:
         if replaced:
             said = "Every single row: what it says. How many rows there are is public."
         else:
-            said = "Every single row: whether it is in the table at all, and what it says."
+            said = f"Every single row: whether it is in the table at all, and what it says. {TWO}"
         return f"{said} {ONE_ROW}"
     whose = f"Every single person, with up to {protect.max_rows} rows"
     if replaced:
         said = f"{whose}: what their rows say. How many people there are is not hidden."
     else:
-        said = f"{whose}: whether they are in the table at all, and what their rows say."
+        said = f"{whose}: whether they are in the table at all, and what their rows say. {TWO}"
     return f"{said} {ONE_PERSON}"
 
 

@@ -1,9 +1,9 @@
 """A promise as numbers that a reader can check: what a guesser gains, what a feared event gains."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, Self
 
 from sfumato import check
 from sfumato.errors import InputError
@@ -11,27 +11,59 @@ from sfumato.privacy.conversions import epsilon_from_zcdp
 
 Unit = Literal["row", "person", "answer", "rating"]
 
-STRONG_BELOW: Final = 0.75
-"""Right guesses up to which a promise is called strong: at most three in four, epsilon 1.09."""
-WEAK_FROM: Final = 0.95
-"""Right guesses from which a promise is called weak: nineteen in twenty, epsilon 2.94."""
+STRONG_UP_TO: Final = 3.0
+"""A promise is strong if right guesses are at most 3 to 1 and no chance told more than triples."""
+WEAK_FROM: Final = 19.0
+"""It is weak if right guesses may be 19 to 1, or a chance told may become 19 times as large."""
 CHANCES: Final = (0.001, 0.01, 0.1, 0.5)
+TWO: Final = "The first odds above are about whether; the second, weaker ones about what."
+_HAIR: Final = 1 + 1e-9
 _DELTAS: Final = (
     *(Fraction(1, 10**k) for k in range(1, 16)),
     *(Fraction(k, 100) for k in range(1, 60, 4)),
 )
 """Where the curve of a rho is read; every point of it gives a valid bound."""
+_ORDERS: Final = tuple(1 + 10 ** (step / 20) for step in range(-40, 81))
+_DEFINITION: Final = "epsilon and delta"
 
-_BET: Final[dict[Unit, str]] = {
-    "row": "Suppose a reader knows every other row of the table and gives even odds to two "
-    "possibilities about yours. After this release",
-    "rating": "Suppose a reader knows every other rating and gives even odds to two "
-    "possibilities about one of yours. After this release",
-    "person": "Suppose a reader knows everybody else's data and gives even odds to two "
-    "possibilities about yours. After this release",
+_KNOWS: Final[dict[Unit, str]] = {
+    "row": "Suppose a reader knows every other row of the table and gives even odds to",
+    "rating": "Suppose a reader knows every other rating and gives even odds to",
+    "person": "Suppose a reader knows everybody else's data and gives even odds to",
     "answer": "Suppose a reader gives even odds to two possible truths about you and then sees "
     "the very answer that left your device. After that",
 }
+_REPLACED: Final[dict[Unit, str]] = {
+    "row": "two possibilities about yours. After this release",
+    "rating": "two possibilities about one of yours. After this release",
+    "person": "two possibilities about yours. After this release",
+}
+_PRESENT: Final[dict[Unit, str]] = {
+    "row": "yours being in it or not. After this release",
+    "rating": "one of yours being there or not. After this release",
+    "person": "yours being there or not. After this release",
+}
+_CONTENT: Final[dict[Unit, str]] = {
+    "row": "If it is known that your row is there, and the even odds are on two possibilities of "
+    "what it says,",
+    "rating": "If it is known that the rating is there, and the even odds are on two "
+    "possibilities of what it says,",
+    "person": "If it is known that your data are there, and the even odds are on two "
+    "possibilities of what they say,",
+}
+_CERTAIN: Final = "one may look all but certain: {} promises little"
+_RIGHT: Final = "the reader picks the right one at most"
+_MINE: Final[dict[Unit, str]] = {
+    "row": "your row", "rating": "that rating", "person": "your data",
+}  # fmt: skip
+
+
+class Bound(NamedTuple):
+    """The largest that a probability can be, from which inequality, and as a formula to redo."""
+
+    value: float
+    how: str
+    formula: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,8 +77,8 @@ class Concentrated:
     * TV <= sqrt(rho / 2) (Pinsker), TV <= sqrt(1 - e^-rho) (Bretagnolle, Huber 1979);
     * TV <= (e^eps - 1 + 2 delta) / (e^eps + 1) for every (eps, delta) that rho converts to
       (Canonne, Kamath, Steinke 2020, arXiv 2004.00010, corollary 13);
-    * P(event) <= (q e^(a rho))^((a - 1) / a) for every a > 1 (Hoelder's inequality), and
-      P(event) <= q + TV.
+    * P(event) <= (q e^(a rho))^((a - 1) / a) for every a > 1 (Hoelder's inequality), the same of
+      the contrary event with P and Q exchanged, and P(event) <= q + TV.
 
     A reader who starts at even odds is right with probability (1 + TV) / 2 at most. Steps before,
     that are (eps0, delta0)-DP, add their own TV: it is subadditive under adaptive composition. The
@@ -58,44 +90,76 @@ class Concentrated:
     first: tuple[float, float] | None = None
     """The epsilon and delta of an approximate step before, such as finding a schema."""
 
-    def guesses(self) -> tuple[float, str]:
-        """The largest share of right guesses, and by which inequality.
+    def guesses(self) -> Bound:
+        """The largest share of right guesses.
 
-        >>> round(Concentrated(rho=0.02).guesses()[0], 3), Concentrated(rho=0.02).guesses()[1]
-        (0.55, "Pinsker's inequality")
+        >>> found = Concentrated(rho=0.02).guesses()
+        >>> round(found.value, 3), found.how, found.formula
+        (0.55, "Pinsker's inequality", '(1 + sqrt(0.02 / 2)) / 2')
         """
-        distance, how = self._distance()
-        return min(1.0, (1 + distance) / 2), how
+        distance = self._distance()
+        value = min(1.0, (1 + distance.value) / 2)
+        return Bound(value, distance.how, f"(1 + {distance.formula}) / 2")
 
-    def largest_chance(self, without: float) -> float:
+    def largest_chance(self, without: float) -> Bound:
         """The chance of any event with somebody's data, if it is ``without`` their data so large.
 
-        >>> round(Concentrated(rho=0.02).largest_chance(0.01), 4)
+        >>> round(Concentrated(rho=0.02).largest_chance(0.01).value, 4)
         0.018
         """
-        distance, _ = self._distance()
-        if self.first is not None:
-            return min(1.0, without + distance)
-        powers = (
-            (1 - 1 / order) * (math.log(without) + order * self.rho)
-            for order in (1 + 10 ** (step / 20) for step in range(-40, 81))
-        )
-        return min(1.0, without + distance, math.exp(min(0.0, *powers)))
+        distance = self._distance()
+        added = f"{without:g} + {distance.formula}"
+        bounds = [Bound(min(1.0, without + distance.value), distance.how, added)]
+        if self.first is None:
+            bounds += [bound for order in _ORDERS for bound in self._of_order(order, without)]
+        return min(bounds)
 
-    def _distance(self) -> tuple[float, str]:
-        """A bound of the total variation, a hair above what floats say, and its name."""
-        rho = Fraction(self.rho)
-        converted = (
-            _distance_of(float(epsilon_from_zcdp(rho, delta)), float(delta)) for delta in _DELTAS
+    def of_two(self) -> Self:
+        """The same for two changes one after another: group privacy, rho grows by their square."""
+        first = None if self.first is None else _of_two(*self.first)
+        return replace(self, rho=4 * self.rho, first=first)
+
+    def _of_order(self, order: float, without: float) -> tuple[Bound, Bound]:
+        """Hoelder's inequality for an event, and for its contrary."""
+        a, rho, q = f"{order:.12g}", f"{self.rho:.12g}", f"{without:g}"
+        log = (1 - 1 / order) * (math.log(without) + order * self.rho)
+        left = order / (order - 1) * math.log1p(-without) - order * self.rho if without < 1 else 0.0
+        return (
+            Bound(
+                math.exp(min(0.0, log)) * _HAIR,
+                "Hoelder's inequality",
+                f"({q} * e^({a} * {rho}))^(1 - 1 / {a})",
+            ),
+            Bound(
+                1 - math.exp(left) / _HAIR if without < 1 else 1.0,
+                "Hoelder's inequality of the contrary",
+                f"1 - (1 - {q})^({a} / ({a} - 1)) * e^(-{a} * {rho})",
+            ),
         )
-        bounds = {
-            "Pinsker's inequality": math.sqrt(self.rho / 2),
-            "Bretagnolle and Huber's inequality": math.sqrt(-math.expm1(-self.rho)),
-            "conversion to epsilon and delta": min(converted),
-        }
-        how = min(bounds, key=lambda name: bounds[name])
-        before = 0.0 if self.first is None else _distance_of(*self.first)
-        return (bounds[how] + before) * (1 + 1e-12), how
+
+    def _distance(self) -> Bound:
+        """A bound of the total variation, a hair above what floats say."""
+        rho, told = Fraction(self.rho), f"{self.rho:.12g}"
+        points = ((float(epsilon_from_zcdp(rho, delta)), float(delta)) for delta in _DELTAS)
+        epsilon, delta = min(points, key=lambda point: _distance_of(*point))
+        best = min(
+            Bound(math.sqrt(self.rho / 2), "Pinsker's inequality", f"sqrt({told} / 2)"),
+            Bound(
+                math.sqrt(-math.expm1(-self.rho)),
+                "Bretagnolle and Huber's inequality",
+                f"sqrt(1 - e^(-{told}))",
+            ),
+            Bound(
+                _distance_of(epsilon, delta),
+                "conversion to epsilon and delta",
+                _distance_formula(epsilon, delta),
+            ),
+        )
+        value, formula = best.value, best.formula
+        if self.first is not None:
+            value += _distance_of(*self.first)
+            formula += f" + {_distance_formula(*self.first)}"
+        return Bound(value * (1 + 1e-12), best.how, formula)
 
 
 def _distance_of(epsilon: float, delta: float) -> float:
@@ -104,127 +168,244 @@ def _distance_of(epsilon: float, delta: float) -> float:
     return min(1.0, (1 - rest + 2 * delta * rest) / (1 + rest))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChanceTable:
-    """How likely events are without somebody's data, and at most with them."""
-
-    heads: tuple[str, str]
-    rows: tuple[tuple[str, str], ...]
+def _distance_formula(epsilon: float, delta: float) -> str:
+    grown = f"e^{epsilon:.12g}"
+    return f"({grown} - 1 + 2 * {delta:.12g}) / ({grown} + 1)"
 
 
-def odds_sentence(
-    epsilon: float,
-    delta: float | None,
-    *,
-    unit: Unit = "row",
-    known: Concentrated | None = None,
-) -> str:
-    """The promise as a bet that a reader can check, the percentage rounded up.
+def _of_two(epsilon: float, delta: float) -> tuple[float, float]:
+    """Group privacy: what (epsilon, delta) promises of two changes one after another."""
+    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, 700.0))) * delta)
+
+
+def right_guesses(epsilon: float, delta: float) -> Bound:
+    """The largest share of right guesses between two equally likely possibilities.
 
     Under epsilon-DP a belief that starts at 50% ends at most at e^epsilon / (1 + e^epsilon), by
     Bayes' rule. Under (epsilon, delta)-DP single beliefs have no bound, but the share of right
     guesses has: (e^epsilon + delta) / (1 + e^epsilon), from the two inequalities on the errors of
     any test (Wasserman, Zhou 2010, arXiv 0811.2501, theorem 2.4; Kairouz, Oh, Viswanath 2015,
-    arXiv 1311.0776). Both are tight. The reader is assumed to know all the rest: what a whole
-    population has in common may be learned, and is no breach.
-
-    Where more is ``known`` of the noise and that is the smaller figure, it stands first, with the
-    inequality it follows from, and the general one beside it.
-
-    >>> odds_sentence(1.0, None).split("release ")[1]
-    'neither can look likelier than 73.2%, odds of 73.2 to 26.8 (epsilon = 1).'
+    arXiv 1311.0776). Both are tight.
     """
-    check.one_of(_BET, unit=unit)
-    percent = math.ceil(1000 * right_guesses(epsilon, delta)) / 10
-    odds = f"odds of {percent:g} to {100 - percent:.3g}"
-    if percent > 99.9:
-        end = f"one may look all but certain: epsilon = {epsilon:g} promises little."
-    elif not delta:
-        end = f"neither can look likelier than {percent:g}%, {odds} (epsilon = {epsilon:g})."
-    else:
-        which = f"(epsilon = {epsilon:g}, delta = {delta:g})"
-        end = f"the reader picks the right one at most {percent:g}% of the time, {odds} {which}."
-    if known is None or known.guesses()[0] >= right_guesses(epsilon, delta):
-        return f"{_BET[unit]} {end}"
-    share, how = known.guesses()
-    percent = math.ceil(1000 * share) / 10
-    return (
-        f"{_BET[unit]} the reader picks the right one at most {percent:g}% of the time, odds of "
-        f"{percent:g} to {100 - percent:.3g} (rho = {known.rho:.3g}, by {how}). Epsilon and delta "
-        f"alone would say less: {end}"
-    )
-
-
-def strength_sentence(
-    epsilon: float, delta: float | None, *, known: Concentrated | None = None
-) -> str:
-    """What that many right guesses are worth, plainly: a coin is right half of the time.
-
-    >>> strength_sentence(5.0, None)
-    'A coin is right 50 times in 100, such a reader nearly always. This is a weak promise.'
-    """
-    share = right_guesses(epsilon, delta)
-    share = share if known is None else min(share, known.guesses()[0])
-    times = math.ceil(100 * share)
-    word = "strong" if share <= STRONG_BELOW else "moderate" if share < WEAK_FROM else "weak"
-    reader = f"such a reader up to {times} times" if times < 100 else "such a reader nearly always"
-    return f"A coin is right 50 times in 100, {reader}. This is a {word} promise."
-
-
-def right_guesses(epsilon: float, delta: float | None) -> float:
-    """The largest share of right guesses between two equally likely possibilities."""
-    check.positive(epsilon=epsilon)
-    if delta is not None and not 0 <= delta < 1:
-        raise InputError(f"delta must be at least 0 and below 1, got {delta!r}")
     rest = math.exp(-epsilon)
-    return (1 + (delta or 0.0) * rest) / (1 + rest)
+    grown, loss = f"e^{epsilon:.12g}", f" + {delta:.12g}" if delta else ""
+    formula = f"({grown}{loss}) / (1 + {grown})"
+    return Bound((1 + delta * rest) / (1 + rest), _DEFINITION, formula)
 
 
-def chance_table(
-    epsilon: float,
-    delta: float | None,
-    *,
-    unit: Unit,
-    replaced: bool,
-    known: Concentrated | None = None,
-) -> ChanceTable:
-    """How much likelier the data of one can make what somebody fears, from a few starting points.
-
-    Args:
-        epsilon: Of the promise.
-        delta: Of the promise, if it has one.
-        unit: Whose data may change.
-        replaced: Whether they are replaced by others, instead of added or removed.
-        known: What is known of the noise beyond that; the smaller bound is told.
-    """
-    mine = {"row": "your row", "rating": "that rating", "person": "your data"}.get(unit, "")
-    heads = (
-        f"Chance without {mine}",
-        "With it at most" if unit != "person" else "With them at most",
-    )
-    if unit == "answer":
-        heads = ("Chance if your truth were another", "With your truth at most")
-    elif replaced:
-        heads = (f"Chance with something else in {mine}", "With what it says at most")
-    rows = [(q, largest_chance(q, epsilon, delta)) for q in CHANCES]
-    if known is not None:
-        rows = [(q, min(top, known.largest_chance(q))) for q, top in rows]
-    return ChanceTable(heads=heads, rows=tuple((_percent(q), _percent(top)) for q, top in rows))
-
-
-def largest_chance(without: float, epsilon: float, delta: float | None) -> float:
+def largest_chance(without: float, epsilon: float, delta: float) -> Bound:
     """The chance of any event with somebody's data, if it is ``without`` their data this large.
 
     min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)), the definition applied to the event
-    and to its contrary; tight. Whatever is decided in view of a release is such an event.
+    and to its contrary; tight. Whatever is decided in view of a release is such an event. One at
+    50% may gain more than a guess at even odds: who guesses by an event of chance p with the data
+    and q without is right with probability (p + 1 - q) / 2.
 
-    >>> round(largest_chance(0.01, 1.0, None), 4), round(largest_chance(0.5, 1.0, None), 3)
+    >>> round(largest_chance(0.01, 1.0, 0).value, 4), round(largest_chance(0.5, 1.0, 0).value, 3)
     (0.0272, 0.816)
     """
-    loss = delta or 0.0
-    grown = math.exp(min(epsilon, 700.0)) * without + loss  # e^700 is the end of a float
-    left = math.exp(-epsilon) * (1 - without - loss)
-    return min(grown, 1 - left, 1.0)
+    loss, told = f" + {delta:.12g}" if delta else "", f"{epsilon:.12g}"
+    left = f" - {delta:.12g}" if delta else ""
+    q = f"{without:g}"
+    grown = math.exp(min(epsilon, 700.0)) * without + delta  # e^700 is the end of a float
+    rest = 1 - math.exp(-epsilon) * (1 - without - delta)
+    return min(
+        Bound(min(1.0, grown), _DEFINITION, f"e^{told} * {q}{loss}"),
+        Bound(min(1.0, rest), _DEFINITION, f"1 - e^(-{told}) * (1 - {q}{left})"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChanceTable:
+    """How likely events are otherwise, and at most with somebody's data."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Formula:
+    """A figure of a page, what it is, from which inequality, and its formula with numbers in it."""
+
+    figure: str
+    what: str
+    how: str
+    formula: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Loss:
+    """What one change of the data may lose: bounds, the tightest that is known for each."""
+
+    epsilon: float
+    delta: float
+    known: Concentrated | None
+    changes: Literal[1, 2] = 1
+
+    def of_two(self) -> Self:
+        epsilon, delta = _of_two(self.epsilon, self.delta)
+        known = None if self.known is None else self.known.of_two()
+        return replace(self, epsilon=epsilon, delta=delta, known=known, changes=2)
+
+    @property
+    def general(self) -> Bound:
+        return right_guesses(self.epsilon, self.delta)
+
+    @property
+    def guesses(self) -> Bound:
+        return self.general if self.known is None else min(self.general, self.known.guesses())
+
+    def chance(self, without: float) -> Bound:
+        general = largest_chance(without, self.epsilon, self.delta)
+        return general if self.known is None else min(general, self.known.largest_chance(without))
+
+    @property
+    def word(self) -> str:
+        """By right guesses as odds, and by how much a chance told may grow, whichever is worse."""
+        share = min(self.guesses.value, 1 - 1e-12)
+        worst = max(share / (1 - share), *(self.chance(q).value / q for q in CHANCES))
+        if worst <= STRONG_UP_TO * (1 + 1e-6):
+            return "strong"
+        return "moderate" if worst < WEAK_FROM else "weak"
+
+    def end(self) -> str:
+        """The bet's outcome by epsilon and delta alone."""
+        twice = self.changes == 2
+        named = f"{'2 ' if twice else ''}epsilon = {self.epsilon:g}"
+        share = self.general.value
+        if _tenths(share) > 99.9:
+            return _CERTAIN.format(named)
+        if not self.delta:
+            return f"neither can look likelier than {_odds(share)} ({named})"
+        loss = "(1 + e^epsilon) delta" if twice else "delta"
+        return f"{_RIGHT} {_odds(share, ' of the time')} ({named}, {loss} = {self.delta:.3g})"
+
+    def tightest(self) -> str:
+        """The bet's outcome by the tightest figure that is known."""
+        best = self.guesses
+        if self.known is None or best.how == _DEFINITION:
+            return self.end()
+        named = f"{'4 ' if self.changes == 2 else ''}rho = {self.known.rho:.3g}"
+        if _tenths(best.value) > 99.9:
+            return _CERTAIN.format(named)
+        return f"{_RIGHT} {_odds(best.value, ' of the time')} ({named}, by {best.how})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promise:
+    """What a page says of a promise. The reader knows all the rest of the data.
+
+    What a whole population has in common may be learned, and is no breach. Where data are added
+    or removed the guarantee is about whether they are there. What they say, if it is known that
+    they are, is two changes away, one removed and one added: group privacy bounds it by 2 epsilon
+    and (1 + e^epsilon) delta, or by 4 rho, and it is told beside the first.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    unit: Unit = "row"
+    replaced: bool = False
+    """Whether data are replaced by others, instead of added or removed; so of every answer."""
+    known: Concentrated | None = None
+    """What is known of the noise beyond epsilon and delta; the smaller bound is told."""
+
+    def __post_init__(self) -> None:
+        check.one_of(_KNOWS, unit=self.unit)
+        check.positive(epsilon=self.epsilon)
+        if self.delta is not None and not 0 <= self.delta < 1:
+            raise InputError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+
+    @property
+    def _losses(self) -> tuple[_Loss, ...]:
+        loss = _Loss(epsilon=self.epsilon, delta=self.delta or 0.0, known=self.known)
+        return (loss,) if self.replaced or self.unit == "answer" else (loss, loss.of_two())
+
+    def odds(self) -> str:
+        """The promise as a bet that a reader can check, percentages rounded up.
+
+        >>> Promise(epsilon=1.0, replaced=True).odds().split("release ")[1]
+        'neither can look likelier than 73.2%, odds of 73.2 to 26.8 (epsilon = 1).'
+        """
+        loss, *second = self._losses
+        bet = _KNOWS[self.unit]
+        if self.unit != "answer":
+            bet += f" {(_PRESENT if second else _REPLACED)[self.unit]}"
+        told = [f"{bet} {loss.tightest()}."]
+        if loss.guesses.how != _DEFINITION:
+            told.append(f"Epsilon and delta alone would say less: {loss.end()}.")
+        told += [f"{_CONTENT[self.unit]} {two.tightest()}." for two in second]
+        return " ".join(told)
+
+    def strength(self) -> str:
+        """What that many right guesses are worth, plainly: a coin is right half of the time.
+
+        >>> Promise(epsilon=5.0, replaced=True).strength()
+        'A coin is right 50 times in 100, such a reader nearly always. This is a weak promise.'
+        """
+        loss, *second = self._losses
+        told = [
+            f"A coin is right 50 times in 100, such a reader {_times(loss.guesses.value)}.",
+            f"This is a {loss.word} promise.",
+        ]
+        for two in second:
+            says = f"what {_MINE[self.unit]} {'say' if self.unit == 'person' else 'says'}"
+            told.append(f"About {says}, {_times(two.guesses.value)}: a {two.word} promise.")
+        return " ".join(told)
+
+    def chances(self) -> ChanceTable:
+        """How much likelier the data of one can make what somebody fears."""
+        heads: tuple[str, ...]
+        if self.unit == "answer":
+            heads = ("Chance if your truth were another", "With your truth at most")
+        elif self.replaced:
+            mine = _MINE[self.unit]
+            said = "they say" if self.unit == "person" else "it says"
+            heads = (f"Chance with something else in {mine}", f"With what {said} at most")
+        else:
+            mine = f"With {_MINE[self.unit]} instead of"
+            heads = ("Chance otherwise", f"{mine} none at most", f"{mine} another at most")
+            if self.unit == "person":
+                heads = (*heads[:2], f"{mine} another person's at most")
+        rows = (
+            (_percent(q), *(_percent(loss.chance(q).value) for loss in self._losses))
+            for q in CHANCES
+        )
+        return ChanceTable(heads=heads, rows=tuple(rows))
+
+    def formulas(self) -> tuple[Formula, ...]:
+        """Where each figure of the sentence and of the table comes from."""
+        found = []
+        for loss in self._losses:
+            told = [loss.guesses] if loss.changes == 2 else [loss.guesses, loss.general]
+            what = "right guesses" if loss.changes == 1 else "right guesses of what is said"
+            for bound in dict.fromkeys(told):
+                percent = _tenths(bound.value)
+                figure = f"{percent:g}%" if percent <= 99.9 else "over 99.9%"
+                found.append(_formula(bound, figure, what))
+        for loss, head in zip(self._losses, self.chances().heads[1:], strict=True):
+            for q in CHANCES:
+                bound, what = loss.chance(q), f"{head}, from {_percent(q)}"
+                found.append(_formula(bound, _percent(bound.value), what))
+        return tuple(found)
+
+
+def _formula(bound: Bound, figure: str, what: str) -> Formula:
+    return Formula(figure=figure, what=what, how=bound.how, formula=bound.formula)
+
+
+def _tenths(share: float) -> float:
+    """A share in percent, rounded up to one digit."""
+    return math.ceil(1000 * share) / 10
+
+
+def _odds(share: float, of_what: str = "") -> str:
+    percent = _tenths(share)
+    return f"{percent:g}%{of_what}, odds of {percent:g} to {100 - percent:.3g}"
+
+
+def _times(share: float) -> str:
+    times = math.ceil(100 * share)
+    return f"up to {times} times" if times < 100 else "nearly always"
 
 
 def _percent(chance: float) -> str:

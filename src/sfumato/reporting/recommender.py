@@ -20,15 +20,9 @@ from sfumato.models.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
-from sfumato.reporting.account import account, concentrated, epsilon_delta, made_on
+from sfumato.reporting.account import account, made_on, told_promise
 from sfumato.reporting.frame import render_framed
-from sfumato.reporting.odds import (
-    ChanceTable,
-    Unit,
-    chance_table,
-    odds_sentence,
-    strength_sentence,
-)
+from sfumato.reporting.odds import TWO, ChanceTable, Formula, Unit
 from sfumato.reporting.page import write_text
 from sfumato.reporting.view import Account
 
@@ -92,25 +86,25 @@ class RecommenderView:
     account: Account
     strength: str
     chances: ChanceTable
+    formulas: tuple[Formula, ...]
     notes: tuple[str, ...]
 
 
 def recommender_view(release: RecommenderRelease) -> RecommenderView:
     """What the page of a release shows."""
     unit: Unit = "rating" if isinstance(release.protect, OneRow) else "person"
-    numbers = epsilon_delta(release.guarantee)
-    known = concentrated(release.ledger, release.guarantee)
+    replaced = release.protect.neighbors == "replace"
+    told = told_promise(release.ledger, release.guarantee, unit=unit, replaced=replaced)
     return RecommenderView(
         title="a private recommender" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
         made=made_on(release.ledger),
         promise=_promise(release),
-        odds=odds_sentence(*numbers, unit=unit, known=known),
-        strength=strength_sentence(*numbers, known=known),
-        chances=chance_table(
-            *numbers, unit=unit, replaced=release.protect.neighbors == "replace", known=known
-        ),
+        odds=told.odds(),
+        strength=told.strength(),
+        chances=told.chances(),
+        formulas=told.formulas(),
         protects=_protects(release.protect) if release.private else _NOBODY,
         told=TOLD,
         not_protected=_not_protected(release.protect),
@@ -168,7 +162,7 @@ def _protects(protect: Protection) -> str:
     if isinstance(protect, OneRow):
         if replaced:
             return "Every single rating: of which item it is, and how high. Not how many there are."
-        return "Every single rating: whether somebody gave it at all, and how high it is."
+        return f"Every single rating: whether somebody gave it at all, and how high it is. {TWO}"
     used = f"Of people with more than {protect.max_rows:,} ratings, so many were used."
     if replaced:
         return (
@@ -176,7 +170,7 @@ def _protects(protect: Protection) -> str:
         )
     return (
         "Every single person: whether they are among the people at all, what they rated, and how. "
-        f"{used}"
+        f"{TWO} {used}"
     )
 
 

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 from sfumato import check
 from sfumato.drawing.layers import depths
 from sfumato.errors import InputError
-from sfumato.reporting.odds import ChanceTable
+from sfumato.reporting.odds import ChanceTable, Formula
 
 MOST_ROUNDS = 4
 """Of budgets: the parts of a bar that can be told apart."""
@@ -306,6 +306,8 @@ class ReportView:
     """What the odds are worth, in a sentence."""
     chances: ChanceTable | None = None
     """The promise once more: what one's data can do to the chance of an event."""
+    formulas: tuple[Formula, ...] = ()
+    """Where each figure of the odds and the chances comes from."""
     method_words: str = ""
     files: tuple[tuple[str, str], ...] = ()
     """Of the folder that holds the page: names, and what is in them."""

@@ -1,5 +1,7 @@
 """What the pages of a release say: numbers of the model and the ledger, and nothing more."""
 
+import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -110,7 +112,7 @@ def test_the_ledger_of_the_page_is_the_one_of_the_release() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "whether it is in the table at all, and what it says"),
+        ({}, "whether it is in the table at all, and what it says. The first odds above are"),
         ({"neighbors": "replace"}, "How many rows there are is public"),
         ({"person": "age", "max_rows": 7}, "person, with up to 7 rows: whether they are in"),
         (
@@ -137,6 +139,34 @@ def test_the_promise_has_its_numbers() -> None:
     assert "event as unlikely as delta" in report_view(approximate).promise[0]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbors": "replace"},
+        {"method": "mst", "epsilon": 5},
+        {"method": "mst", "neighbors": "replace"},
+        {"method": "cliquetree", "person": "age", "max_rows": 2},
+    ],
+)
+def test_every_figure_of_the_promise_has_the_formula_that_the_page_states(options: Any) -> None:
+    page = render(report_view(made(**options)))
+    promise, check = page.split('<section id="check">')
+    promise = promise.split('<section id="promise">')[1].split('<section id="facts">')[0]
+    stated = re.findall(r'<td class="number">([^<]+)</td><td><code>([^<]+)</code>', check)
+    shown = set(re.findall(r"([\d.]+%)(?: of the time)?, odds|<td>([^<]+%)</td>", promise))
+    figures = {figure for both in shown for figure in both if figure}
+    assert figures - {"over 99.9%"} == {figure for figure, _ in stated} - {"over 99.9%"}
+    for figure, formula in stated:
+        names = {"e": math.e, "sqrt": math.sqrt}
+        exact = 100 * eval(formula.replace("^", "**"), names)
+        told = float(figure.removeprefix("over ").removesuffix("%"))
+        if figure.startswith("over"):
+            assert exact > told - 0.1
+        else:
+            assert told - 1 < exact <= told + 1e-6
+
+
 def _many_ranges() -> Workload:
     ages = [[0, 9], [10, 19], [20, 29], [0, 19], [10, 29], [0, 29]]
     towns = [["A", "A"], ["B<b>", "B<b>"], ["A", "B<b>"]]
@@ -157,7 +187,8 @@ def test_what_a_delta_means_is_said_in_words() -> None:
 
 
 def test_a_weak_promise_is_called_weak() -> None:
-    assert "strong promise" in report_view(made()).strength
+    strength = report_view(made()).strength
+    assert "This is a strong promise. About what your row says, up to 89 times" in strength
     assert "weak promise" in report_view(made(epsilon=6)).strength
 
 

@@ -44,7 +44,9 @@ def test_the_promise_is_about_ratings_and_says_what_a_person_is_told(
     release: RecommenderRelease,
 ) -> None:
     page = render_recommender(recommender_view(release))
-    assert "knows every other rating and gives even odds" in page
+    assert "knows every other rating and gives even odds to one of yours being there" in page
+    assert "two possibilities of what it says" in page
+    assert "4 rho" in page
     assert "one rating added or removed" in page
     assert "joint differential privacy" in page
     assert "stored nowhere" in page
@@ -57,6 +59,7 @@ def test_a_person_is_promised_for_all_their_ratings() -> None:
     assert "one person, with up to 30 ratings, added or removed" in view.promise[0]
     assert view.odds.startswith("Suppose a reader knows everybody else's data")
     assert "more than 30 ratings" in view.protects
+    assert "two possibilities of what they say" in view.odds
     assert not any("together" in entry for entry in view.not_protected)
 
 
