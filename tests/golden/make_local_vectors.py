@@ -276,6 +276,7 @@ def signatures() -> list:
         task="0123456789abcdef" * 2,
         title="نظرسنجی 綠🟢",
         agreement=agreed,
+        first_plan=grouped_rounds.first_plan(agreed).id,
         text="Two\nlines",
         questions={"smoker": "آیا سیگار می کشید؟", "age": "How old are you?"},
         minimum=10**12,
@@ -312,7 +313,8 @@ def _opens(envelope: Envelope, key: str) -> bool:
 def announcements() -> list:
     """Signed or not, an announcement that is not as this program writes it is refused."""
     agreed = small("single")
-    said = Announcement(task="0" * 32, title="T", agreement=agreed).to_dict()
+    plan = single_round.first_plan(agreed).id
+    said = Announcement(task="0" * 32, title="T", agreement=agreed, first_plan=plan).to_dict()
     manifest = said["agreement"]
     columns = manifest["columns"]
     changes = [
@@ -322,6 +324,7 @@ def announcements() -> list:
         *({"minimum": given} for given in (0, 1.0, "1", True)),
         *({"closes": given} for given in ("2026-12-31T18:00Z", "tomorrow", "2026-12-31")),
         *({"page": given} for given in ("", "AB" * 32, "ab" * 31)),
+        *({"first_plan": given} for given in ("", "AB" * 16, "ab" * 15, 0, [])),
         {"extra": 1},
         {"survey": "0" * 32},
         *({"agreement": manifest | {"epsilon": given}} for given in ("3", "1/20000", "33", "0", 2)),
@@ -330,6 +333,7 @@ def announcements() -> list:
         *({"agreement": manifest | {"columns": given}} for given in changed_columns(columns)),
     ]
     found = [said, *({**said, **change} for change in changes)]
+    found.append({name: said[name] for name in said if name != "first_plan"})
     return [[canonical(message), _reads(message)] for message in found]
 
 

@@ -13,6 +13,7 @@ from sfumato.collection import single_round
 from sfumato.collection.announcements import Announcement
 from sfumato.collection.envelopes import Signer
 from sfumato.collection.links import SurveyLink
+from sfumato.collection.messages import fingerprint
 from sfumato.collection.plans import Agreement
 from sfumato.schema import Schema
 
@@ -41,6 +42,7 @@ class Liar:
         title: str = "A survey",
         state: str = "open-1",
         columns: list[dict[str, Any]] = COLUMNS,
+        says: dict[str, Any] | None = None,
         **plan: Any,
     ) -> None:
         """An honest survey of one round, or one that differs in a word or a number."""
@@ -49,8 +51,11 @@ class Liar:
             epsilon=Fraction(epsilon),
             variant="single",
         )
-        told = Announcement(task=TASK, title=title, agreement=agreed).to_dict()
         first = {**single_round.first_plan(agreed).to_dict(), **plan}
+        announced = Announcement(
+            task=TASK, title=title, agreement=agreed, first_plan=fingerprint(first)
+        )
+        told = {**announced.to_dict(), **(says or {})}
         signed = self.signer.sign(told).to_dict()
         body = {"sfumato": 1, "kind": "announced", "state": state, "key": self.signer.key}
         self.replies[f"/v1/surveys/{TASK}"] = 200, {**body, "survey": signed}

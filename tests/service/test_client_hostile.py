@@ -9,6 +9,7 @@ from service.liar import RECORD, TASK, lying
 from sfumato.collection.calls import Patience
 from sfumato.collection.envelopes import Signer
 from sfumato.collection.links import SurveyLink
+from sfumato.collection.messages import fingerprint
 from sfumato.collection.remote import SurveyClient
 from sfumato.errors import BudgetError, BusyError, InputError, SfumatoError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
@@ -165,6 +166,27 @@ def test_a_record_that_does_not_fit_pins_the_survey_all_the_same(liar, tmp_path)
                 device(liar, tmp_path, record=record).step()
         assert liar.asked == [ANNOUNCED, ANNOUNCED]
     assert liar.posted == []
+
+
+@pytest.mark.parametrize("change", [{"epsilon": "5"}, {"survey": "0" * 32}, {"round": 2}])
+def test_a_first_plan_that_was_announced_is_held_to_the_agreement_too(liar, tmp_path, change):
+    planned(liar, **change)
+    plan = liar.replies[PLAN]
+    liar.announce(says={"first_plan": fingerprint(json.loads(plan[1]["payload"]))})
+    liar.replies[PLAN] = plan
+    with pytest.raises(SfumatoError, match=r"agreed|another survey|another round"):
+        device(liar, tmp_path).step()
+    assert liar.posted == []
+
+
+@pytest.mark.parametrize("said", ["", None])
+def test_a_survey_that_announces_no_first_plan_gets_nothing(liar, tmp_path, said):
+    """It would have one hash for all, and a plan for each device."""
+    liar.announce(says={"first_plan": said})
+    with pytest.raises(InputError, match="does not announce the plan of its first round"):
+        device(liar, tmp_path).step()
+    assert (liar.asked, liar.posted) == ([ANNOUNCED], [])
+    assert not (tmp_path / "state").exists(), "nothing is pinned"
 
 
 def test_what_was_shown_is_sent_whatever_the_server_says_meanwhile(liar, tmp_path):

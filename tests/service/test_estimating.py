@@ -53,7 +53,7 @@ def test_estimates_of_every_variant_are_near_the_truth(service, variant):
 
 
 def test_rounds_are_taken_together_as_soon_as_each_has_enough(service):
-    made = opened(service, minimum=50)
+    made = opened(service, minimum=10)
     crowd = Crowd(made, 1_000, rng=simulation_rng(2))
     first = crowd.answer(1)
     alone = made.look("estimates")
@@ -86,7 +86,7 @@ def test_pairs_that_were_asked_come_with_an_error_for_each_cell(service):
 
 
 def test_a_page_that_polls_reads_the_answers_once(service, monkeypatch):
-    made = opened(service, "single")
+    made = opened(service, "single", minimum=10)
     crowd = Crowd(made, 300, rng=simulation_rng(4))
     crowd.answer(1)
     surveys = service.service.surveys

@@ -50,6 +50,7 @@ def test_a_person_answers_by_keyboard_alone_on_a_phone_in_the_dark(visit, survey
     page.keyboard.press("ArrowDown")
     tab_to(page, "#draw")
     page.keyboard.press("Enter")
+    page.wait_for_selector("#body")  # drawn and kept first, which takes a while
     assert heading(page) == "What will leave this device"
     shown = page.text_content("#body")
     tab_to(page, "#send")

@@ -1,13 +1,18 @@
 """What owners are shown of a real survey: never from too few answers, never one answer more."""
 
+import json
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
 from service.crowd import Crowd
+from sfumato.collection.grouped_rounds import RoundTally
+from sfumato.collection.plans import Agreement, PlanPart, RoundPlan
 from sfumato.randomness import simulation_rng
+from sfumato.schema import Schema
 from sfumato.service import estimating, metrics
 from sfumato.service.publication import Publication
 
@@ -136,6 +141,103 @@ def test_each_estimate_rests_on_the_promised_number_of_answers(service, rehearsa
     assert (told["pairs"], told["later"]["pairs"]) == ([], 1)
     (_, second) = made.look("plans")["plans"]
     assert second["why"]["dependence"] is None, "fewer than promised answered about pairs"
+
+
+def units(told):
+    """What is told of each column and pair: how many answers it rests on, and what they say."""
+    columns = {each["name"]: each for each in told["columns"]}
+    pairs = {tuple(each["columns"]): each for each in told["pairs"]}
+    return {
+        name: (each["answers"], each["frequencies"]) for name, each in (columns | pairs).items()
+    }
+
+
+@pytest.mark.parametrize("variant", ["grouped", "faithful"])
+def test_what_a_second_round_adds_to_an_estimate_rests_on_the_promised_number(service, variant):
+    """Any two states of a survey in two rounds, and no difference of fewer answers."""
+    least = 100
+    made, clock = opened(service, COLUMNS, variant=variant, minimum=least), Clock()
+    watch = estimating.Watch(service.service.surveys)
+    watch.publication.now = clock
+    crowd, states = Crowd(made, 4_000, rng=simulation_rng(11), simulated=False), []
+    crowd.answer(1)
+    made.act("close")
+    states.append(made.look("estimates"))
+    made.act("open")
+    question, values = crowd.drawn(2)
+    for start in range(0, 1_000, 125):
+        crowd.send(question, values[start : start + 125])
+        clock.next_hour()
+        states.append(watch.estimates(found(service, made)))
+    made.act("close")
+    states.append(made.look("estimates"))
+    for before, after in combinations(states, 2):
+        same, all_more = variant == "faithful", after["answers"] - before["answers"]
+        earlier, later = units(before), units(after)
+        for name, shown in earlier.items():
+            more = all_more if same else later[name][0] - shown[0]
+            assert more >= least or later[name] == shown, (name, more)
+    assert units(states[0]) != units(states[-1]), "with enough answers a second round counts"
+    assert len({told["answers"] for told in states}) > 3
+
+
+def test_a_second_round_with_too_few_answers_about_each_column_changes_no_estimate(service):
+    least = 200
+    made = opened(service, COLUMNS, variant="grouped", minimum=least)
+    crowd = Crowd(made, 3_000, rng=simulation_rng(12), simulated=False)
+    crowd.answer(1)
+    made.act("close")
+    before = made.look("estimates")
+    made.act("open")
+    question, values = crowd.drawn(2)
+    crowd.send(question, values[:210])
+    made.act("close")
+    after = made.look("estimates")
+    assert units(after) == units(before)
+    assert (after["answers"], after["rounds"]) == (before["answers"], [1])
+    assert after["counts"]["2"] == 210, "how many came is told of a closed round"
+    made.act("release")
+    released = json.loads(release_json(made))
+    assert sum(released["method"]["answers"]) == sum(after["counts"].values()), "all answers count"
+
+
+def test_a_column_less_a_pair_leaves_no_estimate_of_few_answers():
+    """One state: 52 asked about a column alone, 600 about it in a pair that is shown."""
+    columns = [{"name": name, "kind": "boolean"} for name in ("a", "b")]
+    schema = Schema.from_dict({"sfumato": 1, "columns": columns})
+    agreed = Agreement(schema=schema, epsilon=Fraction(2), variant="grouped")
+    parts = (
+        PlanPart(columns=("a",), bins=(None,), protocol="grr"),
+        PlanPart(columns=("a", "b"), bins=(None, None)),
+    )
+    plan = RoundPlan(survey=agreed.id, round=1, epsilon=agreed.epsilon, parts=parts, weights=(1, 1))
+    counts = (np.array([30, 22]), np.array([100, 200, 150, 150]))
+    tally = RoundTally(plan=plan, counts=counts, answers=np.array([52, 600]), simulated=False)
+    told = estimating.estimates(agreed, [tally], minimum=500)
+    assert {name: answers for name, (answers, _) in units(told).items()} == {
+        "a": 600,
+        "b": 600,
+        ("a", "b"): 600,
+    }
+    pair, alone = units(told)["a", "b"][1], units(told)["a"][1]
+    np.testing.assert_allclose(np.sum(pair, axis=1), alone, atol=1e-5)
+    assert told["answers"] == 600
+
+
+def test_the_check_for_fakes_tells_nothing_of_an_open_round_nor_of_few_answers(service):
+    made = opened(service, COLUMNS, variant="grouped", minimum=300)
+    crowd = Crowd(made, 2_000, rng=simulation_rng(13), simulated=False)
+    first, values = crowd.drawn(1)
+    crowd.send(first, values[:400])
+    made.act("close")
+    before = made.look("poisoning")["verdict"]
+    assert before["checks"] == 1, "how many answers each part has, and no part has 300"
+    assert before["busiest"]["answers"] == 400
+    made.act("open")
+    crowd.answer(2)
+    assert made.look("poisoning")["verdict"] == before
+    watch = estimating.Watch(service.service.surveys)
+    assert watch.verdict(found(service, made)) == before, "looked at anew, all the same"
 
 
 def test_a_refusal_does_not_tell_how_many_answers_there_are(service):

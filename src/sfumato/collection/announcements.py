@@ -29,12 +29,10 @@ LONGEST_QUESTION: Final = 500
 
 _ANNOUNCED: Final = {
     *("sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"),
-    *("minimum", "invited", "closes", "page"),
+    *("minimum", "invited", "closes", "page", "first_plan"),
 }
 _REHEARSAL: Final = "rehearsal"
-_FIRST: Final = "first_plan"
-_OPTIONAL: Final = {_REHEARSAL, _FIRST}
-"""Fields that stand in an announcement only where they say something."""
+"""A field that stands in an announcement only where it is true."""
 _UPLOAD: Final = {"sfumato", "kind", "report", "token", "answer"}
 
 
@@ -46,6 +44,8 @@ class Announcement:
     """The random name of the survey: 32 hexadecimal digits."""
     title: str
     agreement: Agreement
+    first_plan: str
+    """The fingerprint of the plan of the first round, so that devices refuse another one."""
     text: str = ""
     """What it is for, in the owner's words."""
     questions: Mapping[str, str] = field(default_factory=dict)
@@ -62,8 +62,6 @@ class Announcement:
     rehearsal: bool = False
     """Whether this is no real survey: only then simulated answers are taken, and everything is
     shown to the owner at once."""
-    first_plan: str = ""
-    """The fingerprint of the plan of the first round, so that devices refuse another one."""
 
     def __post_init__(self) -> None:
         matching(ID, task=self.task)
@@ -76,8 +74,7 @@ class Announcement:
         _check_questions(self.questions, self.agreement)
         if self.page != "":
             matching(_DIGEST, page=self.page)
-        if self.first_plan != "":
-            matching(ID, first_plan=self.first_plan)
+        matching(ID, first_plan=self.first_plan)
         if self.closes is not None:
             moment(closes=self.closes)
 
@@ -96,14 +93,19 @@ class Announcement:
             "invited": self.invited,
             "closes": self.closes,
             "page": self.page,
+            "first_plan": self.first_plan,
             **({_REHEARSAL: True} if self.rehearsal else {}),
-            **({_FIRST: self.first_plan} if self.first_plan else {}),
         }
 
     @staticmethod
     def from_dict(message: Any) -> "Announcement":
         """The announcement in a message; anything else is refused."""
-        said = _OPTIONAL & set(message) if isinstance(message, Mapping) else set()
+        said = {_REHEARSAL} & set(message) if isinstance(message, Mapping) else set()
+        if isinstance(message, Mapping) and not message.get("first_plan"):
+            raise InputError(
+                "the survey does not announce the plan of its first round, so each device could be "
+                "asked by another one. The survey was not used."
+            )
         check_fields(message, _ANNOUNCED | said, "a survey")
         questions = message["questions"]
         if not isinstance(questions, Mapping):
@@ -119,7 +121,7 @@ class Announcement:
             closes=message["closes"],
             page=message["page"],
             rehearsal=message.get(_REHEARSAL, False),
-            first_plan=message.get(_FIRST, ""),
+            first_plan=message["first_plan"],
         )
         check_spelling(found.to_dict(), message, "survey")
         return found

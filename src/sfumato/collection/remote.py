@@ -261,7 +261,7 @@ class SurveyClient:
         if not isinstance(plan, dict) or plan.get("round") != number:
             raise InputError("the server gave the plan of another round. Nothing was sent.")
         announced = self._read(kept)
-        if number == 1 and announced.first_plan not in ("", fingerprint(plan)):
+        if number == 1 and announced.first_plan != fingerprint(plan):
             raise InputError(
                 "the server gave another plan for the first round than it announced to everybody. "
                 "Nothing was sent."

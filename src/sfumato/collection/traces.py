@@ -139,15 +139,24 @@ def smallest(chances: Vector, *, sides: int = 2) -> float:
     return float(min(1.0, sides * chances.size * chances.min())) if chances.size else 1.0
 
 
-def round_traces(agreed: Agreement, tally: RoundTally | RecordTally) -> list[Trace]:
-    """All that can be looked at in the answers of one round."""
+def round_traces(
+    agreed: Agreement, tally: RoundTally | RecordTally, *, least: int = LEAST_ANSWERS
+) -> list[Trace]:
+    """All that can be looked at in the answers of one round.
+
+    Args:
+        agreed: The survey.
+        tally: The counted answers.
+        least: Parts with fewer answers are not looked at, but for how many these are.
+    """
+    least = max(least, LEAST_ANSWERS)
     if isinstance(tally, RoundTally):
         found = [parts_trace(tally)] if len(tally.plan.parts) > 1 else []
-        for place in _places(tally):
+        for place in _places(tally, least):
             part = tally.plan.parts[place]
             mechanism = part.mechanism(agreed.schema, tally.plan.epsilon)
             found += histogram_traces(mechanism, tally.counts[place], about=part.columns)
-        return found + agreement_traces(agreed, tally)
+        return found + agreement_traces(agreed, tally, least=least)
     found = []
     for name, heard in heard_ways(agreed, [tally]).items():
         counts = heard[0].supports.astype(np.int64)
@@ -250,7 +259,9 @@ def copies_trace(
     )
 
 
-def agreement_traces(agreed: Agreement, tally: RoundTally) -> list[Trace]:
+def agreement_traces(
+    agreed: Agreement, tally: RoundTally, *, least: int = LEAST_ANSWERS
+) -> list[Trace]:
     """Whether those asked about a column alone and those asked about it in a pair agree.
 
     Devices draw their part by chance, so both are samples of the same people, and the difference
@@ -261,8 +272,8 @@ def agreement_traces(agreed: Agreement, tally: RoundTally) -> list[Trace]:
     found = []
     for name, heard in heard_ways(agreed, [tally]).items():
         alone = [each for each in heard if len(tally.plan.parts[each.way.place].columns) == 1]
-        paired = [each for each in heard if each.people >= LEAST_ANSWERS and each not in alone]
-        if not alone or not paired or alone[0].people < LEAST_ANSWERS:
+        paired = [each for each in heard if each.people >= least and each not in alone]
+        if not alone or not paired or alone[0].people < least:
             continue
         found.append(_agreement(name, alone[0], paired))
     return found
@@ -354,7 +365,7 @@ def _unused_shares(mechanism: FrequencyMechanism, counts: Counts) -> Vector:
     return np.empty(0)
 
 
-def _places(tally: RoundTally) -> Iterable[int]:
+def _places(tally: RoundTally, least: int) -> Iterable[int]:
     """The parts with enough answers, those with most first, up to a limit."""
     order = np.argsort(-tally.answers, kind="stable")[:MOST_PARTS]
-    return [int(place) for place in order if tally.answers[place] >= LEAST_ANSWERS]
+    return [int(place) for place in order if tally.answers[place] >= least]

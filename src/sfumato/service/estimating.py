@@ -1,13 +1,14 @@
 """What the answers say, as it may be shown: frequencies with standard errors.
 
-Each estimate rests on the promised number of answers at least, or it is not made. What is shown of
-an open round is in ``publication``. Reading and counting takes a while for a large survey, and
-pages ask every few seconds: so one look is kept while what may be shown stays the same.
+Each estimate rests on the promised number of answers at least, or it is not made, and so does what
+each round and part adds to it: the difference of two estimates is none of fewer answers. What is
+shown of an open round is in ``publication``. Reading and counting takes a while for a large survey,
+and pages ask every few seconds: so one look is kept while what may be shown stays the same.
 """
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
 from typing import Any, Final
@@ -107,7 +108,9 @@ class Watch:
         look = Look(
             shown=shown,
             estimates={"counts": counts, **made} if made["columns"] else None,
-            verdict=poisoning.verdict(self.surveys, survey, closed) if closed else None,
+            verdict=poisoning.verdict(self.surveys, survey, closed, least=minimum)
+            if closed
+            else None,
             until=self.now() + max(KEPT_S, _REST * took),
         )
         self._looks[survey.id] = look
@@ -130,13 +133,12 @@ def _not_yet(survey: Survey) -> str:
 def estimates(
     agreed: Agreement, tallies: Sequence[Tally | RecordCounts], *, minimum: int
 ) -> dict[str, Any]:
-    """The frequencies of every column with enough answers, from all rounds together."""
+    """The frequencies of every column, from all parts of all rounds that have enough answers."""
     same_people = agreed.variant == "faithful"
     most = max if same_people else sum
+    tallies = _with_enough(tallies, minimum)
     columns, known = [], heard_ways(agreed, tallies)
-    enough = [name for name in known if most(each.people for each in known[name]) >= minimum]
-    for name in enough:
-        heard = known[name]
+    for name, heard in known.items():
         frequencies, errors = together(heard, same_people=same_people)
         reach = z_of(CONFIDENCE) * errors
         columns.append(
@@ -150,11 +152,11 @@ def estimates(
                 "adjusted": _rounded(project(frequencies, 1.0)),
             }
         )
-    pairs, later = _pairs(agreed, tallies, minimum)
+    pairs, later = _pairs(agreed, tallies)
     return {
         "minimum": minimum,
-        "later": {"columns": [n for n in agreed.asked if n not in enough], "pairs": later},
-        "rounds": [tally.plan.round for tally in tallies],
+        "later": {"columns": [n for n in agreed.asked if n not in known], "pairs": later},
+        "rounds": [tally.plan.round for tally in tallies if tally.people],
         "answers": sum(tally.people for tally in tallies),
         "epsilon": str(agreed.epsilon),
         "confidence": CONFIDENCE,
@@ -164,8 +166,27 @@ def estimates(
     }
 
 
+def _with_enough(
+    tallies: Sequence[Tally | RecordCounts], minimum: int
+) -> list[Tally | RecordCounts]:
+    """The same without the answers about parts, or in rounds asked of all, that have too few.
+
+    Estimates are functions of what is left. So whoever subtracts one from another, of one round or
+    of two, never gets at fewer answers than the minimum.
+    """
+    found: list[Tally | RecordCounts] = []
+    for tally in tallies:
+        if isinstance(tally, RoundTally):
+            kept = tally.answers >= minimum
+            counts = tuple(own * enough for own, enough in zip(tally.counts, kept, strict=True))
+            found.append(replace(tally, counts=counts, answers=tally.answers * kept))
+        elif tally.people >= minimum:
+            found.append(tally)
+    return found
+
+
 def _pairs(
-    agreed: Agreement, tallies: Sequence[Tally | RecordCounts], minimum: int
+    agreed: Agreement, tallies: Sequence[Tally | RecordCounts]
 ) -> tuple[list[dict[str, Any]], int]:
     """The tables of pairs with enough answers, the most first; how many were asked and have not.
 
@@ -178,7 +199,7 @@ def _pairs(
             for part, counts in zip(tally.plan.parts, tally.counts, strict=True):
                 if len(part.columns) == 2:
                     counted[part] = counted[part] + counts if part in counted else counts
-    enough = {part: counts for part, counts in counted.items() if counts.sum() >= minimum}
+    enough = {part: counts for part, counts in counted.items() if counts.any()}
     listed = sorted(enough.items(), key=lambda item: -int(item[1].sum()))[:MOST_PAIRS]
     told = [_pair(agreed, part, counts) for part, counts in listed]
     return told, len(counted) - len(enough)

@@ -179,9 +179,10 @@ def _announcement(wanted: dict[str, Any], page: str) -> tuple[Announcement, str 
         variant=wanted.get("variant", "grouped"),
     )
     announcement = Announcement(
-        task="0" * 32,
+        task="0" * 32,  # its own is drawn, and its first plan made, when it is created
         title=wanted["title"],
         agreement=agreement,
+        first_plan="0" * 32,
         text=wanted.get("text", ""),
         questions=questions,
         minimum=wanted.get("minimum", 1_000),

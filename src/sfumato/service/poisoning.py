@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import select
 
 from sfumato.collection.poisoning import UNSEEN, Gain, PoisoningCheck, gains
-from sfumato.collection.traces import Trace, gap_chance, round_traces
+from sfumato.collection.traces import LEAST_ANSWERS, Trace, gap_chance, round_traces
 from sfumato.service import tables
 from sfumato.service.rounds import Tally
 from sfumato.service.surveys import Survey, Surveys
@@ -69,14 +69,24 @@ def _gain_words(worst: Gain) -> str:
     )
 
 
-def verdict(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> dict[str, Any]:
-    """Whether the answers look as if some were fake."""
-    agreed = survey.announcement.agreement
-    traces = [trace for tally in tallies for trace in round_traces(agreed, tally)]
-    for number in range(1, survey.rounds + 1):
+def verdict(
+    surveys: Surveys, survey: Survey, tallies: Sequence[Tally], *, least: int = LEAST_ANSWERS
+) -> dict[str, Any]:
+    """Whether the answers look as if some were fake.
+
+    Args:
+        surveys: Of the database.
+        survey: Which.
+        tallies: Of the rounds that are looked at; nothing is told of others.
+        least: Answers about a part below which what they say is not looked at.
+    """
+    agreed, numbers = survey.announcement.agreement, [tally.plan.round for tally in tallies]
+    traces = [trace for tally in tallies for trace in round_traces(agreed, tally, least=least)]
+    for number in numbers:
         traces += shared_traces(number, _taken(surveys, survey, number))
     check = PoisoningCheck(traces=tuple(traces))
-    return {**check.to_dict(), "busiest": _busiest(surveys.arrivals(survey))}
+    arrivals = [row for row in surveys.arrivals(survey) if row[0] in numbers]
+    return {**check.to_dict(), "busiest": _busiest(arrivals)}
 
 
 def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace]:

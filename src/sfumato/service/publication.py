@@ -7,7 +7,9 @@ two states of a part that anybody is shown, the one at the end included, differ 
 and nobody gets single answers by subtracting one from the other. What is shown lies in the
 database: it is the same from every process, and after a restart.
 
-A closed round is shown whole. A rehearsal is shown at once: its answers are made up.
+Of a closed round all answers are shown about the parts that a batch of people answered about, and
+none about others (``estimating``): no later round adds fewer either. A rehearsal is shown at once,
+not in batches: its answers are made up.
 """
 
 import io

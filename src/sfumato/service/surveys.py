@@ -122,7 +122,7 @@ class Surveys:
         """Make a survey; its first plan is signed with it.
 
         Args:
-            wanted: The announcement; its task is replaced by a new one.
+            wanted: The announcement; its task and first plan are replaced by its own.
             dataset: The name that a release will have.
             expires: When the tokens of admin and reader end.
         """

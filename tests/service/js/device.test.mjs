@@ -44,6 +44,7 @@ async function signed(payload) {
 async function announcement(survey, changes = {}) {
   const agreement = parse(survey.agreement);
   const own = { questions: {}, agreement, survey: await fingerprint(agreement) };
+  if (survey.plans) own.first_plan = await fingerprint(parse(survey.plans[0]));
   return signed(canonical({ ...announced, ...own, ...changes }));
 }
 
@@ -317,11 +318,12 @@ test("a plan with a larger epsilon is refused and nothing is drawn", async () =>
 });
 
 test("a second plan for a round that was answered is refused", async () => {
-  const server = new Server(single);
+  const server = new Server(faithful);
+  server.state = "open-2";
   const device = await answered(server);
-  const plan = parse(single.plans[0]);
-  const parts = plan.parts.map((part) => ({ ...part, weight: part.weight + 1n }));
-  server.plan = canonical({ ...plan, parts });
+  const plan = parse(faithful.plans[1]);
+  const [name] = Object.keys(plan.budgets);
+  server.plan = canonical({ ...plan, budgets: { ...plan.budgets, [name]: "1/100" } });
   await refuses(device.look(), "budget");
   assert.deepEqual(server.posted, []);
 });
@@ -443,6 +445,20 @@ test("another first plan than the announced one is refused", async () => {
   server.announcement = await announcement(single, { first_plan: "0".repeat(32) });
   const marked = await first(server);
   await refuses(marked.look());
+});
+
+test("a survey that announces no first plan is refused, and no plan is asked for", async () => {
+  for (const said of ["", null]) {
+    const [server, asked] = [new Server(single), []];
+    server.announcement = await announcement(single, { first_plan: said });
+    const device = make({ ask: (path, body) => asked.push(path) && server.reply(path, body) });
+    await assert.rejects(device.meet(), /does not announce its first questions/);
+    assert.deepEqual([asked, server.posted], [[""], []]);
+  }
+  const server = new Server(single);
+  const { first_plan: _, ...rest } = parse((await announcement(single)).payload);
+  server.announcement = await signed(canonical(rest));
+  await assert.rejects(make(server).meet(), /does not announce its first questions/);
 });
 
 test("a rehearsal says so, and in no other spelling", async () => {

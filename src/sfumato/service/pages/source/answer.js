@@ -121,7 +121,8 @@ function addsUp({ others, epsilon }) {
 function whoSees({ minimum, rehearsal }) {
   const owner =
     `Each estimate that the owner is shown rests on ${minimum} answers or more. While a round is ` +
-    `open, estimates and counts change by ${minimum} answers or more, and at most once an hour.`;
+    `open, estimates and counts change by ${minimum} answers or more, and at most once an hour. ` +
+    "When all rounds are closed, the release is made of all randomized answers, once.";
   const server =
     "Whoever runs the server can read each randomized answer, and by its invitation or network " +
     "address may know whose it is. The promise above holds against them, too.";
@@ -372,7 +373,7 @@ function aboutPage(plan) {
 /** What others can compare: that everybody is shown this very survey, and asked by this plan. */
 function hashParagraph(plan) {
   const checked = device.link.hash === null ? "your link holds none" : "checked: it is in your link";
-  const first = device.announcement.firstPlan !== null && plan?.round === 1;
+  const first = plan?.round === 1;
   const round = first ? " It covers the questions of the first round." : "";
   const own =
     plan && !first ? [" Hash of the questions of this round: ", hash(plan.id), "."] : [round];

@@ -171,7 +171,7 @@ export class Device {
     const plan = await readPlan(await opened(envelope, key), this.announcement.agreement);
     if (plan.round !== open) throw new Refusal("The server shows the plan of another round.");
     const { firstPlan } = this.announcement;
-    if (open === 1 && firstPlan !== null && plan.id !== firstPlan) throw otherPlan();
+    if (open === 1 && plan.id !== firstPlan) throw otherPlan();
     this.client.admit(plan);
     return plan;
   }

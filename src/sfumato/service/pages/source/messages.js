@@ -19,9 +19,8 @@ const LONGEST = { title: 200, text: 4_000, question: 500 };
 
 const ANNOUNCED = [
   ...["sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"],
-  ...["minimum", "invited", "closes", "page"],
+  ...["minimum", "invited", "closes", "page", "first_plan"],
 ];
-const OPTIONAL = ["rehearsal", "first_plan"]; // stand there only where they say something
 const AGREED = ["sfumato", "kind", "columns", "epsilon", "variant", "shares"];
 const PLAN = ["sfumato", "kind", "survey", "round", "epsilon", "bins", "parts"];
 const PART = ["columns", "bins", "protocol", "weight"];
@@ -29,11 +28,17 @@ const RECORD_PLAN = ["sfumato", "kind", "survey", "round", "budgets"];
 
 /** A survey as it is shown to a person: the words, and the agreement that a device pins. */
 export async function readAnnouncement(message) {
-  const said = isObject(message) ? OPTIONAL.filter((name) => Object.hasOwn(message, name)) : [];
-  checkFields(message, [...ANNOUNCED, ...said], "A survey");
+  const trial = isObject(message) && Object.hasOwn(message, "rehearsal"); // only where it is true
+  if (isObject(message) && !(Object.hasOwn(message, "first_plan") && message.first_plan)) {
+    throw new Refusal(
+      "The survey does not announce its first questions, so each device could be asked by others. " +
+        "It was not used.",
+    );
+  }
+  checkFields(message, trial ? [...ANNOUNCED, "rehearsal"] : ANNOUNCED, "A survey");
   const agreement = await readAgreement(message.agreement);
   const { task, title, text, questions, minimum, invited, closes, page } = message;
-  const { rehearsal = true, first_plan: firstPlan = "0".repeat(32) } = message;
+  const { rehearsal = true, first_plan: firstPlan } = message;
   const names = new Set(agreement.columns.map((column) => column.name));
   const asked = isObject(questions) ? Object.entries(questions) : [[null, null]];
   const fits =
@@ -46,8 +51,7 @@ export async function readAnnouncement(message) {
     rehearsal === true && typeof firstPlan === "string" && ID.test(firstPlan);
   if (!fits) throw new Refusal("The survey is announced in an unknown form. It was not used.");
   const about = { task, title, text, questions, agreement, minimum, invited, closes, page };
-  const first = said.includes("first_plan") ? firstPlan : null;
-  return { ...about, rehearsal: said.includes("rehearsal"), firstPlan: first };
+  return { ...about, rehearsal: trial, firstPlan };
 }
 
 /** The columns, epsilon and variant; `id` is the fingerprint that names the survey. */

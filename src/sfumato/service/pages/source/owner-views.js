@@ -142,7 +142,7 @@ function laterText({ later, minimum }) {
   const pairs = later.pairs ? [`${whole(later.pairs)} ${later.pairs === 1 ? "pair" : "pairs"} of columns`] : [];
   const few = [...later.columns, ...pairs];
   const waiting = few.length ? `Not yet, fewer than ${least} answers that count here: ${few.join(", ")}. ` : "";
-  return `${waiting}While a round is open, what is shown changes when ${least} more answers about the same have come, by the hour and one batch late; when it is closed, all answers count.`;
+  return `${waiting}While a round is open, what is shown changes when ${least} more answers about the same have come, by the hour and one batch late; when it is closed, all answers count to what ${least} answered about in that round. The release is made of all answers, once.`;
 }
 
 function pairTables(pairs) {
