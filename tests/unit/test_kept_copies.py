@@ -269,3 +269,18 @@ def test_an_error_in_the_middle_of_a_run_says_whether_it_can_go_on(table: Path, 
     with pytest.raises(MemoryError) as stopped:
         sf.publish(Stops(), curator(table, book, ledger=ledger, journal=journal))
     assert "sf.Journal.resume" in "".join(stopped.value.__notes__)
+
+
+def test_copies_are_for_their_owner_only(table: Path, book: Path) -> None:
+    by_publish(table, book)
+    assert copies(book)[0].parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_of_the_user_that_is_named_alike_is_never_deleted(
+    table: Path, book: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "my.releases" / "2026"
+    mine.parent.mkdir()
+    sf.publish_table(table, schema=SCHEMA, epsilon=1, ledger=book, out=mine)
+    sf.load_release(mine).save(tmp_path / "other")
+    assert (mine / "release.json").exists()

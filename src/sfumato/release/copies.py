@@ -55,6 +55,8 @@ def with_copy(release: _Made, ledger: Path | str | None, *, run: str) -> _Made:
         if not (each := folder if number == 1 else folder.with_name(f"{run}-{number}")).exists()
     )
     try:
+        with suppress(OSError):  # said by new_folder
+            folder.parent.mkdir(mode=0o700, exist_ok=True)  # its owner decides who sees a release
         with new_folder(folder, force=False) as inside:
             release.write_into(inside)
     except StorageError as error:
@@ -70,8 +72,10 @@ def place_of(ledger: Path, run: str) -> Path:
 
 
 def kept_at(folder: Path) -> Path | None:
-    """A folder that a release was read from, if that is such a copy."""
-    return folder.absolute() if folder.absolute().parent.name.endswith(ENDING) else None
+    """A folder that a release was read from, if that is such a copy: a ledger lies beside it."""
+    folder, beside = folder.absolute(), folder.absolute().parent
+    ledger = beside.with_name(beside.name.removesuffix(ENDING))
+    return folder if beside.name.endswith(ENDING) and ledger.is_file() else None
 
 
 def forget(copy: Path | None, *, saved: Path) -> None:
