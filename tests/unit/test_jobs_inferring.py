@@ -377,7 +377,7 @@ def test_a_simulation_costs_nothing_and_repeats_itself(people, tmp_path):
         ({"infer_share": 0}, "infer_share must be above 0"),
         ({"infer_share": "1"}, "below 1"),
         ({"workload": "mine.json"}, "not known without a schema"),
-        ({"strict": True}, "strict is for a schema that is given"),
+        ({"strict": True}, "is for a schema that is given"),
         ({"method": "magic"}, "method must be one of"),
         ({"method": "privbayes"}, "replace"),
         ({"epsilon": 0}, "epsilon must be"),
