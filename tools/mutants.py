@@ -420,7 +420,8 @@ def write_results(plan: Plan, stored: dict[str, Any]) -> None:
         rows = [plan.row_key(mutant, tests) for n, tests in plan.rows if n == name]
         entry |= {"file": mutant.file, "what": mutant.what, "why": mutant.why}
         entry["reason"] = plan.equivalent.get(name, "")
-        entry["rows"] = {row: entry.get("rows", {}).get(row, "") for row in rows}
+        known = entry.get("rows", {})
+        entry["rows"] = {row: known[row] for row in rows if row in known}
     shares = {file["path"]: file["share"] for file in files()}
     text = json.dumps({"shares": shares, "mutants": kept}, indent=1, ensure_ascii=False)
     RESULTS.write_text(text + "\n", encoding="utf-8")

@@ -14,7 +14,14 @@ from scipy.stats import chisquare
 
 import sfumato
 from sfumato.errors import InputError
-from sfumato.randomness import _stable_order, derived_rng, secure_rng, simulation_rng
+from sfumato.randomness import (
+    TaskRngs,
+    _stable_order,
+    check_rng,
+    derived_rng,
+    secure_rng,
+    simulation_rng,
+)
 
 FALSE_ALARM = 1e-6
 SOURCE = Path(sfumato.__file__).parent
@@ -260,3 +267,22 @@ def test_the_order_of_words_is_the_stable_one_with_few_ties_and_with_many(n, bit
     words = simulation_rng(n).words(n) >> np.uint64(64 - bits)
     for shifted in (words, words << np.uint64(64 - bits)):
         assert np.array_equal(_stable_order(shifted), np.argsort(shifted, kind="stable"))
+
+
+def test_tasks_elsewhere_get_no_key_of_a_secure_generator_and_repeat_in_a_simulation():
+    secure = TaskRngs.of(secure_rng())
+    assert secure.words is None
+    assert secure.make(0).secure
+    assert secure.make(0).token() != secure.make(0).token()
+    seeded = [TaskRngs.of(simulation_rng(seed)) for seed in (1, 1, 2)]
+    tokens = [[each.make(task).token() for task in range(2)] for each in seeded]
+    assert tokens[0] == tokens[1]
+    assert len({*tokens[0], *tokens[2]}) == 4
+    assert not seeded[0].make(0).secure
+
+
+@pytest.mark.parametrize("wrong", [None, 7, np.random.default_rng(0)], ids=repr)
+def test_what_is_no_generator_of_ours_is_refused(wrong):
+    check_rng(secure_rng())
+    with pytest.raises(InputError, match="secure_rng"):
+        check_rng(wrong)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.curator import Curator
+from sfumato.curator import Curator, MutualInformation
 from sfumato.curator.rating_sums import Gram, ItemSums
 from sfumato.curator.scores import MutualInformation
 from sfumato.engine.arrays import ArrayTable
@@ -200,3 +200,14 @@ def test_sums_and_products_are_in_the_units_of_the_ratings(protect):
     assert found.sums == pytest.approx(sums, abs=0.8)
     assert found.sigma_sums == pytest.approx(4 * found.sigma_counts)
     assert gram.matrix == pytest.approx(products, abs=0.2)
+
+
+@pytest.mark.parametrize("rows", [1, 60])
+def test_how_many_ratings_there_are_is_not_told_by_what_is_refused(rows):
+    """A row without a rating is none, so their number is private also where one is replaced."""
+    gate = curator(protect=OneRow(neighbors="replace"), budget=PureDP(1))
+    names = gate.schema.names
+    score = MutualInformation(children=names[:1], rows=rows)
+    with pytest.raises(InputError, match="public number of rows"):
+        gate.select([names], score=score, cost=PureDP("0.5"))
+    assert not gate.ledger.entries()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.engine import ArrayTable, count_marginals
-from sfumato.errors import InputError
+from sfumato.errors import InputError, TableError
 from sfumato.schema import Integer, Schema
 
 PEOPLE = 4
@@ -118,3 +118,25 @@ def test_a_bound_needs_people_and_stands_once() -> None:
         table.bounded("nobody", 1).validate()
     with pytest.raises(InputError, match="already bounded by 'who'"):
         table.bounded("who", 2).bounded("who", 1).validate()
+
+
+def test_a_table_without_rows_is_refused_bounded_or_not() -> None:
+    none = np.zeros(0, dtype=int)
+    empty = ArrayTable(SCHEMA, dict.fromkeys(SCHEMA.names, none), people={"who": []})
+    for table in (empty, empty.bounded("who", 1)):
+        with pytest.raises(TableError, match="there are no rows"):
+            table.validate()
+
+
+def test_a_bounded_table_refuses_types_that_the_whole_one_refuses(monkeypatch) -> None:
+    one = np.zeros(1, dtype=int)
+    whole = ArrayTable(SCHEMA, dict.fromkeys(SCHEMA.names, one), people={"who": ["ann"]})
+    bounded = whole.bounded("who", 1)
+    bounded.validate()
+
+    def odd() -> None:
+        raise TableError("a type that no kind of column holds")
+
+    monkeypatch.setattr(whole, "refuse_odd_types", odd)
+    with pytest.raises(TableError, match="no kind of column"):
+        bounded.validate()

@@ -1,5 +1,6 @@
 """Ratings come in with raw ids, are checked against what is public, and are held by person."""
 
+import json
 from itertools import pairwise
 
 import numpy as np
@@ -316,3 +317,67 @@ def test_one_odd_value_changes_how_no_other_rating_is_read(column, odd):
     assert fewer.items.tolist() == more.items.tolist()[:3]
     assert fewer.codes.tolist() == more.codes.tolist()[:3]
     assert more.items.size - fewer.items.size in (0, 1)
+
+
+def test_of_an_item_that_was_rated_twice_no_rating_counts_and_all_others_do():
+    found = ratings(
+        ("ann", "Dune", 2), ("ann", "Dune", 4), ("ann", "Brazil", 3), ("bob", "Dune", 5)
+    )
+    assert held(found) == [{1: 2}, {3: 4}]
+    swapped = ratings(
+        ("ann", "Dune", 4), ("ann", "Dune", 2), ("bob", "Dune", 5), ("bob", "Dune", 5)
+    )
+    assert [each for each in held(swapped) if each] == []
+
+
+def test_strict_ratings_that_fit_are_read_whatever_their_type():
+    for stars in ([1, 5], ["1", "5"], [1.0, 5.0]):
+        found = ratings(("ann", FILMS[0], stars[0]), ("bob", FILMS[3], stars[1]), strict=True)
+        assert held(found) == [{0: 0}, {3: 4}]
+        assert found.misfits() == ()
+    loose = ratings(("ann", FILMS[0], 1), ("bob", FILMS[3], 5))
+    assert held(loose) == [{0: 0}, {3: 4}]
+    assert loose.misfits() == ()
+
+
+def test_what_did_not_fit_is_counted_once_however_often_it_is_read():
+    whole = ratings(("ann", "Dune", 9), ("ann", "Alien", 3), ("bob", "Jaws", 3))
+    assert held(whole)
+    before = whole.misfits()
+    bounded = whole.bounded("user", 1)
+    assert held(bounded)
+    assert bounded.misfits() == before
+    assert len(before) == 2
+
+
+def test_no_rows_and_a_second_bound_are_refused():
+    with pytest.raises(TableError, match="no ratings"):
+        _ = ratings().by_person
+    with pytest.raises(InputError, match="bound"):
+        ratings(("ann", "Dune", 3)).bounded("user", 2).bounded("user", 1)
+
+
+@pytest.mark.parametrize("ids", [["a", None], []], ids=str)
+def test_a_catalogue_of_nothing_or_of_a_missing_id_is_refused(ids):
+    with pytest.raises((TableError, InputError)):
+        open_catalogue(pa.table({"item": pa.array(ids, pa.string())}))
+
+
+def test_people_whose_numbers_are_rounded_on_reading_are_refused(tmp_path):
+    """Two of them might come out as one, and then neither would be bounded."""
+    path = tmp_path / "ratings.json"
+    lines = [{"user": 2.0**60 + n * 256, "item": "Dune", "rating": 3} for n in range(2)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(TableError, match="can't name people"):
+        _ = open_ratings(path, catalogue=FILMS, scale=STARS).by_person
+
+
+def test_ratings_are_bounded_by_their_own_column_of_people():
+    with pytest.raises(InputError, match="the people of these ratings are in 'user'"):
+        ratings(("ann", "Dune", 3)).bounded("item", 2)
+
+
+def test_a_catalogue_of_ids_that_are_no_whole_numbers_is_refused():
+    for odd in (pa.table({"item": [1.5, 2.0]}), pa.table({"item": [[1], [2]]})):
+        with pytest.raises(TableError, match="ids of items are text or whole numbers"):
+            open_catalogue(odd)

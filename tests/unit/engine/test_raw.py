@@ -18,6 +18,7 @@ from sfumato.engine.opening import source_of
 from sfumato.engine.raw import RawTable
 from sfumato.engine.texts import as_texts
 from sfumato.errors import TableError
+from sfumato.schema import Integer, Schema
 from sfumato.schema.shapes import SHAPES
 
 FRAME = pa.table(
@@ -229,3 +230,36 @@ def test_one_row_of_a_csv_file_changes_how_no_other_value_reads(odd, first, tmp_
         shapes.append(table(tmp_path / "t.csv").shapes(("age", "zip")))
     for name in ("age", "zip"):
         assert abs(shapes[1][name] - shapes[0][name]).sum() == 1
+
+
+def test_a_schema_of_a_column_that_is_not_there_is_refused():
+    with pytest.raises(TableError, match="absent"):
+        table().coded(Schema(columns=(Integer(name="absent", low=0, high=9),)))
+
+
+def test_of_each_person_one_row_can_be_kept():
+    assert sum(table().bounded("who", 1).texts(("who",))["who"].values()) == 3
+
+
+def test_a_column_that_may_be_rounded_names_nobody():
+    """Two people whose numbers round to one text would be bounded as one."""
+
+    class Rounding:
+        def __init__(self):
+            self._exact = source_of(FRAME, ())
+
+        def names(self):
+            return self._exact.names()
+
+        def describe(self):
+            return "rounded numbers"
+
+        def batches(self, columns):
+            return self._exact.batches(columns)
+
+        def has_inexact(self, column):
+            return column == "age"
+
+    assert sum(RawTable(Rounding()).bounded("who", 2).texts(("who",))["who"].values()) == 4
+    with pytest.raises(TableError, match="can't name people"):
+        RawTable(Rounding()).bounded("age", 2).texts(("who",))

@@ -180,3 +180,16 @@ def test_a_day_is_that_of_utc_whatever_zone_a_column_has():
             fit(column, pa.array([late], k))[0] for k in (kind, pa.timestamp("us", "UTC"))
         )
         assert zoned.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_value_that_has_no_code_is_other_and_one_that_is_not_there_is_missing(alone):
+    """Also where one value of a batch can't be told from another whole number."""
+    column = Category(name="a", values=("1", "2"), other=True, missing=True)
+    large = float(2**53)
+    assert column.other_code != column.missing_code
+    values = [large] if alone else [1.0, large, None, 7.0]
+    expected = [column.other_code]
+    if not alone:
+        expected = [0, column.other_code, column.missing_code, column.other_code]
+    assert codes(column, values) == expected
