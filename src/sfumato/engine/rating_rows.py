@@ -237,7 +237,6 @@ class HeldRatings:
         require_exact(self.source, self.form.names[0])
         people: dict[str, int] = {}
         coded, row = [], 1
-        self.unfit.clear()
         for batch in self.source.batches(self.form.names):
             coded.append(self.form.coded(batch, row, people, self.unfit))
             row += batch.num_rows

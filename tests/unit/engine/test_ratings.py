@@ -370,3 +370,14 @@ def test_people_whose_numbers_are_rounded_on_reading_are_refused(tmp_path):
     path.write_text("\n".join(map(json.dumps, lines)))
     with pytest.raises(TableError, match="can't name people"):
         _ = open_ratings(path, catalogue=FILMS, scale=STARS).by_person
+
+
+def test_ratings_are_bounded_by_their_own_column_of_people():
+    with pytest.raises(InputError, match="the people of these ratings are in 'user'"):
+        ratings(("ann", "Dune", 3)).bounded("item", 2)
+
+
+def test_a_catalogue_of_ids_that_are_no_whole_numbers_is_refused():
+    for odd in (pa.table({"item": [1.5, 2.0]}), pa.table({"item": [[1], [2]]})):
+        with pytest.raises(TableError, match="ids of items are text or whole numbers"):
+            open_catalogue(odd)
