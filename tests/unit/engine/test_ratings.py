@@ -355,12 +355,18 @@ def test_no_rows_and_a_second_bound_are_refused():
         _ = ratings().by_person
     with pytest.raises(InputError, match="bound"):
         ratings(("ann", "Dune", 3)).bounded("user", 2).bounded("user", 1)
+    with pytest.raises(InputError, match="item"):
+        ratings(("ann", "Dune", 3)).bounded("item", 2)
 
 
-@pytest.mark.parametrize("ids", [["a", None], []], ids=str)
+@pytest.mark.parametrize(
+    "ids",
+    [pa.array(["a", None]), pa.array([], pa.string()), pa.array([0.5, 1.5])],
+    ids=["missing", "none", "not whole"],
+)
 def test_a_catalogue_of_nothing_or_of_a_missing_id_is_refused(ids):
-    with pytest.raises((TableError, InputError)):
-        open_catalogue(pa.table({"item": pa.array(ids, pa.string())}))
+    with pytest.raises((TableError, InputError), match=r"item|id"):
+        open_catalogue(pa.table({"item": ids}))
 
 
 def test_people_whose_numbers_are_rounded_on_reading_are_refused(tmp_path):
