@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.curator import Curator, MutualInformation
+from sfumato.curator import Curator
 from sfumato.curator.rating_sums import Gram, ItemSums
 from sfumato.curator.scores import MutualInformation
 from sfumato.engine.arrays import ArrayTable
