@@ -281,7 +281,9 @@ def test_tasks_elsewhere_get_no_key_of_a_secure_generator_and_repeat_in_a_simula
     assert not seeded[0].make(0).secure
 
 
-@pytest.mark.parametrize("wrong", [None, 7, np.random.default_rng(0)], ids=["none", "number", "numpy"])
+@pytest.mark.parametrize(
+    "wrong", [None, 7, np.random.default_rng(0)], ids=["none", "number", "numpy"]
+)
 def test_what_is_no_generator_of_ours_is_refused(wrong):
     check_rng(secure_rng())
     with pytest.raises(InputError, match="secure_rng"):
