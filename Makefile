@@ -4,13 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
+.PHONY: help demo test check unit audit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
 	@echo "make test         all checks and all tests"
 	@echo "make check        style, types and import contracts only"
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
+	@echo "make audit        every mechanism, every verb and whole runs: claimed and measured loss (ARGS=--quick)"
 	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
 	@echo "make bench        benchmarks beside other libraries, and docs/benchmarks.md (ARGS='--list')"
 	@echo "make growth       what every main job costs as tables grow, and docs/growth.md (25 minutes)"
@@ -41,9 +42,14 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/seal.py
+	$(BIN)/python tools/house.py --counts
 
 unit: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+audit: $(VENV)/.installed-test
+	$(BIN)/python -m audits $(ARGS)
 
 fuzz: $(VENV)/.installed-test
 	SFUMATO_FUZZ=100000 $(BIN)/python -m pytest -n 2 tests/privacy/test_fuzz.py

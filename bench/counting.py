@@ -23,8 +23,10 @@ import pyarrow.parquet as pq
 
 from environments import HERE, ask, peer_python
 from recording import LIMIT, OURS, record
-from sfumato.engine import ArrayTable, count_marginals, open_table
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals
 from sfumato.randomness import simulation_rng
+from sfumato.readers.open_table import open_table
 from sfumato.schema import Integer, Schema
 
 SIZES = tuple(range(2, 31, 2))

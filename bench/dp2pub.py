@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from sfumato.collection.semi_honest import publish_answers
-from sfumato.mechanisms.local import Grr
-from sfumato.models.generator import independent_table, integer_schema
+from sfumato.lab.tables import independent_table, integer_schema
+from sfumato.local import Grr
 from sfumato.randomness import simulation_rng
+from sfumato.survey.dp2pub.semi_honest import publish_answers
 
 
 def nltcs(folder):

@@ -21,14 +21,14 @@ import numba
 import numpy as np
 
 import network
-from sfumato.collection import semi_honest
-from sfumato.mechanisms.local import Grr
-from sfumato.models.channels import along
-from sfumato.models.counting import map_pairs
-from sfumato.models.generator import independent_table, integer_schema, tree_table
-from sfumato.models.network import greedy_network
-from sfumato.models.pram import expected_frequencies
+from sfumato.lab.tables import independent_table, integer_schema, tree_table
+from sfumato.local import Grr
+from sfumato.models.bayes.network import greedy_network
+from sfumato.models.code_counts import map_pairs
+from sfumato.models.pram.channels import along
+from sfumato.models.pram.pram import expected_frequencies
 from sfumato.randomness import simulation_rng
+from sfumato.survey.dp2pub import semi_honest
 
 SMALL_ROWS, DEGREE = 10_000, 3
 MOST_MEGABYTES = 2_000

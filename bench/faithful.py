@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from grouped import distances, grouped, independent, read
-from sfumato.collection.device import draw_rounds, simulate_clients
-from sfumato.collection.two_round import TwoRound
 from sfumato.randomness import simulation_rng
+from sfumato.survey.device.device import draw_rounds, simulate_clients
+from sfumato.survey.dp2pub.two_round import TwoRound
 
 EPSILONS = ("0.5", "1", "2", "4", "8")
 

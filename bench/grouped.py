@@ -19,15 +19,15 @@ from time import perf_counter
 
 import numpy as np
 
-from sfumato.collection.device import draw_rounds, simulate_clients
-from sfumato.collection.grouped_rounds import column_tables, columns_plan, count
-from sfumato.collection.plans import Agreement
-from sfumato.collection.two_round import TwoRound
-from sfumato.models.generator import independent_table, integer_schema, tree_table
-from sfumato.models.pairs import possible_tables
+from sfumato.lab.tables import independent_table, integer_schema, tree_table
+from sfumato.models.answers.pair_tables import possible_tables
 from sfumato.models.product import ProductModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer, Schema
+from sfumato.survey.device.device import draw_rounds, simulate_clients
+from sfumato.survey.dp2pub.grouped_rounds import column_tables, columns_plan, count
+from sfumato.survey.dp2pub.two_round import TwoRound
+from sfumato.survey.protocol.rounds import Agreement
 
 EPSILONS = ("0.25", "0.5", "1", "2", "4", "8")
 ORDERED = {

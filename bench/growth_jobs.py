@@ -16,15 +16,12 @@ import pyarrow.parquet as pq
 
 import sfumato as sf
 from growth_curves import Curve
-from sfumato.engine import count_marginals
-from sfumato.jobs import (
-    dp2pub_table,
-    estimate_answers,
-    fit_recommender,
-    publish_table,
-    simulate_answers,
-)
-from sfumato.models.rating_generator import made_ratings
+from sfumato.commands.answers import estimate_answers, simulate_answers
+from sfumato.commands.dp2pub import dp2pub_table
+from sfumato.commands.publish import publish_table
+from sfumato.commands.recommend import fit_recommender
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.lab.ratings import made_ratings
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 

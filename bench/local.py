@@ -16,12 +16,12 @@ import numpy as np
 
 from environments import HERE, ask, peer_python
 from recording import LIMIT, OURS, record
-from sfumato.mechanisms.local.grr import Grr
-from sfumato.mechanisms.local.hadamard import HadamardResponse
-from sfumato.mechanisms.local.hashing import FastOlh, Olh
-from sfumato.mechanisms.local.mechanism import FrequencyMechanism
-from sfumato.mechanisms.local.subsets import SubsetSelection
-from sfumato.mechanisms.local.unary import Oue, Sue
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.randomness import Rng, Words, secure_rng
 
 CATEGORIES, EPSILON = 128, 1

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sfumato.mechanisms.local import (
+from sfumato.local import (
     Duchi,
     FastOlh,
     Grr,
@@ -22,7 +22,7 @@ from sfumato.mechanisms.local import (
     SubsetSelection,
     Sue,
 )
-from sfumato.models.frequencies import debias
+from sfumato.models.answers.frequencies import debias
 from sfumato.randomness import simulation_rng
 
 EPSILONS = (0.5, 1, 2, 4)

@@ -16,17 +16,18 @@ from pathlib import Path
 import numpy as np
 
 import sfumato as sf
-from sfumato.cli import made_up
-from sfumato.engine import count_marginals, open_table
+from sfumato.cli import made_up_survey
+from sfumato.counting.exact_counts import count_marginals
 from sfumato.evaluation import total_variation
+from sfumato.readers.open_table import open_table
 
 EPSILONS = (0.1, 1, 5)
 ADULT = ("education-num", "marital-status", "relationship", "race", "sex", "income>50K")
 
 
 def tables(folder):
-    file, _ = made_up.make(folder)
-    yield "demo survey", open_table(file, made_up.SCHEMA)
+    file, _ = made_up_survey.make(folder)
+    yield "demo survey", open_table(file, made_up_survey.SCHEMA)
     if "SFUMATO_DATA" not in os.environ:
         return
     data = Path(os.environ["SFUMATO_DATA"])

@@ -18,10 +18,10 @@ import numpy as np
 
 import sfumato as sf
 from document_mwem import as_written
-from sfumato import drawing
-from sfumato.drawing import Line
-from sfumato.engine import ArrayTable
-from sfumato.models.answers import DenseAnswers
+from sfumato import charts as drawing
+from sfumato.charts import Line
+from sfumato.counting.array_table import ArrayTable
+from sfumato.models.dense.answers import DenseAnswers
 
 EPSILONS = (0.1, 1, 5, 10)
 MEASURES = ("max", "min", "mean_squared", "mean")

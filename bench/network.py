@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 
 from recording import OURS, record
-from sfumato.models.network import greedy_network, greedy_network_from_scores
+from sfumato.models.bayes.network import greedy_network, greedy_network_from_scores
 from sfumato.randomness import simulation_rng
 
 ATTRIBUTES, DEGREE, RECORDS = 50, 3, 10_000

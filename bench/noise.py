@@ -15,7 +15,7 @@ import numpy as np
 
 from environments import HERE, ask, peer_python
 from recording import LIMIT, OURS, record
-from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace, Noise
+from sfumato.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from sfumato.randomness import Rng, Words, secure_rng
 
 DRAWS, QUICK_DRAWS = 1_000_000, 20_000

@@ -26,9 +26,11 @@ from sfumato.auditing.recommender_attacks import (
     only_under_one,
     rho_between,
 )
-from sfumato.curator.rating_sums import Gram, ItemSums, measured_gram, measured_sums
-from sfumato.evaluation.movielens import MovieLens, read_movielens
-from sfumato.evaluation.pncf import (
+from sfumato.evaluation.rating_splits import Split, random_split
+from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
+from sfumato.lab.movielens import MovieLens, read_movielens
+from sfumato.lab.pncf import (
     PairTable,
     Pncf,
     choose_neighbors,
@@ -38,9 +40,7 @@ from sfumato.evaluation.pncf import (
     single_raters,
     without,
 )
-from sfumato.evaluation.recommending import compare_recommender
-from sfumato.evaluation.splits import Split, random_split
-from sfumato.models.rating_rows import RatingRows
+from sfumato.models.items.rating_rows import RatingRows
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import OnePerson, Protection

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from pncf_attack import DELTA, everything, ids, run, some, split_of
 from recommend_speed import say
 from sfumato.auditing.recommender_attacks import auc, list_changes, list_distance
-from sfumato.curator import Curator
 from sfumato.evaluation.baselines import BASELINES
-from sfumato.evaluation.movielens import MovieLens
-from sfumato.evaluation.pncf import PairTable, Pncf, fit_pncf, noisy_neighbors, without
-from sfumato.models.neighbors import cosine_neighbors
-from sfumato.models.rating_rows import RatingRows
-from sfumato.models.recommending import History, Recommender, top_items
+from sfumato.gate import Curator
+from sfumato.lab.movielens import MovieLens
+from sfumato.lab.pncf import PairTable, Pncf, fit_pncf, noisy_neighbors, without
+from sfumato.models.items.neighbors import cosine_neighbors
+from sfumato.models.items.rating_rows import RatingRows
+from sfumato.models.items.recommenders import History, Recommender, top_items
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng, simulation_rng
-from sfumato.recommendation.item_neighbors import ItemNeighbors
-from sfumato.recommendation.item_ridge import ItemRidge
+from sfumato.recommend.item_neighbors import ItemNeighbors
+from sfumato.recommend.item_ridge import ItemRidge
 
 
 def lists(lens: MovieLens, targets: int = 100, known: int = 20) -> None:

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import sfumato as sf
 from made import fakes
 from made import poisoning_drill as drill
-from sfumato.collection.poisoning import PoisoningCheck, answer_gain, poisoning_check
 from sfumato.randomness import simulation_rng
-from sfumato.service.poisoning import shared_traces
+from sfumato.server.surveys.poisoning import shared_traces
+from sfumato.survey.poisoning.check import PoisoningCheck, answer_gain, poisoning_check
 
 HONEST, ATTACKED = 500, 150
 PEOPLE = 40_000

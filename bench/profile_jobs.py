@@ -66,12 +66,12 @@ def _load(*, heavy: bool) -> Counter[str]:
     start = time.process_time()
     import_module("sfumato.cli")
     if heavy:
-        import_module("sfumato.jobs")
+        import_module("sfumato.commands")
     found[IMPORTS] = time.process_time() - start
     if heavy:
         import numpy as np
 
-        from sfumato.engine.kernels import add_counts
+        from sfumato.counting.kernels import add_counts
 
         start = time.process_time()
         one = np.ones(1, np.int64)

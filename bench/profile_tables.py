@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from sfumato.models.rating_generator import made_ratings
+from sfumato.lab.ratings import made_ratings
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema import Boolean, Category, Date, Integer, Number, Ordinal, Schema
 

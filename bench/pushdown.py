@@ -26,10 +26,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from sfumato.engine import Table, coded, count_marginals, pushdown
-from sfumato.engine.opening import source_of
-from sfumato.engine.pushdown import PushdownTable, plan
-from sfumato.engine.source import SourceTable
+from sfumato.counting import coded_table
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.counting.table import Table
+from sfumato.readers import pushdown
+from sfumato.readers.open_table import source_of
+from sfumato.readers.pushdown import PushdownTable, plan
+from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Category, Integer, Schema
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -96,7 +99,10 @@ def compare(
     names = NAMES[:6] if task == "6 columns" else NAMES
     schema = Schema(columns=tuple(column(name, kind) for name in names))
     costs, counts = [], []
-    with patch.object(coded, "CACHE_BYTES", -1), patch.object(pushdown, "_MOST_COLUMNS", 10**6):
+    with (
+        patch.object(coded_table, "CACHE_BYTES", -1),
+        patch.object(pushdown, "_MOST_COLUMNS", 10**6),
+    ):
         for table in (SourceTable, PushdownTable):
             opened = table(schema, source_of(address, names))
             opened.require(names)

@@ -19,17 +19,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from sfumato import drawing
-from sfumato.curator import Curator
-from sfumato.engine.ratings import open_ratings
+from sfumato import charts
 from sfumato.evaluation.baselines import run_baselines
-from sfumato.evaluation.movielens import read_movielens
-from sfumato.evaluation.recommending import compare_recommender
-from sfumato.evaluation.splits import Split, random_split
-from sfumato.models.rating_generator import made_ratings
-from sfumato.privacy import ApproxDP, Ledger, OnePerson, OneRow
+from sfumato.evaluation.rating_splits import Split, random_split
+from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.gate import Curator
+from sfumato.lab.movielens import read_movielens
+from sfumato.lab.ratings import made_ratings
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.randomness import simulation_rng
-from sfumato.recommendation import (
+from sfumato.readers.ratings import open_ratings
+from sfumato.recommend import (
     AutoRecommender,
     ItemBias,
     ItemNeighbors,
@@ -163,7 +164,7 @@ def speed() -> None:
 def chart(found: list[dict[str, object]]) -> str:
     """Lists and popularity against epsilon."""
     lines = [
-        drawing.Line(
+        charts.Line(
             name=f"{unit}: {name}",
             values=[
                 float(row["ndcg"])
@@ -175,7 +176,7 @@ def chart(found: list[dict[str, object]]) -> str:
         for name, method in (("lists", "auto, lists"), ("popularity", "item popularity"))
     ]
     labels = [str(epsilon) for epsilon in EPSILONS]
-    return drawing.line_chart(lines, x_labels=labels, title="NDCG@10", width=640)
+    return charts.line_chart(lines, x_labels=labels, title="NDCG@10", width=640)
 
 
 def main() -> None:

@@ -17,12 +17,12 @@ import numpy as np
 
 from recommend_speed import ask_peer, say
 from sfumato.evaluation.baselines import BASELINES, RIDGE_STRENGTH, fit_baseline, run_baselines
-from sfumato.evaluation.movielens import MovieLens, read_movielens
-from sfumato.evaluation.recommending import compare_recommender, list_gains
-from sfumato.evaluation.splits import Split, fold_split, random_split
-from sfumato.models.item_bias import fit_bias, item_means
-from sfumato.models.neighbors import adjusted_cosine_neighbors, pearson_neighbors
-from sfumato.models.recommending import BiasModel, NeighborModel, Recommender
+from sfumato.evaluation.rating_splits import Split, fold_split, random_split
+from sfumato.evaluation.recommender_errors import compare_recommender, list_gains
+from sfumato.lab.movielens import MovieLens, read_movielens
+from sfumato.models.items.bias import fit_bias, item_means
+from sfumato.models.items.neighbors import adjusted_cosine_neighbors, pearson_neighbors
+from sfumato.models.items.recommenders import BiasModel, NeighborModel, Recommender
 from sfumato.randomness import simulation_rng
 
 FIGURES = ("mae", "rmse", "ndcg", "recall", "coverage")

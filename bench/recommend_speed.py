@@ -20,11 +20,11 @@ import numpy as np
 
 from environments import HERE, ask, peer_python
 from recording import OURS, record
-from sfumato.evaluation.movielens import read_movielens
-from sfumato.evaluation.splits import random_split
-from sfumato.models.neighbors import cosine_neighbors
-from sfumato.models.rating_generator import made_ratings
-from sfumato.models.rating_rows import RatingRows
+from sfumato.evaluation.rating_splits import random_split
+from sfumato.lab.movielens import read_movielens
+from sfumato.lab.ratings import made_ratings
+from sfumato.models.items.neighbors import cosine_neighbors
+from sfumato.models.items.rating_rows import RatingRows
 from sfumato.randomness import simulation_rng
 
 NEIGHBORS = 40

@@ -24,8 +24,9 @@ from pyspark.sql import SparkSession
 
 from counting import PAIRS, SCHEMA, write
 from recording import OURS, record
-from sfumato.engine import ExactCounts, count_marginals, open_table
-from sfumato.jobs import publish_table
+from sfumato.commands.publish import publish_table
+from sfumato.counting.exact_counts import ExactCounts, count_marginals
+from sfumato.readers.open_table import open_table
 from sfumato.schema import Schema
 
 PARTS = 10

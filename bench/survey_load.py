@@ -144,7 +144,7 @@ def opened(server: Server) -> Round:
     made = server.call("/v1/surveys", wanted, token=server.token)
     server.call(f"/v1/surveys/{made['task']}/open", {}, token=made["admin"])
     plan = json.loads(server.call(f"/v1/surveys/{made['task']}/rounds/1")["payload"])
-    from sfumato.collection.messages import fingerprint
+    from sfumato.survey.protocol.messages import fingerprint
 
     return Round(server, made["task"], made["admin"], fingerprint(plan), len(plan["parts"]))
 

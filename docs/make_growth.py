@@ -23,7 +23,7 @@ from growth_curves import (
     size_text,
 )
 from growth_scale import scale_page
-from sfumato.drawing import Line, line_chart
+from sfumato.charts import Line, line_chart
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOT = Path(__file__).resolve().parents[1]

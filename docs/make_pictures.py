@@ -7,7 +7,7 @@ from math import exp
 from pathlib import Path
 
 import sfumato as sf
-from sfumato.drawing import Line, bar_rows, line_chart
+from sfumato.charts import Line, bar_rows, line_chart
 
 IMAGES = Path(__file__).parent / "images"
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10)
@@ -68,33 +68,36 @@ def plan() -> str:
 
 BOXES = {
     "schema": (0, 0, "public knowledge"),
-    "engine": (1, 0, "exact counts"),
-    "mechanisms": (1, 1, "noise"),
-    "privacy": (1, 2, "guarantee, ledger"),
-    "curator": (2, 1, "the one gate"),
-    "synthesis": (3, 1, "and recommendation"),
+    "readers": (0, 1, "rows as batches"),
+    "counting": (1, 0, "exact counts"),
+    "noise": (1, 1, "exact draws"),
+    "ledger": (1, 2, "what was paid"),
+    "gate": (2, 1, "charge, look, noise"),
+    "synthesis": (3, 1, "and recommend"),
     "models": (3, 2, "pure mathematics"),
     "release": (4, 1, "may be published"),
     "evaluation": (4, 0, "internal"),
-    "reporting": (5, 1, "pages"),
-    "collection.client": (2, 3, "a person's device"),
-    "collection.server": (3, 3, "models answers"),
+    "report": (5, 1, "pages"),
+    "survey.device": (2, 3, "a person's device"),
+    "survey.estimate": (3, 3, "models answers"),
 }
 ARROWS = (
-    ("schema", "engine"),
-    ("engine", "curator"),
-    ("mechanisms", "curator"),
-    ("privacy", "curator"),
-    ("curator", "synthesis"),
+    ("schema", "counting"),
+    ("readers", "counting"),
+    ("counting", "gate"),
+    ("noise", "gate"),
+    ("ledger", "gate"),
+    ("gate", "synthesis"),
     ("models", "synthesis"),
-    ("models", "collection.server"),
+    ("models", "survey.estimate"),
     ("synthesis", "release"),
     ("release", "evaluation"),
-    ("release", "reporting"),
-    ("evaluation", "reporting"),
-    ("mechanisms", "collection.client"),
-    ("collection.client", "collection.server"),
+    ("release", "report"),
+    ("evaluation", "report"),
+    ("survey.device", "survey.estimate"),
 )
+TRUSTED = ("counting", "noise", "ledger", "gate")
+"""Shaded: what a reviewer reads to believe a central promise."""
 WIDE, HIGH, STEP_X, STEP_Y = 118, 40, 150, 70
 
 
@@ -103,8 +106,9 @@ def house() -> str:
     gate, plain = 'stroke="#b4573c" stroke-width="2"', 'stroke="#7f9fb5"'
     boxes = "".join(
         f'<g transform="translate({10 + x * STEP_X} {10 + y * STEP_Y})">'
-        f'<rect width="{WIDE}" height="{HIGH}" rx="6" fill="#eef2f5" '
-        f"{gate if name == 'curator' else plain}/>"
+        f'<rect width="{WIDE}" height="{HIGH}" rx="6" '
+        f'fill="{"#f3dcd2" if name in TRUSTED else "#eef2f5"}" '
+        f"{gate if name == 'gate' else plain}/>"
         f'<text x="{WIDE / 2:g}" y="17" font-weight="600">{name}</text>'
         f'<text x="{WIDE / 2:g}" y="32" fill="#4a4754">{says}</text></g>'
         for name, (x, y, says) in BOXES.items()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import sfumato as sf
-from sfumato.service.driving import Simulation, drive
+from sfumato.server.simulator import Simulation, drive
 
 SCHEMA = {
     "sfumato": 1,

@@ -11,10 +11,10 @@ from typing import Final
 
 import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
-from sfumato.collection import single_round
-from sfumato.collection.plans import Agreement
 from sfumato.errors import SfumatoError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.survey.dp2pub import single_round
+from sfumato.survey.protocol.rounds import Agreement
 
 VALUES: Final = 4
 EPSILON: Final = Fraction(1)

@@ -15,7 +15,7 @@ import numpy as np
 import sfumato as sf
 from attacks.figures import Figure, of_share
 from sfumato.auditing.finding import exceeds
-from sfumato.mechanisms.local.thresholds import exp_below
+from sfumato.local.probabilities import exp_below
 from sfumato.randomness import Rng, simulation_rng
 
 BITS: Final = 53

@@ -18,8 +18,9 @@ from attacks.figures import (
     searched_epsilon,
 )
 from document_mwem import loops_1d
-from sfumato.engine import ArrayTable
-from sfumato.privacy import Ledger, OnePerson, OneRow
+from sfumato.counting.array_table import ArrayTable
+from sfumato.ledger import Ledger
+from sfumato.privacy import OnePerson, OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema import Range
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import sfumato as sf
 from attacks.figures import Draw, Figure, searched_epsilon
-from sfumato.mechanisms.local.pairs import Pairs
+from sfumato.local.keyvalue.pairs import Pairs
 from sfumato.randomness import Rng, simulation_rng
 
 TENTH: Final = Fraction(1, 10)

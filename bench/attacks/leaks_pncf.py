@@ -18,15 +18,15 @@ from sfumato.auditing.recommender_attacks import (
     laplace_auc,
     rho_between,
 )
-from sfumato.curator.rating_sums import Gram, ItemSums, measured_gram, measured_sums
-from sfumato.engine.ratings import open_ratings
-from sfumato.evaluation.pncf import PairTable, Pncf, laplace_step, without
-from sfumato.models.rating_generator import made_ratings
-from sfumato.models.rating_rows import RatingRows
+from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
+from sfumato.lab.pncf import PairTable, Pncf, laplace_step, without
+from sfumato.lab.ratings import made_ratings
+from sfumato.models.items.rating_rows import RatingRows
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import OnePerson
 from sfumato.randomness import simulation_rng
+from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale
 
 ITEMS: Final = 60

@@ -15,9 +15,10 @@ import numpy as np
 
 import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError
-from sfumato.privacy import Ledger, OneRow
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.schema import Range
 

@@ -15,8 +15,9 @@ import numpy as np
 import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
 from attacks.twister import recovered, words_of
-from sfumato.engine import ArrayTable
-from sfumato.privacy import Ledger, OneRow
+from sfumato.counting.array_table import ArrayTable
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 
 KNOWN: Final = 640

@@ -19,9 +19,9 @@ import sfumato as sf
 from attacks.figures import Figure
 from attacks.membership import OUTLIER, ours, people
 from sfumato.auditing.recommender_attacks import auc
-from sfumato.collection import single_round
-from sfumato.collection.plans import Agreement
 from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.survey.dp2pub import single_round
+from sfumato.survey.protocol.rounds import Agreement
 
 DEVIATIONS: Final = 3.3
 CATEGORIES: Final = 128

@@ -13,10 +13,11 @@ from drills import forks, stores
 from drills.commands import Asked, Bench, visible
 from drills.forks import Ended
 from drills.rows import Row
-from sfumato import reporting
-from sfumato.curator import counts
-from sfumato.curator.journal import Journal
-from sfumato.privacy import Ledger, PureDP
+from sfumato import report
+from sfumato.gate import counts
+from sfumato.gate.journal import Journal
+from sfumato.ledger import Ledger
+from sfumato.privacy import PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
 
@@ -48,7 +49,7 @@ POINTS = {
     "kept, not handed on": _dies_after(Ledger, "journal"),
     "fitted, not written": _dies_in(TableRelease, "write_into"),
     "half written": _dies_after(TableRelease, "write_into"),
-    "written without report": _dies_in(reporting, "write"),
+    "written without report": _dies_in(report, "write"),
     "written, not named": _dies_in(Path, "rename"),
     "named, not closed": _dies_in(Journal, "close"),
 }

@@ -14,8 +14,8 @@ from typing import Any
 from drills import forks
 from drills.forks import Child, Ended
 from sfumato.cli.main import main
-from sfumato.jobs import publish_table
-from sfumato.privacy import Ledger
+from sfumato.commands.publish import publish_table
+from sfumato.ledger import Ledger
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Integer, Schema
 

@@ -16,7 +16,8 @@ from drills.rows import Row
 from drills.stores import Store
 from servers import OWNER, PASSWORD
 from sfumato.errors import LedgerCorruptError, SfumatoError
-from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow, PureDP
 
 HEADER = 100
 """Bytes of a SQLite file of which every bit is tried; of the others one, in turn."""

@@ -16,7 +16,8 @@ from drills import commands, stores
 from drills.rows import Row
 from servers import Postgres, _unprivileged
 from sfumato.errors import SfumatoError, StorageError
-from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import simulation_rng
 
 UNIT = PureDP("0.001")

@@ -15,7 +15,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from drills import stores
 from drills.rows import Row
 from privacy.test_ledger_model import LedgerMachine
-from sfumato.privacy import Cap, Ledger
+from sfumato.ledger import Ledger
+from sfumato.privacy import Cap
 
 ROOT = Path(__file__).parents[2]
 STEPS = 40

@@ -5,24 +5,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within
+from sfumato.gate import Curator
+from sfumato.ledger import Ledger
+from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within
 from sfumato.publishing import Auto, publish
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.reporting.contents import report_view
+from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
-from sfumato.synthesis import (
-    Aim,
-    CliqueTree,
-    Dp2Pub,
-    Histogram,
-    Independent,
-    Mst,
-    Mwem,
-    PrivBayes,
-)
+from sfumato.synthesis import Aim, CliqueTree, Dp2Pub, Histogram, Independent, Mst, Mwem, PrivBayes
 from sfumato.synthesis.independent import shares_by_cells
 
 SCHEMA = Schema(

@@ -25,11 +25,13 @@ from hypothesis import strategies as st
 
 from kernels import Copy
 from servers import Database
-from sfumato.engine import ArrayTable, Table, count_marginals, open_table, rows
-from sfumato.engine.table import BATCH_ROWS
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals, rows
+from sfumato.counting.table import BATCH_ROWS, Table
 from sfumato.errors import TableError
+from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
-from sfumato.schema.forms import FileForm
+from sfumato.schema.file_format import FileForm
 
 SCHEMA = Schema(
     columns=(

@@ -10,15 +10,23 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 VIOLATIONS = {
-    "an algorithm reads exact counts": ("synthesis/mwem.py", "import sfumato.engine.counting"),
-    "an algorithm draws noise": ("synthesis/histogram.py", "import sfumato.mechanisms"),
-    "a model sees the data": ("models/dense.py", "import sfumato.engine"),
-    "a model knows a budget": ("models/weights.py", "import sfumato.privacy"),
-    "the gate knows a model": ("curator/curator.py", "import sfumato.models.simplex"),
-    "a release draws noise": ("release.py", "import sfumato.mechanisms"),
-    "a report reads data": ("reporting/page.py", "import sfumato.engine"),
-    "the client is heavy": ("collection/client.py", "import duckdb"),
-    "DuckDB outside the engine": ("jobs/publishing.py", "import duckdb"),
+    "an algorithm reads exact counts": ("synthesis/mwem.py", "import sfumato.gate.counts"),
+    "an algorithm counts by itself": ("synthesis/mwem.py", "import sfumato.counting.exact_counts"),
+    "an algorithm draws noise": ("synthesis/histogram.py", "import sfumato.noise"),
+    "an algorithm charges the ledger": ("recommend/auto.py", "import sfumato.ledger"),
+    "a survey reads a table": ("survey/dp2pub/two_round.py", "import sfumato.readers.open_table"),
+    "a command enters the gate": ("commands/publish.py", "import sfumato.gate.curator"),
+    "a command counts exactly": ("commands/plan.py", "import sfumato.counting.exact_counts"),
+    "a model sees the data": ("models/dense/model.py", "import sfumato.counting"),
+    "a model knows a budget": ("models/graphical/fit.py", "import sfumato.privacy"),
+    "the gate knows a model": ("gate/curator.py", "import sfumato.models.simplex"),
+    "the gate knows a reader": ("gate/scout.py", "import sfumato.readers.csv"),
+    "a release draws noise": ("release/table.py", "import sfumato.noise"),
+    "a report reads data": ("report/page.py", "import sfumato.readers"),
+    "the device is heavy": ("survey/device/client.py", "import duckdb"),
+    "the device estimates": ("survey/device/client.py", "import sfumato.survey.estimate.tally"),
+    "storage knows routes": ("server/storage/blocks.py", "import sfumato.server.http.app"),
+    "DuckDB outside readers": ("commands/publish.py", "import duckdb"),
     "a room without a layer": ("shortcuts.py", ""),
 }
 

@@ -9,11 +9,11 @@ HEAVY = ["duckdb", "numba", "pandas", "pyarrow", "pyspark", "fastapi", "dp_accou
 
 LIGHT = {
     "import sfumato": [*HEAVY, "numpy", "typer", "rich"],
-    "import sfumato.collection.client, sfumato.collection.messages": HEAVY,
-    "import sfumato.collection.device, sfumato.collection.plans": HEAVY,
-    "import sfumato.collection.record_plans": HEAVY,
-    "import sfumato.collection.remote, sfumato.collection.owner": HEAVY,
-    "import sfumato.mechanisms.local": HEAVY,
+    "import sfumato.survey.device.client, sfumato.survey.protocol.messages": HEAVY,
+    "import sfumato.survey.device.device, sfumato.survey.protocol.rounds": HEAVY,
+    "import sfumato.survey.protocol.record_rounds": HEAVY,
+    "import sfumato.survey.device.remote, sfumato.survey.owner": HEAVY,
+    "import sfumato.local": HEAVY,
     "import sfumato.cli": [*HEAVY, "numpy", "jinja2"],
     "import sfumato.privacy": HEAVY,
     "import sfumato.schema": ["duckdb", "numba", "pandas", "dp_accounting", "scipy"],
@@ -62,7 +62,7 @@ import sfumato
 """
 IMPORT_ALL = """
 import importlib, pkgutil
-apart = ("sfumato.__main__", "sfumato.service", "sfumato.engine.spark")
+apart = ("sfumato.__main__", "sfumato.server", "sfumato.readers.spark")
 for found in pkgutil.walk_packages(sfumato.__path__, "sfumato."):
     if not found.name.startswith(apart):
         importlib.import_module(found.name)

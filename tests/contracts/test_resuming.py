@@ -5,11 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.curator.counts import Counts
-from sfumato.curator.journal import Journal
-from sfumato.engine import ArrayTable
-from sfumato.privacy import ApproxDP, Ledger, OneRow, PureDP
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator
+from sfumato.gate.counts import Counts
+from sfumato.gate.journal import Journal
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.publishing import Auto, publish
 from sfumato.randomness import derived_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges

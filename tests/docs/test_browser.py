@@ -16,14 +16,17 @@ import pytest
 
 from absent import absent
 from browser import Visitor
-from sfumato.cli import made_up
-from sfumato.engine import open_table
+from sfumato.cli import made_up_survey
+from sfumato.commands.dp2pub import dp2pub_table
+from sfumato.commands.evaluate import evaluate_release
+from sfumato.commands.internal_folder import write_internal
+from sfumato.commands.publish import publish_table
+from sfumato.commands.recommend import fit_recommender
 from sfumato.evaluation import PairCorrelations, RangeQueries, TotalVariation, evaluate
-from sfumato.jobs import dp2pub_table, evaluate_release, fit_recommender, publish_table
-from sfumato.jobs.internal import write_internal
-from sfumato.models.rating_generator import made_ratings
-from sfumato.privacy import Ledger
+from sfumato.lab.ratings import made_ratings
+from sfumato.ledger import Ledger
 from sfumato.randomness import simulation_rng
+from sfumato.readers.open_table import open_table
 
 SECTIONS = {
     "report.html": {
@@ -110,7 +113,7 @@ def _published(folder: Path, values: dict[str, tuple[str, ...]], **options: Any)
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    table, schema = made_up.make(folder)
+    table, schema = made_up_survey.make(folder)
     publish_table(table, schema=schema, epsilon=1, out=folder / "out", ledger=folder / "ledger")
     evaluate_release(folder / "out", against=table, ledger=folder / "ledger")
     return {
@@ -123,7 +126,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def other_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A table by DP2-Pub, whose page draws networks, a recommender and a simulation."""
     folder = tmp_path_factory.mktemp("other")
-    table, schema = made_up.make(folder)
+    table, schema = made_up_survey.make(folder)
     dp2pub_table(
         table, schema=schema, epsilon=8, trust="server", out=folder / "dp2pub",
         ledger=folder / "ledger",
@@ -190,7 +193,7 @@ def test_a_page_has_its_sections_and_a_chart_for_every_column(
 ) -> None:
     page = visit(pages[name])
     assert sections(page) == SECTIONS[name]
-    assert page.locator("#columns figure svg").count() == len(made_up.SCHEMA)
+    assert page.locator("#columns figure svg").count() == len(made_up_survey.SCHEMA)
     links = page.locator("nav a").evaluate_all("all => all.map(one => one.hash.slice(1))")
     assert set(links) == SECTIONS[name]
     assert page.locator("script").count() == 0

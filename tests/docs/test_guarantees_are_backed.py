@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from sfumato.auditing import CASES
-from sfumato.auditing.cases import NOT_RUN
+from audits.registry import EVERY_CASE
+from sfumato.auditing.cases.registry import NOT_RUN
 from sfumato.cli.main import app
-from sfumato.jobs.dp2pub import TRUSTS
+from sfumato.commands.dp2pub import TRUSTS
 from sfumato.publishing import METHODS, RECOMMENDERS
 
 ROOT = Path(__file__).parents[2]
@@ -131,11 +131,11 @@ def test_a_test_that_is_not_there_or_not_in_its_file_would_be_seen(planted):
 
 
 def test_every_audit_case_backs_a_guarantee_and_no_other_is_named():
-    assert sorted(set(audited(GUARANTEES))) == sorted({*CASES, *NOT_RUN})
+    assert sorted(set(audited(GUARANTEES))) == sorted({*EVERY_CASE, *NOT_RUN})
 
 
 def test_a_case_that_is_not_there_would_be_read():
-    assert audited("| x | audit `GateMeasure`, `publish_histogram` |")[1] not in CASES
+    assert audited("| x | audit `GateMeasure`, `publish_histogram` |")[1] not in EVERY_CASE
 
 
 @pytest.mark.parametrize("title", METHOD_TABLES)

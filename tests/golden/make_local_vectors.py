@@ -21,21 +21,21 @@ from golden.local_cases import (
     changed_columns,
     changed_plans,
 )
-from sfumato.collection import faithful_rounds, grouped_rounds, single_round
-from sfumato.collection.announcements import Announcement
-from sfumato.collection.device import Client
-from sfumato.collection.envelopes import Envelope, Signer, canonical
-from sfumato.collection.plans import Agreement
-from sfumato.collection.record_plans import RecordPlan, read_plan
 from sfumato.errors import BudgetError, InputError
-from sfumato.mechanisms.local.grr import Grr
-from sfumato.mechanisms.local.hadamard import HadamardResponse
-from sfumato.mechanisms.local.hashing import FastOlh
-from sfumato.mechanisms.local.thresholds import exp_below
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh
+from sfumato.local.probabilities import exp_below
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
 from sfumato.schema.files import column_to_dict
 from sfumato.schema.values import code_of
+from sfumato.survey.device.device import Client
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.protocol.announcements import Announcement
+from sfumato.survey.protocol.envelopes import Envelope, Signer, canonical
+from sfumato.survey.protocol.record_rounds import RecordPlan, read_plan
+from sfumato.survey.protocol.rounds import Agreement
 
 FILE = Path(__file__).with_name("local_vectors.json")
 

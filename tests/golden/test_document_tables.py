@@ -10,10 +10,10 @@ from math import pi
 import numpy as np
 import pytest
 
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation.dependence import mean_count_error, mean_total_variation
-from sfumato.mechanisms.local import Grr
-from sfumato.models.generator import independent_table, integer_schema
+from sfumato.lab.tables import independent_table, integer_schema
+from sfumato.local import Grr
 from sfumato.randomness import simulation_rng
 
 COLUMNS, SIZES = 50, (100, 150)

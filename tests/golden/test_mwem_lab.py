@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.engine import ArrayTable
-from sfumato.models.dense import DenseModel
+from sfumato.counting.array_table import ArrayTable
+from sfumato.models.dense.model import DenseModel
 from sfumato.models.model import answer_ranges
 
 

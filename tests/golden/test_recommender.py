@@ -6,13 +6,14 @@ means over splits; one seeded run each, so that there is no false alarm.
 
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.evaluation.movielens import read_movielens
-from sfumato.evaluation.recommending import compare_recommender
-from sfumato.evaluation.splits import random_split
-from sfumato.privacy import ApproxDP, Ledger, OnePerson, OneRow
+from sfumato.evaluation.rating_splits import random_split
+from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.gate import Curator
+from sfumato.lab.movielens import read_movielens
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.randomness import simulation_rng
-from sfumato.recommendation import AutoRecommender, ItemBias, ItemPopularity, ItemRidge
+from sfumato.recommend import AutoRecommender, ItemBias, ItemPopularity, ItemRidge
 
 RATING, PERSON = OneRow(), OnePerson(max_rows=1_000)
 ERRORS = [  # unit, epsilon, algorithm, MAE and RMSE at most

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.collection import faithful_rounds, grouped_rounds, single_round
-from sfumato.collection.plans import Agreement, AnswerRows, RoundPlan
-from sfumato.collection.record_plans import RecordRows
-from sfumato.mechanisms.local.hadamard import HadamardResponse
-from sfumato.mechanisms.local.hashing import MULTIPLIERS, FastOlh, Olh
-from sfumato.mechanisms.local.mechanism import FrequencyMechanism
-from sfumato.mechanisms.local.subsets import SubsetSelection
-from sfumato.mechanisms.local.unary import Unary
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import MULTIPLIERS, FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Unary
+from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.randomness import Rng
 from sfumato.schema import Schema
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.protocol.record_rounds import RecordRows
+from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RoundPlan
 
 TARGETS = 10
 SEEDS_EACH = 50

@@ -16,11 +16,11 @@ from scipy import stats
 
 import sfumato as sf
 from made import fakes
-from sfumato.collection import faithful_rounds, grouped_rounds
-from sfumato.collection.poisoning import PoisoningCheck, poisoning_check
-from sfumato.collection.traces import Trace, round_traces
 from sfumato.randomness import Rng, simulation_rng
-from sfumato.service.poisoning import shared_traces
+from sfumato.server.surveys.poisoning import shared_traces
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds
+from sfumato.survey.poisoning.check import PoisoningCheck, poisoning_check
+from sfumato.survey.poisoning.traces import Trace, round_traces
 
 FAKES = 0.05
 FALSE_ALARMS, FOUND = 0.01, 0.95

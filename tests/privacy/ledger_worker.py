@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import BudgetError
-from sfumato.privacy import Ledger, OneRow, PureDP, _places, _postgres, _sqlite
-from sfumato.privacy.ledger import Ledger as Patched
+from sfumato.ledger import Ledger, anchors, postgres_store, sqlite_store
+from sfumato.ledger.ledger import Ledger as Patched
+from sfumato.privacy import OneRow, PureDP
 
 UNIT, CAP = PureDP("0.01"), PureDP(2)
 
@@ -38,16 +39,16 @@ def dies_in(owner: Any, method: str) -> None:
 
 
 def dies_after_statement(method: str) -> None:
-    for owner in (_sqlite.SqliteTransaction, _postgres.PostgresTransaction):
+    for owner in (sqlite_store.SqliteTransaction, postgres_store.PostgresTransaction):
         dies_after(owner, method)
 
 
 POINTS = {
     "before the transaction": lambda: dies_in(Patched, "_plan"),
     "row written, not committed": lambda: dies_after_statement("append"),
-    "committed, not anchored": lambda: dies_in(_places, "write_anchor"),
+    "committed, not anchored": lambda: dies_in(anchors, "write_anchor"),
     "anchor written aside": lambda: dies_in(Path, "replace"),
-    "anchored, not acknowledged": lambda: dies_after(_places, "write_anchor"),
+    "anchored, not acknowledged": lambda: dies_after(anchors, "write_anchor"),
     "acknowledged, not journaled": lambda: dies_in(Patched, "journal"),
     "outcome written, not committed": lambda: dies_after_statement("keep_outcome"),
     "journaled, not released": lambda: dies_after(Patched, "journal"),

@@ -34,8 +34,8 @@ from attacks import (
 )
 from environments import requirements
 from sfumato.errors import BudgetError
-from sfumato.mechanisms.local.hashing import field_product
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
+from sfumato.local.frequency.local_hashing import field_product
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema.values import code_of
 

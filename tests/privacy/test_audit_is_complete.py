@@ -1,7 +1,8 @@
 """Nothing that draws for privacy goes without an audit: a new mechanism, verb or method fails here.
 
-Everything is found by looking at the code, and each thing is either a case of ``sfumato audit`` or
-named here with the case that audits it, or with the reason why there is nothing to audit.
+Everything is found by looking at the code, and each thing is either a case or named here with the
+case that audits it, or with the reason why there is nothing to audit. Mechanisms and verbs are
+audited by ``sfumato audit``, wherever it is installed; whole runs by ``make audit``.
 """
 
 import importlib
@@ -11,17 +12,19 @@ import pkgutil
 import pytest
 
 import sfumato
-from sfumato import collection, mechanisms
-from sfumato.auditing import CASES, cases_persons
-from sfumato.auditing import cases as audited_cases
-from sfumato.auditing.cases import case, known
-from sfumato.collection.plans import TWO_ROUNDS
-from sfumato.curator import Curator, scores
-from sfumato.curator.interviews import Interview
-from sfumato.curator.scouting import Scout
+from audits.registry import EVERY_CASE
+from sfumato import local, noise, survey
+from sfumato.auditing import CASES
+from sfumato.auditing.cases import persons
+from sfumato.auditing.cases import registry as audited_cases
+from sfumato.auditing.cases.registry import case, known
+from sfumato.commands.dp2pub import TRUSTS
 from sfumato.errors import InputError
-from sfumato.jobs.dp2pub import TRUSTS
+from sfumato.gate import Curator, scores
+from sfumato.gate.interview import Interview
+from sfumato.gate.scout import Scout
 from sfumato.publishing import METHODS, RECOMMENDERS
+from sfumato.survey.protocol.rounds import TWO_ROUNDS
 
 AS_PART_OF = {
     "BitWeights": "BitResponse",
@@ -45,6 +48,12 @@ def classes_in(package):
                 yield name, kind
 
 
+def mechanisms():
+    """All public classes of what draws noise and of what answers on a device."""
+    yield from classes_in(noise)
+    yield from classes_in(local)
+
+
 def draws(kind):
     """Whether a class randomizes: one of its public methods takes a generator."""
     public = inspect.getmembers(kind, lambda one: inspect.isfunction(one) or inspect.ismethod(one))
@@ -65,7 +74,7 @@ WITHOUT_A_PROMISE = {
 def test_every_mechanism_that_draws_is_audited():
     found = {
         name
-        for name, kind in classes_in(mechanisms)
+        for name, kind in mechanisms()
         if not inspect.isabstract(kind) and not getattr(kind, "_is_protocol", False) and draws(kind)
     }
     assert {"Grr", "DiscreteLaplace", "PermuteAndFlip", "RsFd", "Memo"} <= found
@@ -92,7 +101,7 @@ VERBS = {
     },
     Scout: {
         "texts": "GateTexts",
-        "shapes": "GateScoutWhole",
+        "shapes": "GateShapes",
         "measure": "GateScout",
         "sigma_of": "",
     },
@@ -118,7 +127,7 @@ def test_every_score_is_of_a_selection_that_is_audited():
         if hasattr(kind, "sensitivity") and not getattr(kind, "_is_protocol", False)
     }
     assert here == {"L1Error", "WeightedL1Error", "MutualInformation"}
-    assert {"GateSelect", "GateSelectReplaced", "PublishPrivBayes"} <= set(CASES)
+    assert {"GateSelect", "GateSelectReplaced", "PublishPrivBayes"} <= set(EVERY_CASE)
 
 
 def spelled(*words):
@@ -126,7 +135,8 @@ def spelled(*words):
 
 
 def test_every_method_of_every_command_is_audited_end_to_end():
-    known = {name.lower() for name in CASES if case(name).end_to_end}
+    every = {name: case(name, cases=EVERY_CASE) for name in EVERY_CASE}
+    known = {name.lower() for name, made in every.items() if made.end_to_end}
     methods = {spelled("publish", method) for method in METHODS}
     recommenders = {spelled("recommend", method) for method in RECOMMENDERS}
     trusts = {
@@ -149,14 +159,14 @@ ASKED = {
 
 
 def test_every_question_that_a_device_answers_is_audited_end_to_end():
-    questions = {name for name, _ in classes_in(collection) if name.endswith("Question")}
+    questions = {name for name, _ in classes_in(survey) if name.endswith("Question")}
     assert questions == set(ASKED)
-    assert all(case(name).end_to_end for name in ASKED.values())
+    assert all(case(name, cases=EVERY_CASE).end_to_end for name in ASKED.values())
 
 
 def test_every_case_plants_a_bug_and_claims_something():
-    for name in CASES:
-        made = case(name)
+    for name in EVERY_CASE:
+        made = case(name, cases=EVERY_CASE)
         assert made.planted, name
         assert made.claimed > 0, name
 
@@ -173,27 +183,28 @@ KINDS_OF_BUGS = {
 
 
 def test_bugs_of_every_kind_are_planted():
-    planted = {bug.bug for name in CASES for bug in case(name).planted}
+    planted = {bug.bug for name in EVERY_CASE for bug in case(name, cases=EVERY_CASE).planted}
     assert planted >= KINDS_OF_BUGS
 
 
 def test_rows_of_persons_and_rows_that_spark_counts_are_audited():
-    assert {"GatePersons", "GateScout"} <= set(CASES)
+    assert {"GatePersons", "GateScout", "GateShapes"} <= set(CASES)
     assert set(CASES) & {"GateSpark"} or "GateSpark" in audited_cases.NOT_RUN
 
 
 def test_where_spark_is_missing_that_is_said(monkeypatch):
-    monkeypatch.setattr(
-        audited_cases, "CASES", {name: made for name, made in CASES.items() if name != "GateSpark"}
-    )
-    monkeypatch.setattr(audited_cases, "NOT_RUN", {"GateSpark": cases_persons.NEEDED})
+    here = {name: made for name, made in CASES.items() if name != "GateSpark"}
+    monkeypatch.setattr(audited_cases, "NOT_RUN", {"GateSpark": persons.NEEDED})
     with pytest.raises(InputError, match=r"needs pyspark and java.*not run.*Nothing was audited"):
-        known("GateSpark")
+        known("GateSpark", here)
 
 
 def test_every_public_mechanism_of_the_package_was_looked_at():
     """What ``import sfumato`` offers of mechanisms is among the classes that are looked at."""
     offered = [getattr(sfumato, name) for name in sfumato.__all__]
-    kinds = [kind for kind in offered if inspect.isclass(kind) and "mechanisms" in kind.__module__]
+    rooms = ("sfumato.noise.", "sfumato.local.")
+    kinds = [
+        kind for kind in offered if inspect.isclass(kind) and kind.__module__.startswith(rooms)
+    ]
     assert len(kinds) > 30
-    assert {kind.__name__ for kind in kinds} <= {name for name, _ in classes_in(mechanisms)}
+    assert {kind.__name__ for kind in kinds} <= {name for name, _ in mechanisms()}

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sfumato.curator import Curator, L1Error, MutualInformation, spending
-from sfumato.curator import curator as gate
-from sfumato.engine import ArrayTable
-from sfumato.privacy import Ledger, OnePerson, OneRow, PureDP
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator, L1Error, MutualInformation, budget
+from sfumato.gate import curator as gate
+from sfumato.ledger import Ledger
+from sfumato.privacy import OnePerson, OneRow, PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema
 
@@ -120,9 +121,9 @@ def test_the_gate_keeps_its_promise(look, one, other, protect):
 
 @pytest.mark.parametrize(("look", "one", "other", "protect"), CASES.values(), ids=CASES)
 def test_a_gate_that_spends_double_is_caught(look, one, other, protect, monkeypatch):
-    honest_noise, honest_selection = spending.noise_of, gate.selection_of
+    honest_noise, honest_selection = budget.noise_of, gate.selection_of
     monkeypatch.setattr(
-        spending, "noise_of", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
+        budget, "noise_of", lambda cost, *rest: honest_noise(PureDP(cost.epsilon * 2), *rest)
     )
     monkeypatch.setattr(
         gate, "selection_of", lambda cost, moved: honest_selection(PureDP(cost.epsilon * 2), moved)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import LedgerCorruptError
-from sfumato.privacy import Head, Ledger, OneRow, PureDP, verify_export
-from sfumato.privacy import _entries as entries
-from sfumato.privacy._chain import verify_rows
+from sfumato.ledger import Head, Ledger, entries, verify_export
+from sfumato.ledger.hash_chain import verify_rows
+from sfumato.privacy import OneRow, PureDP
 
 
 @pytest.fixture(autouse=True)
@@ -406,10 +406,10 @@ def test_a_garbled_anchor_is_refused(path: Path, home: Path) -> None:
 
 
 def test_an_anchor_only_moves_forward(path: Path, home: Path) -> None:
-    from sfumato.privacy import _places
+    from sfumato.ledger import anchors
 
     ledger = reopened(path)
-    _places.write_anchor(home / "anchors", ledger.ledger_id, Head(2, "0" * 64))
+    anchors.write_anchor(home / "anchors", ledger.ledger_id, Head(2, "0" * 64))
     assert ledger.verify().rollback_excluded
 
 
@@ -524,7 +524,7 @@ def test_pages_and_indexes_are_checked_when_a_ledger_is_opened_and_when_it_is_ve
         raise entries.corrupt("database structure", "a page is damaged")
 
     ledger = reopened(path)
-    monkeypatch.setattr("sfumato.privacy._sqlite.SqliteTransaction.check_structure", damaged)
+    monkeypatch.setattr("sfumato.ledger.sqlite_store.SqliteTransaction.check_structure", damaged)
     with pytest.raises(LedgerCorruptError, match="a page is damaged"):
         ledger.verify()
     with pytest.raises(LedgerCorruptError, match="a page is damaged"):

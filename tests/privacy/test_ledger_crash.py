@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 POINTS = list(runpy.run_path(str(WORKER))["POINTS"])

@@ -22,7 +22,8 @@ from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from drills import batches, damage, ledgers, stores
 from privacy import ledger_worker as worker
-from sfumato.privacy import Ledger, OneRow, ledger as source
+from sfumato.ledger import Ledger, ledger as source
+from sfumato.privacy import OneRow
 
 def files_only(folder):
     with stores.sqlite(folder) as store:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from sfumato.errors import BudgetError, InputError
+from sfumato.ledger import Ledger
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,
     Cap,
     Cost,
-    Ledger,
     OneRow,
     PureDP,
     Totals,

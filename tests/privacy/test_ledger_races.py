@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.privacy import Head, Ledger, PureDP
+from sfumato.ledger import Head, Ledger
+from sfumato.privacy import PureDP
 from together import at_once
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
@@ -50,7 +51,8 @@ def test_forty_callers_of_one_request_pay_once_and_see_the_same_bytes(tmp_path: 
 
 INTERRUPTED = """
 import signal, sqlite3, sys, threading
-from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow, PureDP
 
 def stop(*_):
     raise KeyboardInterrupt

@@ -12,7 +12,7 @@ import opendp.prelude as dp
 import pytest
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
-from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
+from sfumato.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.randomness import simulation_rng
 
 FALSE_ALARM = 1e-6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from sfumato.mechanisms import ExponentialMechanism, PermuteAndFlip
+from sfumato.noise import ExponentialMechanism, PermuteAndFlip
 from sfumato.randomness import simulation_rng
 
 FALSE_ALARM = 1e-6

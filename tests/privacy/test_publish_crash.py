@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from sfumato.jobs import publish_table
-from sfumato.privacy import Ledger, PureDP
+from sfumato.commands.publish import publish_table
+from sfumato.ledger import Ledger
+from sfumato.privacy import PureDP
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Integer, Schema
 
@@ -22,8 +23,8 @@ SCHEMA = Schema(
 DIE = """
 import os, signal, sys
 from pathlib import Path
-from sfumato import jobs, release, reporting
-from sfumato.curator import counts
+from sfumato import release, report
+from sfumato.gate import counts
 
 def die(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -31,7 +32,7 @@ def die(*arguments, **options):
 owner, name = {
     "paid, not looked at": (counts, "count_marginals"),
     "drawn, not written": (release.TableRelease, "write_into"),
-    "written without report": (reporting, "write"),
+    "written without report": (report, "write"),
     "written, not named": (Path, "rename"),
 }[sys.argv.pop(1)]
 setattr(owner, name, die)
@@ -40,9 +41,9 @@ setattr(owner, name, die)
 WAIT = """
 import sys, time
 from pathlib import Path
-from sfumato.jobs import inferring as jobs
+from sfumato.commands import inferred_schema
 
-publish, here = jobs.released, Path(sys.argv.pop(1))
+publish, here = inferred_schema.released, Path(sys.argv.pop(1))
 
 def publish_together(algorithm, curator):
     "Both have passed the check of the cap; now the spends decide."
@@ -52,7 +53,7 @@ def publish_together(algorithm, curator):
         time.sleep(0.001)
     return publish(algorithm, curator)
 
-jobs.released = publish_together
+inferred_schema.released = publish_together
 """
 
 RUN = "from sfumato.cli import main; main()"

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.curator.rating_sums import (
+from sfumato.errors import InputError
+from sfumato.gate import Curator
+from sfumato.gate.rating_sums import (
     Gram,
     Grid,
     ItemSums,
@@ -15,13 +16,13 @@ from sfumato.curator.rating_sums import (
     measured_sums,
     most_ratings,
 )
-from sfumato.engine.ratings import open_ratings
-from sfumato.errors import InputError
-from sfumato.privacy import ApproxDP, Ledger
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP
 from sfumato.privacy import rating_sensitivity as claimed
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OnePerson, OneRow
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale
 
 ITEMS = 12
@@ -121,7 +122,7 @@ def test_the_whole_numbers_that_noise_is_added_to_move_no_further_than_the_noise
     protect, monkeypatch
 ):
     """Grid and rounding included: the kernels' own integers, on a grid coarse enough to feel it."""
-    monkeypatch.setattr("sfumato.curator.rating_sums._SIGMA_STEPS", 64.0)
+    monkeypatch.setattr("sfumato.gate.rating_sums._SIGMA_STEPS", 64.0)
     rng, c0, cost = np.random.default_rng(3), 4, ZCDP("0.5")
     crowd = dict.fromkeys(range(0, ITEMS, 2), 1.0)
     for _ in range(200):
@@ -140,7 +141,7 @@ def quantized(person):
 
 def integers(persons, cost, protect, c0):
     """The kernels' sums without noise, as vectors whose squares add up to the norm."""
-    from sfumato.engine.rating_kernels import add_gram, add_sums
+    from sfumato.counting.kernels import add_gram, add_sums
 
     found = open_ratings(as_rows(persons), catalogue=range(ITEMS), scale=STARS).by_person
     parts = found.starts, found.items, found.codes, np.array(STARS.values)
@@ -251,7 +252,7 @@ def test_rounding_counts_every_contribution_that_changes():
 @pytest.mark.parametrize("protect", UNITS, ids=str)
 def test_what_the_gate_tells_of_its_noise_is_what_was_charged_for(protect, monkeypatch):
     """sigma = (sensitivity + rounding) / sqrt(2 rho), on a grid coarse enough to feel rounding."""
-    monkeypatch.setattr("sfumato.curator.rating_sums._SIGMA_STEPS", 4096.0)
+    monkeypatch.setattr("sfumato.gate.rating_sums._SIGMA_STEPS", 4096.0)
     rows = [(p, i, 1 + (p + i) % 5) for p in range(30) for i in range(ITEMS)]
     frame = pd.DataFrame(rows, columns=["user", "item", "rating"])
     ratings = open_ratings(frame, catalogue=range(ITEMS), scale=STARS, dataset="d")

@@ -8,6 +8,7 @@ import pytest
 
 from sfumato.auditing import QUICK, audit
 from sfumato.auditing.audit import attacked
+from sfumato.auditing.cases.rating_sums import CASES
 from sfumato.auditing.recommender_attacks import (
     LaplaceNoise,
     allowed_auc,
@@ -19,18 +20,17 @@ from sfumato.auditing.recommender_attacks import (
     only_under_one,
     rho_between,
 )
-from sfumato.auditing.recommender_cases import CASES
-from sfumato.curator.rating_sums import Gram, ItemSums, measured_gram, measured_sums
-from sfumato.engine.ratings import open_ratings
 from sfumato.errors import InputError
-from sfumato.evaluation.pncf import PairTable, Pncf, laplace_step, noisy_neighbors, without
-from sfumato.models.neighbors import cosine_neighbors, matrix_neighbors
-from sfumato.models.rating_generator import made_ratings
-from sfumato.models.rating_rows import RatingRows
+from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
+from sfumato.lab.pncf import PairTable, Pncf, laplace_step, noisy_neighbors, without
+from sfumato.lab.ratings import made_ratings
+from sfumato.models.items.neighbors import cosine_neighbors, matrix_neighbors
+from sfumato.models.items.rating_rows import RatingRows
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import OnePerson, OneRow
 from sfumato.randomness import simulation_rng
+from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale
 
 ITEMS = 60

@@ -6,23 +6,17 @@ Each was tried against the code; those that a mutant of it survived are here too
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator, L1Error
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
-from sfumato.privacy import (
-    ApproxDP,
-    Ledger,
-    OnePerson,
-    OneRow,
-    rating_sensitivity,
-    sensitivity,
-)
+from sfumato.gate import Curator, L1Error
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OnePerson, OneRow, rating_sensitivity, sensitivity
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.publishing import publish
 from sfumato.randomness import secure_rng
 from sfumato.schema import Range, Schema
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.totals import PublicTotal
+from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis import Independent, Mst
 
 BUDGET = ApproxDP(1, "1e-6")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from sfumato.curator.journal import Journal
+from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
-from sfumato.jobs import publish_table
-from sfumato.privacy import Ledger
+from sfumato.gate.journal import Journal
+from sfumato.ledger import Ledger
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Integer, Schema
 
@@ -23,7 +23,7 @@ SCHEMA = Schema(dataset="crash", columns=(*COLUMNS, Boolean(name="member")))
 
 DIE = """
 import os, signal, sys
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
 from sfumato.release import TableRelease
 from sfumato.cli import main
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.curator import scores as closed_list
-from sfumato.curator.scores import Asked, L1Error, MutualInformation, WeightedL1Error
 from sfumato.errors import InputError
-from sfumato.mechanisms import selection_for
+from sfumato.gate import scores as closed_list
+from sfumato.gate.scores import Asked, L1Error, MutualInformation, WeightedL1Error
+from sfumato.noise import selection_for
 from sfumato.privacy import OnePerson, OneRow, PureDP, sensitivity
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema

@@ -18,16 +18,16 @@ import pytest
 
 from sfumato.auditing import case, clopper_pearson
 from sfumato.auditing.audit import attacked
-from sfumato.auditing.cases_choosing import select, select_replaced
-from sfumato.auditing.cases_gate import ADDED, REPLACED, WITH, WITHOUT, codes
-from sfumato.curator import Curator, scouting, spending
-from sfumato.curator import curator as gate
-from sfumato.engine import ArrayTable
-from sfumato.engine.raw import RawTable
-from sfumato.mechanisms import noise_for
-from sfumato.models.fitting import fit_graphical
+from sfumato.auditing.cases.measurement import ADDED, REPLACED, WITH, WITHOUT, codes
+from sfumato.auditing.cases.selection import select, select_replaced
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator, budget, scout
+from sfumato.gate import curator as gate
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.noise import noise_for
 from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
+from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Boolean, Measurement, Schema
 from sfumato.schema.workload import all_marginals
 from sfumato.synthesis import aim, clique_tree, mst, single_columns
@@ -41,12 +41,12 @@ def bound(name):
 
 def noise_for_one_score(monkeypatch):
     """Sensitivity 1 for a vector of many scores: an argmax with noise for one of them."""
-    monkeypatch.setattr(spending, "noise_for", lambda cost, l1, squared: noise_for(cost, 1, 1))
+    monkeypatch.setattr(budget, "noise_for", lambda cost, l1, squared: noise_for(cost, 1, 1))
 
 
 def replaced_rows_count_once(monkeypatch):
-    honest = spending.noise_of
-    monkeypatch.setattr(spending, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
+    honest = budget.noise_of
+    monkeypatch.setattr(budget, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
 
 
 def selection_of_sensitivity_one(monkeypatch):
@@ -59,17 +59,17 @@ def persons_are_not_bounded(monkeypatch):
 
 
 def persons_have_the_noise_of_one_row(monkeypatch):
-    honest = spending.noise_of
-    monkeypatch.setattr(spending, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
+    honest = budget.noise_of
+    monkeypatch.setattr(budget, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
 
 
 def persons_without_a_schema_are_not_bounded(monkeypatch):
-    monkeypatch.setattr(RawTable, "bounded", lambda table, person, most: table)
+    monkeypatch.setattr(UndeclaredTable, "bounded", lambda table, person, most: table)
 
 
 def persons_without_a_schema_have_the_noise_of_one_row(monkeypatch):
-    honest = scouting.noise_of
-    monkeypatch.setattr(scouting, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
+    honest = scout.noise_of
+    monkeypatch.setattr(scout, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
 
 
 BROKEN = [
@@ -184,11 +184,11 @@ def test_whole_runs_stay_below_the_promise_and_show_only_what_is_hardly_hidden(m
     assert end_to_end(method, ApproxDP(200, "1e-6")) > PROMISED.epsilon
 
 
-FITTING = ("fitting", "likelihood", "tree_search", "graphical")
+FITTING = ("fit", "likelihood", "tree_search", "model")
 
 
 def test_importing_what_fits_loads_neither_the_gate_nor_the_data():
-    modules = [f"sfumato.models.{name}" for name in FITTING]
+    modules = [f"sfumato.models.graphical.{name}" for name in FITTING]
     script = f"import json, sys, {', '.join(modules)}; print(json.dumps(list(sys.modules)))"
     shown = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -196,7 +196,7 @@ def test_importing_what_fits_loads_neither_the_gate_nor_the_data():
     loaded = set(json.loads(shown))
     assert set(modules) <= loaded
     rooms = {name.split(".")[1] for name in loaded if name.startswith("sfumato.")}
-    assert not rooms & {"curator", "engine", "mechanisms", "privacy"}
+    assert not rooms & {"gate", "counting", "readers", "noise", "local", "ledger", "privacy"}
 
 
 def reached(hint, found):
@@ -217,4 +217,4 @@ def test_nothing_that_a_fit_is_given_leads_to_a_curator_or_to_exact_counts():
     assert Measurement in found
     assert {kind.__module__.split(".")[1] for kind in found} <= {"models", "schema"}
     (own,) = {kind for kind in reached(dict[str, Curator], set()) if kind is Curator}
-    assert own.__module__.split(".")[1] == "curator"  # it would have been seen
+    assert own.__module__.split(".")[1] == "gate"  # it would have been seen

@@ -21,9 +21,9 @@ import pytest
 import uvicorn
 
 from absent import absent
-from sfumato.service import serving
-from sfumato.service.app import Service, make_service
-from sfumato.service.limits import Limits
+from sfumato.server import process
+from sfumato.server.http.app import Service, make_service
+from sfumato.server.http.limits import Limits
 
 START_S = 20
 
@@ -130,7 +130,7 @@ def running(database: str, *, limits: Limits | None = None) -> Iterator[Running]
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{port.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn.Config(made.guarded, **serving.HOW))
+        server = uvicorn.Server(uvicorn.Config(made.guarded, **process.HOW))
         started = threading.Event()
         thread = threading.Thread(target=_serve, args=(server, port, started), daemon=True)
         thread.start()

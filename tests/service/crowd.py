@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.collection.device import draw_rounds, simulate_clients
 from sfumato.randomness import Rng
 from sfumato.schema import Schema
+from sfumato.survey.device.device import draw_rounds, simulate_clients
 
 TOGETHER = 1_000
 

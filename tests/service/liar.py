@@ -9,13 +9,13 @@ from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from sfumato.collection import single_round
-from sfumato.collection.announcements import Announcement
-from sfumato.collection.envelopes import Signer
-from sfumato.collection.links import SurveyLink
-from sfumato.collection.messages import fingerprint
-from sfumato.collection.plans import Agreement
 from sfumato.schema import Schema
+from sfumato.survey.dp2pub import single_round
+from sfumato.survey.protocol.announcements import Announcement
+from sfumato.survey.protocol.envelopes import Signer
+from sfumato.survey.protocol.links import SurveyLink
+from sfumato.survey.protocol.messages import fingerprint
+from sfumato.survey.protocol.rounds import Agreement
 
 TASK = "ab" * 16
 COLUMNS = [

@@ -15,10 +15,10 @@ from typing import Any
 import psycopg
 
 from service.conftest import Made, Running
-from sfumato.collection.announcements import Announcement
-from sfumato.collection.record_plans import read_plan
 from sfumato.randomness import Rng
-from sfumato.service.blocks import NAME_BYTES
+from sfumato.server.storage.blocks import NAME_BYTES
+from sfumato.survey.protocol.announcements import Announcement
+from sfumato.survey.protocol.record_rounds import read_plan
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 LOST = (OSError, EOFError, ValueError, TimeoutError)

@@ -17,8 +17,8 @@ from sqlalchemy import insert
 from service.conftest import Made, Running
 from service.test_bodies import rows
 from sfumato.randomness import simulation_rng
-from sfumato.service import tables
-from sfumato.service.tokens import digest, new_token
+from sfumato.server.storage import tables
+from sfumato.server.tokens import digest, new_token
 
 NOBODY = ("no token", "no bearer", "malformed", "unknown", "expired")
 OTHERS = ("other admin", "other reader")

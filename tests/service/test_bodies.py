@@ -16,8 +16,9 @@ from service import bad_bodies
 from service.bad_bodies import BOMB, MARK, UNTEXTED, Bad
 from service.conftest import Made, Running
 from service.served import served
-from sfumato.service import serving, tables
-from sfumato.service.refusals import unquoted
+from sfumato.server import process
+from sfumato.server.http.refusals import unquoted
+from sfumato.server.storage import tables
 
 REFUSED = (400, 413, 415, 422)
 ROUTES = ("answers", "batches", "surveys", "invitations", "open", "close", "release")
@@ -255,7 +256,7 @@ def test_a_body_that_does_not_come_is_given_up_and_one_in_pieces_is_taken(survey
     before, address = rows(survey.running), survey.running.address
     whole = head(survey, f"content-length: {len(body)}")
     with monkeypatch.context() as hasty:
-        hasty.setattr(serving, "PATIENCE_S", 1.0)
+        hasty.setattr(process, "PATIENCE_S", 1.0)
         assert dialogue(address, whole + body[:20]) == b""
         for route in ("surveys", "invitations"):
             path, who = path_of(route, survey), f"authorization: Bearer {token_of(route, survey)}"
@@ -267,7 +268,7 @@ def test_a_body_that_does_not_come_is_given_up_and_one_in_pieces_is_taken(survey
 
 
 def test_clients_that_never_finish_their_head_are_cut_off(service, monkeypatch):
-    monkeypatch.setattr(serving, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(process, "PATIENCE_S", 1.0)
     made = service.create([{"name": "smoker", "kind": "boolean"}])
     for begun in (b"", b"P", head(made)[:-2], b"\r\n"):
         assert dialogue(service.address, begun) == b""  # ends, and not by our own timeout
@@ -339,7 +340,7 @@ def test_fifty_megabytes_are_refused_and_never_held(tmp_path):
 def test_the_memory_test_would_see_a_body_that_is_held(tmp_path):
     """The companion: with a limit above the body, the process does grow."""
     generous = (
-        "import sfumato.service.limits as l; l.Limits.__init__.__kwdefaults__['body'] = 2**30"
+        "import sfumato.server.http.limits as l; l.Limits.__init__.__kwdefaults__['body'] = 2**30"
     )
     with served(tmp_path, "--rate", "0", before=generous) as found:
         path = f"/v1/surveys/{'0' * 32}/answers"

@@ -6,9 +6,9 @@ import threading
 import pytest
 
 from service.liar import lying
-from sfumato.collection.calls import Patience, Server
-from sfumato.collection.owner import SurveyKeys, SurveyOwner
 from sfumato.errors import InputError, StorageError
+from sfumato.survey.owner import SurveyKeys, SurveyOwner
+from sfumato.survey.protocol.http_client import Patience, Server
 
 TOKEN = "a" * 48
 

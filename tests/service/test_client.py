@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 import sfumato as sf
-from sfumato.collection.calls import Patience
-from sfumato.collection.links import SurveyLink
-from sfumato.collection.remote import SurveyClient
 from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.survey.device.remote import SurveyClient
+from sfumato.survey.protocol.http_client import Patience
+from sfumato.survey.protocol.links import SurveyLink
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},
@@ -217,7 +217,7 @@ def test_what_is_no_link_is_refused_and_not_quoted(text):
 def test_the_device_and_the_owner_load_nothing_heavy():
     heavy = ["duckdb", "numba", "pandas", "pyarrow", "fastapi", "sqlalchemy", "scipy"]
     code = (
-        "import sys, sfumato.collection.remote, sfumato.collection.owner\n"
+        "import sys, sfumato.survey.device.remote, sfumato.survey.owner\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

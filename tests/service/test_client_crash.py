@@ -11,8 +11,8 @@ from service.liar import lying
 DEVICE = """
 import os, signal, sys
 import sfumato as sf
-from sfumato.collection.calls import Server
-from sfumato.collection.keepsake import Keepsake
+from sfumato.survey.protocol.http_client import Server
+from sfumato.survey.device.device_state import Keepsake
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from service.liar import RECORD, TASK, lying
-from sfumato.collection.calls import Patience
-from sfumato.collection.envelopes import Signer
-from sfumato.collection.links import SurveyLink
-from sfumato.collection.messages import fingerprint
-from sfumato.collection.remote import SurveyClient
 from sfumato.errors import BudgetError, BusyError, InputError, SfumatoError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.survey.device.remote import SurveyClient
+from sfumato.survey.protocol.envelopes import Signer
+from sfumato.survey.protocol.http_client import Patience
+from sfumato.survey.protocol.links import SurveyLink
+from sfumato.survey.protocol.messages import fingerprint
 
 ANNOUNCED, PLAN, ANSWERS = (f"/v1/surveys/{TASK}{end}" for end in ("", "/rounds/1", "/answers"))
 HASTY = Patience(tries=3, first_wait_s=0.001)

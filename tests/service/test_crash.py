@@ -17,7 +17,7 @@ from service.conftest import Running, running
 from service.loads import Heard, Target
 from service.processes import Crashing
 from sfumato.randomness import simulation_rng
-from sfumato.service.storage import Storage
+from sfumato.server.storage.database import Storage
 
 
 @pytest.mark.parametrize(("kind", "kills"), [("SQLite", 3), ("PostgreSQL", 1)])

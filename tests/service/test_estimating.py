@@ -7,7 +7,7 @@ from service.crowd import Crowd
 from sfumato.errors import InputError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer
-from sfumato.service.estimating import KEPT_S, Watch, bin_labels
+from sfumato.server.surveys.estimates import KEPT_S, Watch, bin_labels
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

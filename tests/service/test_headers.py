@@ -13,9 +13,9 @@ import pytest
 from service.bad_bodies import MARK
 from service.conftest import running
 from sfumato.errors import StorageError
-from sfumato.service.app import PAGES, page_bytes, page_policy
-from sfumato.service.limits import HEADERS, POLICY, Limits, Rates
-from sfumato.service.surveys import Surveys
+from sfumato.server.http.app import PAGES, page_bytes, page_policy
+from sfumato.server.http.limits import HEADERS, POLICY, Limits, Rates
+from sfumato.server.surveys.lifecycle import Surveys
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 ELSEWHERE = {"origin": "https://elsewhere.example"}

@@ -13,13 +13,13 @@ from sqlalchemy import insert, update
 from service.crowd import Crowd
 from sfumato.errors import StorageError
 from sfumato.randomness import simulation_rng
-from sfumato.service import tables
-from sfumato.service.blocks import FAN, keys
-from sfumato.service.keeping import Incoming, Outcome, keep, settle
-from sfumato.service.seen import Seen
-from sfumato.service.statements import Place, statements
-from sfumato.service.storage import Storage
-from sfumato.service.tokens import digest
+from sfumato.server.storage import tables
+from sfumato.server.storage.answer_index import Seen
+from sfumato.server.storage.blocks import FAN, keys
+from sfumato.server.storage.database import Storage
+from sfumato.server.storage.statements import Place, statements
+from sfumato.server.storage.uploads import Incoming, Outcome, keep, settle
+from sfumato.server.tokens import digest
 
 KEPT, REPEATED, CONFLICT = Outcome.KEPT, Outcome.REPEATED, Outcome.CONFLICT
 HOUR = "2026-11-16T10Z"
@@ -260,7 +260,7 @@ def test_a_round_that_is_closed_or_given_up_leaves_no_log_of_its_commits(service
 
 
 def test_a_database_that_is_being_read_is_left_as_it_is(storage, monkeypatch):
-    monkeypatch.setattr("sfumato.service.storage._SCRUB_MS", 50)
+    monkeypatch.setattr("sfumato.server.storage.database._SCRUB_MS", 50)
     place, seen = opened(storage), Seen()
     kept(storage, place, upload((1, 5)), seen=seen)
     with storage.reading() as reader:
@@ -271,7 +271,7 @@ def test_a_database_that_is_being_read_is_left_as_it_is(storage, monkeypatch):
 
 
 def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage):
-    from sfumato.service.writer import Writer
+    from sfumato.server.storage.writer import Writer
 
     first, second, third = (opened(storage) for _ in range(3))
     writer = Writer(storage)
@@ -285,7 +285,7 @@ def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage)
 
 
 def test_a_failed_transaction_leaves_no_memory_of_answers_that_are_not_there(tmp_path: Path):
-    from sfumato.service.writer import Writer
+    from sfumato.server.storage.writer import Writer
 
     storage = Storage(tmp_path / "survey.db")
     place, writer = opened(storage), Writer(storage)

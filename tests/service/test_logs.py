@@ -23,9 +23,9 @@ import pytest
 
 from service.bad_bodies import MARK
 from service.served import Served, served
-from sfumato.collection.plans import Agreement
-from sfumato.collection.record_plans import read_plan
 from sfumato.randomness import simulation_rng
+from sfumato.survey.protocol.record_rounds import read_plan
+from sfumato.survey.protocol.rounds import Agreement
 
 ADDRESSES = ("127.0.0.2", "127.0.0.3")
 CLAIMED = "198.51.100.77"
@@ -260,9 +260,7 @@ def test_the_scanner_finds_answers_addresses_moments_and_bodies():
 
 def test_a_server_that_logs_requests_would_be_found(tmp_path):
     """The companion: with uvicorn's own log of requests, addresses and tokens are there."""
-    careless = (
-        "import sfumato.service.serving as s; s.HOW.update(access_log=True, log_level='info')"
-    )
+    careless = "import sfumato.server.process as s; s.HOW.update(access_log=True, log_level='info')"
     with served(tmp_path, "--rate", "0", before=careless) as found:
         life = live(found, until="answers")
     assert leaks(found.said, life, kinds=EVERYTHING) >= {"token", "address", "body"}

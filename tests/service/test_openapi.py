@@ -30,10 +30,10 @@ from schemathesis.specs.openapi.checks import (
 
 from service.conftest import Made, Running, running
 from service.test_authorization import served
-from sfumato.service import owners
-from sfumato.service.app import make_service
-from sfumato.service.people import said
-from sfumato.service.surveys import Surveys
+from sfumato.server.http import owner_routes
+from sfumato.server.http.app import make_service
+from sfumato.server.http.person_routes import said
+from sfumato.server.surveys.lifecycle import Surveys
 
 EXAMPLES = int(os.environ.get("SFUMATO_FUZZ_SERVICE", "40"))
 CHECKS = [
@@ -198,9 +198,9 @@ OF = "/v1/surveys/{task}"
 PLANTED = {
     "an error of our own": (f"POST {OF}/invitations", Surveys, "invite", invite_or_break),
     "another answer": (f"GET {OF}/status", Surveys, "counts", lambda *_: {1: -1}),
-    "a field more": ("GET /v1/access", owners, "_listed", lambda *_: [{"secret": "x"}]),
-    "another status": ("GET /v1/access", owners, "_unknown", lambda text: said(418, text)),
-    "no check at all": (f"POST {OF}/invitations", owners, "strict_object", lambda _: {}),
+    "a field more": ("GET /v1/access", owner_routes, "_listed", lambda *_: [{"secret": "x"}]),
+    "another status": ("GET /v1/access", owner_routes, "_unknown", lambda text: said(418, text)),
+    "no check at all": (f"POST {OF}/invitations", owner_routes, "strict_object", lambda _: {}),
     "another type": (f"GET {OF}/release.zip", Surveys, "archive", lambda *_: {"zip": 1}),
 }
 

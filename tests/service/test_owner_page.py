@@ -13,7 +13,7 @@ from service.conftest import Made
 from service.crowd import Crowd
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
-from sfumato.service.app import page_bytes
+from sfumato.server.http.app import page_bytes
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from scipy.stats import chisquare
 
-from sfumato.collection import single_round
-from sfumato.collection.envelopes import canonical
-from sfumato.collection.plans import PROTOCOLS, Agreement, mechanism_of
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
-from sfumato.service.pages.build import SOURCE
+from sfumato.server.pages.build import SOURCE
+from sfumato.survey.dp2pub import single_round
+from sfumato.survey.protocol.envelopes import canonical
+from sfumato.survey.protocol.rounds import PROTOCOLS, Agreement, mechanism_of
 
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "golden" / "local_vectors.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.service.app import page_bytes, page_digest
-from sfumato.service.pages import build
+from sfumato.server.http.app import page_bytes, page_digest
+from sfumato.server.pages import build
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
@@ -24,7 +24,7 @@ def policy(page: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", build.names())
 def test_a_built_page_is_what_its_sources_say(name):
-    assert page_bytes(f"{name}.html") == build.built(name), "run service/pages/build.py"
+    assert page_bytes(f"{name}.html") == build.built(name), "run server/pages/build.py"
 
 
 def test_the_served_page_the_file_and_the_announced_hash_are_one(service, tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from service.people import COLUMNS, WORDS, draw, heading, listen, put_back, send, shelved
-from sfumato.collection.envelopes import Envelope, Signer, text_digest
+from sfumato.survey.protocol.envelopes import Envelope, Signer, text_digest
 
 PAYLOADS = (
     "<script>window.ran=1</script>",

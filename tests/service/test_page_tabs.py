@@ -4,7 +4,7 @@ import json
 import time
 
 from service.people import heading, shelved
-from sfumato.service.pages import build
+from sfumato.server.pages import build
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 CHANGES = 200

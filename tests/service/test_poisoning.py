@@ -9,9 +9,9 @@ import pytest
 
 from made.poisoning_drill import Shared, group_sizes
 from service.crowd import Crowd
-from sfumato.collection.poisoning import PoisoningCheck
 from sfumato.randomness import simulation_rng
-from sfumato.service.poisoning import shared_traces
+from sfumato.server.surveys.poisoning import shared_traces
+from sfumato.survey.poisoning.check import PoisoningCheck
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from service.crowd import Crowd
-from sfumato.collection.grouped_rounds import RoundTally
-from sfumato.collection.plans import Agreement, PlanPart, RoundPlan
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
-from sfumato.service import estimating, metrics
-from sfumato.service.publication import Publication
+from sfumato.server.http import metrics
+from sfumato.server.surveys import estimates
+from sfumato.server.surveys.publication import Publication
+from sfumato.survey.dp2pub.grouped_rounds import RoundTally
+from sfumato.survey.protocol.rounds import Agreement, PlanPart, RoundPlan
 
 SMOKER = [{"name": "smoker", "kind": "boolean"}]
 COLUMNS = [
@@ -55,8 +56,8 @@ def found(service, made):
 
 def test_a_poller_gets_no_single_upload_back(service, monkeypatch):
     """One upload after another, and all that may be read is read after each of them."""
-    monkeypatch.setattr(estimating, "KEPT_S", 0.0)
-    monkeypatch.setattr(estimating, "_REST", 0)
+    monkeypatch.setattr(estimates, "KEPT_S", 0.0)
+    monkeypatch.setattr(estimates, "_REST", 0)
     made = opened(service)
     crowd = Crowd(made, 3 * LEAST, rng=simulation_rng(1), simulated=False)
     question, values = crowd.drawn(1)
@@ -104,7 +105,7 @@ def test_what_is_shown_of_an_open_round_changes_by_whole_batches_and_the_hour(se
 def test_what_is_shown_of_an_open_round_estimates_the_truth(service, variant):
     """False alarm below 0.3%: 36 estimates within four standard errors (6e-5 each)."""
     made, clock = opened(service, COLUMNS, variant=variant, epsilon="4"), Clock()
-    watch = estimating.Watch(service.service.surveys)
+    watch = estimates.Watch(service.service.surveys)
     watch.publication.now = clock
     crowd = Crowd(made, 3_000, rng=simulation_rng(3), simulated=False)
     question, values = crowd.drawn(1)
@@ -157,7 +158,7 @@ def test_what_a_second_round_adds_to_an_estimate_rests_on_the_promised_number(se
     """Any two states of a survey in two rounds, and no difference of fewer answers."""
     least = 100
     made, clock = opened(service, COLUMNS, variant=variant, minimum=least), Clock()
-    watch = estimating.Watch(service.service.surveys)
+    watch = estimates.Watch(service.service.surveys)
     watch.publication.now = clock
     crowd, states = Crowd(made, 4_000, rng=simulation_rng(11), simulated=False), []
     crowd.answer(1)
@@ -213,7 +214,7 @@ def test_a_column_less_a_pair_leaves_no_estimate_of_few_answers():
     plan = RoundPlan(survey=agreed.id, round=1, epsilon=agreed.epsilon, parts=parts, weights=(1, 1))
     counts = (np.array([30, 22]), np.array([100, 200, 150, 150]))
     tally = RoundTally(plan=plan, counts=counts, answers=np.array([52, 600]), simulated=False)
-    told = estimating.estimates(agreed, [tally], minimum=500)
+    told = estimates.estimates(agreed, [tally], minimum=500)
     assert {name: answers for name, (answers, _) in units(told).items()} == {
         "a": 600,
         "b": 600,
@@ -236,7 +237,7 @@ def test_the_check_for_fakes_tells_nothing_of_an_open_round_nor_of_few_answers(s
     made.act("open")
     crowd.answer(2)
     assert made.look("poisoning")["verdict"] == before
-    watch = estimating.Watch(service.service.surveys)
+    watch = estimates.Watch(service.service.surveys)
     assert watch.verdict(found(service, made)) == before, "looked at anew, all the same"
 
 

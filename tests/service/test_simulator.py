@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from service.conftest import running
-from sfumato.collection.links import SurveyLink
 from sfumato.errors import InputError, StorageError
-from sfumato.service.driving import Simulation, drive, made_up_codes
-from sfumato.service.limits import Limits
+from sfumato.server.http.limits import Limits
+from sfumato.server.simulator import Simulation, drive, made_up_codes
+from sfumato.survey.protocol.links import SurveyLink
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},
@@ -143,9 +143,9 @@ def test_a_simulation_that_makes_no_sense_is_refused(wrong):
 
 
 def test_made_up_people_are_skewed_and_repeatable():
-    from sfumato.collection.plans import Agreement
     from sfumato.randomness import simulation_rng
     from sfumato.schema import Schema
+    from sfumato.survey.protocol.rounds import Agreement
 
     agreed = Agreement(
         schema=Schema.from_dict({"sfumato": 1, "columns": COLUMNS}), epsilon=Fraction(1)

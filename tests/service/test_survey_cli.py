@@ -14,9 +14,9 @@ import pytest
 
 from service.liar import TASK, lying
 from sfumato.cli import main
-from sfumato.collection.calls import Patience
-from sfumato.collection.owner import SurveyKeys
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
+from sfumato.survey.owner import SurveyKeys
+from sfumato.survey.protocol.http_client import Patience
 
 SCHEMA = {
     "sfumato": 1,

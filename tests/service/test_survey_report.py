@@ -8,7 +8,7 @@ import pytest
 from service.crowd import Crowd
 from sfumato.cli import main
 from sfumato.randomness import simulation_rng
-from sfumato.service.unpacking import unpack
+from sfumato.server.surveys.archive import unpack
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from sfumato.cli import surveys
-from sfumato.collection.links import SurveyLink
-from sfumato.collection.owner import SurveyKeys, SurveyOwner
+from sfumato.cli import survey as survey_commands
 from sfumato.errors import StorageError
-from sfumato.service.driving import Simulation, drive
+from sfumato.server.simulator import Simulation, drive
+from sfumato.survey.owner import SurveyKeys, SurveyOwner
+from sfumato.survey.protocol.links import SurveyLink
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 
@@ -72,7 +72,7 @@ def test_a_watch_waits_for_a_server_that_is_away(made, tmp_path, monkeypatch, ca
     real = SurveyOwner.status
     looks = iter([real, _away, _away, _away, real, real, _interrupted])
     monkeypatch.setattr(SurveyOwner, "status", lambda owner: next(looks)(owner))
-    surveys.status(tmp_path / "keys.json", watch=0.01)
+    survey_commands.status(tmp_path / "keys.json", watch=0.01)
     said = capsys.readouterr()
     assert said.out.count("created: ") == 2
     assert said.err == "the server is away. Looking again.\n"

@@ -18,8 +18,8 @@ from service import loads, processes
 from service.conftest import Made, Running, running
 from sfumato.errors import StorageError
 from sfumato.randomness import simulation_rng
-from sfumato.service import storage
-from sfumato.service.storage import Storage
+from sfumato.server.storage import database as server_database
+from sfumato.server.storage.database import Storage
 
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
 MINE = "application_name = 'sfumato survey' AND datname = current_database()"
@@ -192,7 +192,7 @@ def test_a_device_that_waits_for_a_connection_keeps_nobody_else_waiting(
 def test_more_readers_than_connections_is_one_clear_error(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(storage._POOL, "pool_timeout", 0.05)
+    monkeypatch.setitem(server_database._POOL, "pool_timeout", 0.05)
     opened = Storage(database.address)
     with ExitStack() as stack:
         for _ in range(8):
@@ -207,7 +207,9 @@ def test_more_readers_than_connections_is_one_clear_error(
 def test_a_lock_that_somebody_holds_is_busy_and_not_forever(
     server: Running, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "_DURABLE", storage._DURABLE.replace("10s", "100ms"))
+    monkeypatch.setattr(
+        server_database, "_DURABLE", server_database._DURABLE.replace("10s", "100ms")
+    )
     to = invited(loads.opened(server))
     (report,) = loads.report_ids(1, rng=simulation_rng(6))
     holder = Storage(database.address)

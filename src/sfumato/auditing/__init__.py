@@ -4,13 +4,11 @@ from sfumato.auditing.accuracy import Accuracy
 from sfumato.auditing.audit import audit
 from sfumato.auditing.bounds import clopper_pearson, epsilon_lower_bound, rho_lower_bound
 from sfumato.auditing.case import Case, Planted
-from sfumato.auditing.cases import CASES, case
+from sfumato.auditing.cases.registry import CASES, case
 from sfumato.auditing.checks import Check
 from sfumato.auditing.finding import Finding
-from sfumato.auditing.lockstep import Followed, follow
-from sfumato.auditing.overhearing import Hearing, Overheard
-from sfumato.auditing.table import FULL, QUICK, Effort, Row, audit_case, markdown, text
-from sfumato.auditing.together import audit_cases
+from sfumato.auditing.parallel import audit_cases
+from sfumato.auditing.results_table import FULL, QUICK, Effort, Row, audit_case, markdown, text
 
 __all__ = [
     "CASES",
@@ -21,9 +19,6 @@ __all__ = [
     "Check",
     "Effort",
     "Finding",
-    "Followed",
-    "Hearing",
-    "Overheard",
     "Planted",
     "Row",
     "audit",
@@ -32,7 +27,6 @@ __all__ = [
     "case",
     "clopper_pearson",
     "epsilon_lower_bound",
-    "follow",
     "markdown",
     "rho_lower_bound",
     "text",

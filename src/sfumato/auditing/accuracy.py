@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from sfumato.mechanisms.local import FrequencyMechanism, LocalMechanism
-from sfumato.mechanisms.local.means import MeanMechanism
-from sfumato.mechanisms.local.mechanism import Codes, Counts
+from sfumato.local import FrequencyMechanism, LocalMechanism
+from sfumato.local.means.mechanism import MeanMechanism
+from sfumato.local.mechanism import Codes, Counts
 from sfumato.randomness import Rng
 
 DEVIATIONS: Final = 3.29

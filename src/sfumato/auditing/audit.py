@@ -5,12 +5,11 @@ from time import perf_counter
 from typing import Final
 
 from sfumato import check
-from sfumato.auditing.attack import Attack, find_attack
-from sfumato.auditing.case import Case, of_mechanism
+from sfumato.auditing.attack import find_attack
+from sfumato.auditing.case import Case, Distinguisher, of_mechanism
 from sfumato.auditing.checks import LEVEL, Check
 from sfumato.auditing.finding import Finding
-from sfumato.auditing.telling import WholeAttack, find_whole_attack
-from sfumato.mechanisms.local import LocalMechanism
+from sfumato.local import LocalMechanism
 from sfumato.randomness import Rng
 
 _DEVICE_RUNS: Final = 2_000
@@ -58,12 +57,10 @@ def audit(
     )
 
 
-def attacked(
-    case: Case, *, runs: int, rng: Rng, confidence: float
-) -> tuple[Attack | WholeAttack, float]:
+def attacked(case: Case, *, runs: int, rng: Rng, confidence: float) -> tuple[Distinguisher, float]:
     """The best attack, and the lower bound that it shows on fresh draws."""
-    find = find_whole_attack if case.end_to_end else find_attack
-    attack: Attack | WholeAttack = find(case, runs=runs, rng=rng)
+    search = find_attack if case.search is None else case.search
+    attack = search(case, runs=runs, rng=rng)
     return attack, attack.lower_bound(case, runs=runs, rng=rng, confidence=confidence)
 
 

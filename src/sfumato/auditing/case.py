@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.accuracy import Measure
+from sfumato.auditing.answer_paths import Ask, Codes, Paths, local_paths
 from sfumato.auditing.checks import Checking, seed_is_blind, standard_checks, strangers
 from sfumato.auditing.finding import Ratio, parameter
+from sfumato.auditing.hash_seeds import supported
 from sfumato.auditing.outputs import Outputs, spread
-from sfumato.auditing.paths import Ask, Codes, Paths, local_paths
-from sfumato.auditing.seeds import supported
 from sfumato.errors import InputError
-from sfumato.mechanisms.local import LocalMechanism
-from sfumato.mechanisms.local.hashing import LocalHashing
-from sfumato.mechanisms.local.means import MeanMechanism
-from sfumato.mechanisms.local.mechanism import MAX_TRANSITION, Transition
+from sfumato.local import LocalMechanism
+from sfumato.local.frequency.local_hashing import LocalHashing
+from sfumato.local.means.mechanism import MeanMechanism
+from sfumato.local.mechanism import MAX_TRANSITION, Transition
 from sfumato.privacy.guarantees import ZCDP, Guarantee, LocalDP, PureDP, short
 from sfumato.randomness import Rng
 
@@ -37,6 +37,31 @@ class Draw(Protocol):
 
     def __call__(self, value: Any, n: int, /, *, rng: Rng) -> Outputs:
         """The outputs."""
+
+
+class Distinguisher(Protocol):
+    """Two inputs, and an event that is likelier under one of them."""
+
+    @property
+    def x(self) -> int:
+        """The index of the input under which the event is likelier."""
+        ...
+
+    @property
+    def y(self) -> int:
+        """The index of the other input."""
+        ...
+
+    def lower_bound(self, case: "Case", *, runs: int, rng: Rng, confidence: float) -> float:
+        """The loss that ``runs`` fresh draws on each side show."""
+        ...
+
+
+class Search(Protocol):
+    """Finds the attack that promises the largest bound."""
+
+    def __call__(self, case: "Case", /, *, runs: int, rng: Rng) -> Distinguisher:
+        """On pilot draws only."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,9 +85,9 @@ class Case:
     """Samples on each side that show 0.9 of the loss and reject 1.2 times the claim."""
     pairs: tuple[tuple[int, int], ...] = ()
     """Places of inputs that are neighbors; none of them where any two are."""
-    end_to_end: bool = False
-    """Whether an output is a whole release, told as facts: the attack must then learn what tells,
-    and no part of the loss is demanded."""
+    search: Search | None = None
+    """How an attack on whole releases is found, where an output is one; no part of the loss is
+    then demanded. None where outputs repeat: their frequencies are compared (``find_attack``)."""
     planted: "tuple[Planted, ...]" = ()
     accuracy: Measure | None = None
     """Measured against predicted error over a number of simulated collections."""
@@ -73,6 +98,11 @@ class Case:
     def claimed(self) -> Fraction:
         """The number in the guarantee."""
         return parameter(self.guarantee)
+
+    @property
+    def end_to_end(self) -> bool:
+        """Whether an output is a whole release."""
+        return self.search is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.auditing.answer_paths import Ask, Codes, Counts, Floats, Paths
+from sfumato.auditing.hash_seeds import apart, supports
 from sfumato.auditing.outputs import Outputs, spread, whole
-from sfumato.auditing.paths import Ask, Codes, Counts, Floats, Paths
-from sfumato.auditing.seeds import apart, supports
-from sfumato.mechanisms.local.hashing import LocalHashing
+from sfumato.local.frequency.local_hashing import LocalHashing
 from sfumato.randomness import Rng
 
 LEVEL: Final = 1e-6

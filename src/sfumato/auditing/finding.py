@@ -6,8 +6,8 @@ from math import log
 from typing import Any, Final
 
 from sfumato.auditing.checks import Check
-from sfumato.drawing import bar_rows, cards
-from sfumato.mechanisms.local.thresholds import exp_below
+from sfumato.charts import bar_rows, cards
+from sfumato.local.probabilities import exp_below
 from sfumato.privacy.guarantees import ZCDP, Guarantee
 
 Ratio = Fraction | float

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted
 from sfumato.auditing.outputs import Outputs
-from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
+from sfumato.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import Rng, simulation_rng
 

@@ -3,11 +3,11 @@
 Nothing heavy is imported before a command runs, so that ``--help`` answers at once.
 """
 
-from sfumato.cli import interrupted
+from sfumato.cli import interrupts
 
 try:
     from sfumato.cli.main import main
 except KeyboardInterrupt:
-    interrupted.stop()
+    interrupts.stop()
 
 __all__ = ["main"]

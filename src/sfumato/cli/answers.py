@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import caps, options, progress, show
+from sfumato.cli import cap_text, options, progress, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.collection.estimates import FrequencyEstimate, MeanEstimate
+    from sfumato.survey.estimate.estimates import FrequencyEstimate, MeanEstimate
 
 LABEL_WIDTH = 32
 MOST_LINES = 60
@@ -51,12 +51,14 @@ def simulate(
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """One randomized answer for each row; the table's ledger is charged."""
-    from sfumato import jobs
-    from sfumato.privacy import Ledger, guarantees
+    from sfumato.commands.answers import question_at, simulate_answers
+    from sfumato.commands.inputs import loaded_schema
+    from sfumato.ledger import Ledger
+    from sfumato.privacy import guarantees
 
-    limit = None if cap is None else caps.cap(cap, name="--cap")
+    limit = None if cap is None else cap_text.cap(cap, name="--cap")
     with progress.shown(quiet=quiet or json) as tell:
-        path, answers = jobs.simulate_answers(
+        path, answers = simulate_answers(
             table,
             schema=schema,
             column=column,
@@ -73,8 +75,8 @@ def simulate(
             seed=seed,
             tell=tell,
         )
-    question = jobs.question_at(path)
-    name = dataset if dataset is not None else jobs.loaded_schema(schema).dataset
+    question = question_at(path)
+    name = dataset if dataset is not None else loaded_schema(schema).dataset
     book = Ledger.open(ledger, dataset=str(name))
     if json:
         promise = guarantees.to_json(question.guarantee) if seed is None else None
@@ -105,14 +107,14 @@ def estimate(
     json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
 ) -> None:
     """Estimates with standard errors and intervals, from answers alone."""
-    from sfumato import jobs
-    from sfumato.collection.estimates import FrequencyEstimate, z_of
+    from sfumato.commands.answers import estimate_answers
+    from sfumato.survey.estimate.estimates import FrequencyEstimate, z_of
 
     z_of(confidence)
     show.check_chart(chart)
     _check_csv(csv, file, force=force)
     with progress.shown(quiet=quiet or json) as tell:
-        found = jobs.estimate_answers(file, tell=tell)
+        found = estimate_answers(file, tell=tell)
     if not isinstance(found, FrequencyEstimate) and (chart or csv):
         raise InputError("a mean is one number: leave --chart and --csv out.")
     if isinstance(found, FrequencyEstimate):
@@ -156,7 +158,7 @@ def advise(
 
     Opens no data.
     """
-    from sfumato.collection import advice
+    from sfumato.survey.estimate import advice
 
     show.check_chart(chart)
     rows = advice.advise(people=people, epsilon=epsilon, categories=categories, target=target)
@@ -178,7 +180,7 @@ def advise(
 
 
 def _print(found: "FrequencyEstimate | MeanEstimate", confidence: float) -> None:
-    from sfumato.collection.estimates import MeanEstimate
+    from sfumato.survey.estimate.estimates import MeanEstimate
 
     if isinstance(found, MeanEstimate):
         low, high = found.interval(confidence)

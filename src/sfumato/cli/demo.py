@@ -16,25 +16,26 @@ def demo(
     json: options.ReleaseJson = False,
 ) -> None:
     """Make a survey, publish it privately, and compare the two."""
-    from sfumato import jobs
-    from sfumato.cli import made_up
-    from sfumato.jobs.internal import check_internal
-    from sfumato.privacy import Ledger, PureDP
+    from sfumato.cli import made_up_survey
+    from sfumato.commands.internal_folder import check_internal, internal_folder, publishable
+    from sfumato.commands.publish import publish_table
+    from sfumato.ledger import Ledger
+    from sfumato.privacy import PureDP
     from sfumato.release import check_free
 
     PureDP(epsilon)  # refuses before anything is made
-    check_free(jobs.publishable(out), force=force)
-    inside = jobs.internal_folder(out)
-    made_up.check_places(inside, force=force)
+    check_free(publishable(out), force=force)
+    inside = internal_folder(out)
+    made_up_survey.check_places(inside, force=force)
     check_internal(inside)
     inside.parent.mkdir(parents=True, exist_ok=True)
     inside.mkdir(mode=0o700, exist_ok=True)
-    table, schema = made_up.make(inside)
+    table, schema = made_up_survey.make(inside)
     book = _ledger_in(inside)
     if not json:
-        typer.echo(f"a survey of {made_up.PEOPLE:,} people who do not exist: {table}")
+        typer.echo(f"a survey of {made_up_survey.PEOPLE:,} people who do not exist: {table}")
     with progress.shown(quiet=quiet or json) as tell:
-        made = jobs.publish_table(
+        made = publish_table(
             table, schema=schema, epsilon=epsilon, out=out, ledger=book, evaluate=True,
             force=force, csv=True, resume=False, tell=tell,
         )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import caps, options, progress, run_files, show
+from sfumato.cli import cap_text, options, progress, run_files, show
 
 
 def dp2pub(
@@ -60,17 +60,16 @@ def dp2pub(
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust."""
-    from sfumato import jobs
-    from sfumato.jobs.dp2pub import TRUSTS, VARIANTS
+    from sfumato.commands.dp2pub import TRUSTS, VARIANTS, dp2pub_table
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
-    limit = None if cap is None else caps.cap(cap, name="--cap")
+    limit = None if cap is None else cap_text.cap(cap, name="--cap")
     source = options.one_table(table)
     options.apart(out, schema)
     run_files.keep(context, save_run, command=dp2pub, force=force)
     with progress.shown(quiet=quiet or json) as tell:
-        made = jobs.dp2pub_table(
+        made = dp2pub_table(
             source,
             schema=schema,
             epsilon=epsilon,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import options, progress, releases, run_files, show
+from sfumato.cli import options, progress, release_check, run_files, show
 
 if TYPE_CHECKING:
     from sfumato.evaluation import Evaluation
@@ -37,14 +37,15 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: compare a release with the real table, into FOLDER-internal."""
-    from sfumato import jobs
-    from sfumato.jobs.running import check_comparison
+    from sfumato.commands.evaluate import evaluate_release
+    from sfumato.commands.internal_folder import internal_folder
+    from sfumato.commands.publication import check_comparison
 
-    releases.check_described(folder)
+    release_check.check_described(folder)
     check_comparison(folder, against, workload, ledger)
     run_files.keep(context, save_run, command=evaluate, force=False)
     with progress.shown(quiet=quiet or json) as tell:
-        found = jobs.evaluate_release(
+        found = evaluate_release(
             folder,
             against=against,
             workload=workload,
@@ -65,7 +66,7 @@ def evaluate(
     _print_classifiers(found)
     for note in found.notes:
         typer.echo(f"note: {note}")
-    typer.echo(f"internal    {jobs.internal_folder(folder) / 'internal.html'}")
+    typer.echo(f"internal    {internal_folder(folder) / 'internal.html'}")
 
 
 def _print_rows(found: "Evaluation") -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli import caps, releases, show
+from sfumato.cli import cap_text, release_check, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import Head, Ledger
+    from sfumato.ledger import Head, Ledger
 
 app = typer.Typer()
 
@@ -67,10 +67,10 @@ def cap_(
     json: Json = False,
 ) -> None:
     """Set, raise or lower the cap of a data set, as an entry that everyone can see."""
-    from sfumato.privacy import Ledger
+    from sfumato.ledger import Ledger
     from sfumato.privacy.composition import unstated
 
-    cap = caps.cap(limit, name="a cap")
+    cap = cap_text.cap(limit, name="a cap")
     book = Ledger.open(ledger, dataset=dataset)
     book.set_cap(cap)
     if json:
@@ -133,13 +133,13 @@ def export(
 
 
 def _open(place: str | None, dataset: str) -> "Ledger":
-    from sfumato.privacy import Ledger
+    from sfumato.ledger import Ledger
 
     return Ledger.open(place, dataset=dataset, create=False)
 
 
 def _place(given: str | None) -> str:
-    from sfumato.privacy import default_path
+    from sfumato.ledger import default_path
 
     return given if given is not None else str(default_path())
 
@@ -187,9 +187,9 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
 
 def _refuse_survey(folder: Path) -> None:
     """A survey of devices is in no ledger: say what checks it instead."""
-    from sfumato.release.loading import load_release
+    from sfumato.release.load import load_release
 
-    releases.check_described(folder)
+    release_check.check_described(folder)
     found = load_release(folder)
     if "survey" in found.method and not found.ledger["entries"]:
         raise InputError(
@@ -200,10 +200,10 @@ def _refuse_survey(folder: Path) -> None:
 
 
 def _release_head(folder: Path, ledger_id: str) -> "Head":
-    from sfumato.privacy import Head
-    from sfumato.release.loading import load_release
+    from sfumato.ledger import Head
+    from sfumato.release.load import load_release
 
-    releases.check_described(folder)
+    release_check.check_described(folder)
     release = load_release(folder)
     if not release.private:
         raise InputError(f"{folder}: a simulation has no entry in a ledger")

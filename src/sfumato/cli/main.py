@@ -16,17 +16,17 @@ from sfumato.cli import (
     demo,
     dp2pub,
     evaluate,
-    interrupted,
+    interrupts,
     ledger,
-    logs,
     plan,
     publish,
     recommend,
     run,
     schema,
     streams,
-    surveys,
+    survey,
 )
+from sfumato.cli import log_file as logs
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
-app.add_typer(surveys.app, name="survey")
+app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
 
@@ -69,17 +69,17 @@ def _main() -> NoReturn:
     try:
         streams.open_closed()
         _print_any_name()
-        with interrupted.termination_too():
+        with interrupts.termination_too():
             outcome = _outcome()
-        if outcome == interrupted.EXIT_CODE:  # typer caught the signal, and said nothing
-            interrupted.stop()
+        if outcome == interrupts.EXIT_CODE:  # typer caught the signal, and said nothing
+            interrupts.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code, error)
-    except interrupted.InterruptionError as stopped:
-        interrupted.stop(stopped)
+    except interrupts.InterruptionError as stopped:
+        interrupts.stop(stopped)
     except (typer.Abort, KeyboardInterrupt):
-        interrupted.stop()
+        interrupts.stop()
     except OSError as error:
         _fail_by(error)
     except MemoryError as error:
@@ -175,6 +175,6 @@ def _fail(message: str, code: int, error: BaseException | None = None) -> NoRetu
     """One message; after a charge also what was charged, and how to go on."""
     message = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
     logs.endings.error("%s", message)
-    after = [] if error is None else interrupted.lines_after(error)
+    after = [] if error is None else interrupts.lines_after(error)
     streams.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
     sys.exit(code)

@@ -9,7 +9,7 @@ from sfumato import check
 from sfumato.cli import options, progress, show
 
 if TYPE_CHECKING:
-    from sfumato.planning import Plan
+    from sfumato.planning.plan import Plan
 
 _METHOD = 22
 _FIGURE = 11
@@ -51,11 +51,11 @@ def plan(
 ) -> None:
     """Predict the error of each method, at and around an epsilon. Nothing is spent."""
     show.check_chart(chart)
-    from sfumato import jobs
+    from sfumato.commands.plan import plan as plan_table
     from sfumato.privacy.protection import NEIGHBORS
 
     with progress.shown(quiet=quiet or json) as tell:
-        made = jobs.plan(
+        made = plan_table(
             schema,
             rows=rows,
             epsilon=epsilon,
@@ -82,8 +82,8 @@ def plan(
 
 
 def _print_head(made: "Plan") -> None:
-    from sfumato.planning import TYPICAL_DEPENDENCE
-    from sfumato.publishing.naming import DELTA
+    from sfumato.planning.plan import TYPICAL_DEPENDENCE
+    from sfumato.publishing.methods import DELTA
 
     delta = f", delta {float(DELTA):g} where a method needs one"
     if made.delta is not None:
@@ -113,7 +113,7 @@ def _print_methods(made: "Plan") -> None:
 
 def _print_epsilons(made: "Plan") -> None:
     """The same against epsilon, with the non-adaptive optimum below."""
-    from sfumato.planning import OPTIMUM
+    from sfumato.planning.plan import OPTIMUM
 
     typer.echo("\nagainst epsilon")
     _print_line("", [f"{float(epsilon):g}" for epsilon in made.epsilons])

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from sfumato.cli import interrupted, streams
+from sfumato.cli import interrupts, streams
 
 if TYPE_CHECKING:
-    from sfumato.jobs import Tell
+    from sfumato.commands.publication import Tell
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ _HOUR_S: Final = 3_600
 @contextmanager
 def shown(*, quiet: bool) -> Iterator["Tell"]:
     """A callback for jobs; an interruption on the way leaves with what was charged."""
-    with interrupted.watched():
+    with interrupts.watched():
         if quiet:
             yield Lines(write=lambda line: None)
         elif not _can_draw():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli import caps, options, progress, run_files, show
+from sfumato.cli import cap_text, options, progress, run_files, show
 
 
 def publish(
@@ -78,19 +78,19 @@ def publish(
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
-    from sfumato import jobs
-    from sfumato.jobs.asking import check_schema_share
+    from sfumato.commands.inputs import check_schema_share
+    from sfumato.commands.publish import publish_table
     from sfumato.privacy.protection import NEIGHBORS
 
     chosen_options = options.settings(settings or [])
     chosen = options.one_of(NEIGHBORS, neighbors=neighbors)
-    limit = None if cap is None else caps.cap(cap, name="--cap")
+    limit = None if cap is None else cap_text.cap(cap, name="--cap")
     source = options.one_table(table)
     options.apart(out, schema, workload, totals)
     check_schema_share(epsilon, infer_share)
     run_files.keep(context, save_run, command=publish, force=force)
     with progress.shown(quiet=quiet or json) as tell:
-        made = jobs.publish_table(
+        made = publish_table(
             source,
             schema=schema,
             infer_share=infer_share,

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli import caps, options, progress, run_files, show
+from sfumato.cli import cap_text, options, progress, run_files, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.jobs.accuracy import Accuracy
+    from sfumato.commands.recommend_evaluate import Accuracy
     from sfumato.release.recommender import Recommended, RecommenderRelease
 
 app = typer.Typer(help="A private recommender: fit it, ask it, see how good one would be.")
@@ -80,15 +80,15 @@ def fit(
     json: options.ReleaseJson = False,
 ) -> None:
     """Publish a recommender: a model, a machine-readable guarantee and a report."""
-    from sfumato import jobs
-    from sfumato.jobs.recommend import UNITS
-    from sfumato.privacy import Ledger
+    from sfumato.commands.internal_folder import internal_folder
+    from sfumato.commands.recommend import UNITS, fit_recommender
+    from sfumato.ledger import Ledger
     from sfumato.privacy.protection import NEIGHBORS
 
-    limit = None if cap is None else caps.cap(cap, name="--cap")
+    limit = None if cap is None else cap_text.cap(cap, name="--cap")
     run_files.keep(context, save_run, command=fit, force=force)
     with progress.shown(quiet=quiet or json) as tell:
-        made = jobs.fit_recommender(
+        made = fit_recommender(
             ratings,
             catalogue=catalogue,
             scale=scale,
@@ -115,7 +115,7 @@ def fit(
     if json:
         show.as_json(made.to_dict())
         return
-    folder = out if made.private else jobs.internal_folder(out)
+    folder = out if made.private else internal_folder(out)
     _print_release(made, folder)
     show.running_total(Ledger.open(ledger, dataset=made.dataset), place=ledger)
     typer.echo(f"report      {folder / 'report.html'}")
@@ -148,9 +148,9 @@ def top(
     ] = False,
 ) -> None:
     """What a published recommender says to one person, or which items are like one."""
-    from sfumato import jobs
+    from sfumato.commands.recommend import recommend_top
 
-    found = jobs.recommend_top(
+    found = recommend_top(
         folder,
         history=history,
         item=item,
@@ -202,12 +202,13 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Internal: hold ratings back, fit to the rest, compare. Nothing is released or charged."""
-    from sfumato import jobs
-    from sfumato.jobs.recommend import UNITS
+    from sfumato.commands.internal_folder import internal_folder
+    from sfumato.commands.recommend import UNITS
+    from sfumato.commands.recommend_evaluate import evaluate_recommender
     from sfumato.privacy.protection import NEIGHBORS
 
     with progress.shown(quiet=quiet or json) as tell:
-        found = jobs.evaluate_recommender(
+        found = evaluate_recommender(
             ratings,
             catalogue=catalogue,
             scale=scale,
@@ -234,7 +235,7 @@ def evaluate(
         return
     _print_accuracy(found)
     if out is not None:
-        typer.echo(f"internal    {jobs.internal_folder(out) / 'internal.html'}  (do not publish)")
+        typer.echo(f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)")
 
 
 def _epsilons(one: str | None, several: str | None) -> list[str]:
@@ -246,7 +247,7 @@ def _epsilons(one: str | None, several: str | None) -> list[str]:
 
 
 def _print_release(made: "RecommenderRelease", folder: Path) -> None:
-    from sfumato.reporting.recommender import neighbor_words
+    from sfumato.report.recommender_page import neighbor_words
 
     if not made.private:
         typer.echo("A simulation: seeded noise protects nobody. Nothing was charged.")

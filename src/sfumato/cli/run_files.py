@@ -3,11 +3,11 @@
 Keys are the names of options; paths are relative to the file. Passwords are never written.
 """
 
-import inspect
 import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
@@ -41,7 +41,7 @@ def declared(command: Callable[..., None]) -> dict[str, Declared]:
     """The options of a command by key: from the annotations that typer reads, too."""
     found = {}
     hints = get_type_hints(command, include_extras=True)
-    for name in inspect.signature(command).parameters:
+    for name in signature(command).parameters:
         hint, *told = get_args(hints[name]) or [hints[name]]
         if not told:
             continue  # the context
@@ -205,7 +205,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _refuse_password(key: str, value: Any) -> None:
-    from sfumato.engine.addresses import has_password
+    from sfumato.readers.addresses import has_password
 
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):

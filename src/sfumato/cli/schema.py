@@ -11,7 +11,7 @@ from sfumato.cli import options, progress, show
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.jobs.drafting import Draft
+    from sfumato.commands.schema import Draft
 
 app = typer.Typer()
 
@@ -52,11 +52,11 @@ def draft(
     json: Annotated[bool, typer.Option("--json", help="Print the draft as JSON.")] = False,
 ) -> None:
     """Read a table, without any guarantee, and draft a schema for a person to confirm."""
-    from sfumato.jobs import drafting
+    from sfumato.commands import schema
 
-    drafting.check_place(out, force=force, table=table)
+    schema.check_place(out, force=force, table=table)
     with progress.shown(quiet=quiet or json) as tell:
-        made = drafting.draft_schema(
+        made = schema.draft_schema(
             table,
             dataset=dataset,
             header=header,
@@ -95,14 +95,14 @@ def confirm(
     json: Annotated[bool, typer.Option("--json", help="Print what was confirmed.")] = False,
 ) -> None:
     """Show what a draft took from the data, and confirm that all of it is public knowledge."""
-    from sfumato.jobs import drafting
+    from sfumato.commands import schema
 
-    marked = drafting.marked_columns(file, columns or ())
+    marked = schema.marked_columns(file, columns or ())
     if not json:
         _show_marked(marked)
     if marked and not yes:
         _ask(len(marked))
-    done = drafting.confirm_schema(file, columns=columns or ())
+    done = schema.confirm_schema(file, columns=columns or ())
     if json:
         show.as_json({"confirmed": dict(done.confirmed), "left": dict(done.left)})
         return

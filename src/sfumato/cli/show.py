@@ -10,7 +10,7 @@ import typer
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.privacy import Ledger
+    from sfumato.ledger import Ledger
     from sfumato.release import TableRelease
 
 FEW_ROWS = 10
@@ -53,8 +53,9 @@ def release(made: "TableRelease", *, folder: str) -> None:
 
 def published(made: "TableRelease", *, out: Path, ledger: str | None, evaluated: bool) -> None:
     """What was made, what the data set has cost so far, and where to look."""
-    from sfumato.jobs import internal_folder
-    from sfumato.privacy import Ledger, OneRow
+    from sfumato.commands.internal_folder import internal_folder
+    from sfumato.ledger import Ledger
+    from sfumato.privacy import OneRow
 
     folder = out if made.private else internal_folder(out)
     release(made, folder=f"{folder}")
@@ -105,9 +106,9 @@ def check_chart(path: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A small file that the user asked for."""
-    from sfumato import reporting
+    from sfumato import report
 
-    reporting.write_text(text, path)
+    report.write_text(text, path)
 
 
 def label(text: str, width: int) -> str:

@@ -4,6 +4,7 @@
 tables and notes the look in the ledger.
 """
 
+from sfumato.evaluation.classifiers import LabelScores, Scores, labels_of
 from sfumato.evaluation.correlations import Correlations
 from sfumato.evaluation.dependence import (
     DependenceErrors,
@@ -19,7 +20,6 @@ from sfumato.evaluation.distances import (
     total_variation,
 )
 from sfumato.evaluation.evaluate import evaluate
-from sfumato.evaluation.learning import LabelScores, Scores, labels_of
 from sfumato.evaluation.marginals import Distances, comparable_degrees
 from sfumato.evaluation.measures import (
     Classifiers,

@@ -12,25 +12,25 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from sfumato import check
-from sfumato.evaluation.recommending import RecommenderErrors, compare_recommender
-from sfumato.evaluation.splits import Split
-from sfumato.models.item_bias import fit_bias, item_means, own_mean
-from sfumato.models.neighbors import (
+from sfumato.evaluation.rating_splits import Split
+from sfumato.evaluation.recommender_errors import RecommenderErrors, compare_recommender
+from sfumato.ledger.ledger import Ledger
+from sfumato.models.items.bias import fit_bias, item_means, own_mean
+from sfumato.models.items.neighbors import (
     Neighbors,
     adjusted_cosine_neighbors,
     cosine_neighbors,
     pearson_neighbors,
 )
-from sfumato.models.rating_rows import RatingRows
-from sfumato.models.recommending import (
+from sfumato.models.items.rating_rows import RatingRows
+from sfumato.models.items.recommenders import (
     BiasModel,
     NeighborModel,
     PopularityModel,
     Recommender,
     RidgeModel,
 )
-from sfumato.models.ridge import gram_matrix, item_ridge
-from sfumato.privacy.ledger import Ledger
+from sfumato.models.items.ridge import gram_matrix, item_ridge
 
 NEIGHBORS: Final = 40
 RIDGE_STRENGTH: Final = 400.0

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engine import Table, count_marginals
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.counting.table import Table
 from sfumato.errors import InputError
 from sfumato.evaluation.marginals import MOST_CELLS, in_batches
 from sfumato.evaluation.rows import regular_values

@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engine import ArrayTable, Table, count_marginals
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.counting.table import Table
 from sfumato.errors import InputError
-from sfumato.evaluation.learning import check_column, scikit_learn, some_rows, split
-from sfumato.evaluation.marginals import (
-    compare_counts,
-    compare_distances,
-    in_batches,
-    marginals_of,
-)
+from sfumato.evaluation.classifiers import check_column, scikit_learn, some_rows, split
+from sfumato.evaluation.marginals import compare_counts, compare_distances, in_batches, marginals_of
 from sfumato.evaluation.rows import Rows, read_rows, row_count, take
+from sfumato.ledger.ledger import Ledger
 from sfumato.models.information import mutual_information
-from sfumato.privacy.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Schema
 

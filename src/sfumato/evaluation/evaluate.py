@@ -5,16 +5,13 @@ from itertools import combinations
 from typing import Any
 
 from sfumato import check
-from sfumato.engine import Table, count_marginals, open_table
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.counting.table import Table
 from sfumato.errors import InputError
-from sfumato.evaluation.correlations import (
-    chosen_columns,
-    comparable_columns,
-    compare_correlations,
-)
+from sfumato.evaluation.classifiers import compare_models, labels_of, scikit_learn
+from sfumato.evaluation.correlations import chosen_columns, comparable_columns, compare_correlations
 from sfumato.evaluation.dependence import check_label, compare_classifiers, information_error
 from sfumato.evaluation.distances import QueryErrors, RelativeErrors
-from sfumato.evaluation.learning import compare_models, labels_of, scikit_learn
 from sfumato.evaluation.marginals import (
     MOST_MARGINALS,
     compare_counts,
@@ -32,11 +29,12 @@ from sfumato.evaluation.measures import (
     RangeQueries,
     TotalVariation,
 )
-from sfumato.evaluation.queries import FLOOR, answer, drawn_ranges, whole_ranges
+from sfumato.evaluation.range_queries import FLOOR, answer, drawn_ranges, whole_ranges
 from sfumato.evaluation.result import Evaluation, PairCounts
 from sfumato.evaluation.rows import MOST_BASELINE_CODES, baseline_tables
-from sfumato.privacy.ledger import Ledger
+from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import Rng
+from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
 from sfumato.schema import Marginal, Schema
 

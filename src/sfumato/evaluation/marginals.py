@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engine import Table, count_marginals
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.counting.table import Table
 from sfumato.errors import InputError
 from sfumato.evaluation.distances import mean_squared_error, total_variation
 from sfumato.randomness import Rng

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.evaluation.learning import MODELS
+from sfumato.evaluation.classifiers import MODELS
 from sfumato.evaluation.marginals import MOST_MARGINALS
 from sfumato.schema import Workload
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sfumato.drawing import cards
+from sfumato.charts import cards
+from sfumato.evaluation.classifiers import LabelScores
 from sfumato.evaluation.correlations import Correlations
 from sfumato.evaluation.dependence import LabelErrors
 from sfumato.evaluation.distances import QueryErrors, RelativeErrors
-from sfumato.evaluation.learning import LabelScores
 from sfumato.evaluation.marginals import Distances
 from sfumato.schema import Marginal, Range
 

@@ -97,7 +97,7 @@ def debiased_information(
         sizes: How many values each attribute has.
         responses: What the answers about each attribute went through.
     """
-    from sfumato.models.counting import map_pairs  # loads numba: only when asked for
+    from sfumato.models.code_counts import map_pairs  # loads numba: only when asked for
 
     if len(responses) != len(sizes):
         raise InputError(
@@ -139,7 +139,7 @@ def chance_information(left: NDArray[np.int64], right: NDArray[np.int64]) -> flo
     >>> round(chance_information(np.array([3, 3]), np.array([1, 1, 1, 1, 1, 1])), 6)
     0.693147
     """
-    from sfumato.models._network_kernels import chance_sum  # loads numba: only when asked for
+    from sfumato.models.information_kernels import chance_sum  # loads numba: only when asked for
 
     margins = [_margin(left), _margin(right)]
     n = int(margins[0].sum())

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.randomness import Rng
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, sum_ranges
 
 Rows = Mapping[str, NDArray[np.int64]]

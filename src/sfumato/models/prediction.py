@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato.models import simplex
 from sfumato.randomness import Rng
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema
 
 Floats = NDArray[np.float64]
 

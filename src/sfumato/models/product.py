@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.ancestral import draw_given
+from sfumato.models.graphical.sampling import draw_given
 from sfumato.models.model import Rows
 from sfumato.randomness import Rng
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sfumato.models.model import Rows
 from sfumato.models.possible_rows import repaired
 from sfumato.randomness import Rng
-from sfumato.schema.table import Schema
+from sfumato.schema.schema import Schema
 
 Floats = NDArray[np.float64]
 

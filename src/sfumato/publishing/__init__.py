@@ -3,8 +3,9 @@
 Reading order: choosing, naming, releasing.
 """
 
-from sfumato.publishing.choosing import Auto, Choice, choose
-from sfumato.publishing.naming import (
+from sfumato.publishing.algorithm_release import ledger_part, publish, released
+from sfumato.publishing.auto import Auto, Choice, choose
+from sfumato.publishing.methods import (
     METHODS,
     RECOMMENDERS,
     RecommenderMethod,
@@ -13,7 +14,6 @@ from sfumato.publishing.naming import (
     check_promise,
     recommender_named,
 )
-from sfumato.publishing.releasing import ledger_part, publish, released
 
 __all__ = [
     "METHODS",

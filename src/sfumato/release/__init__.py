@@ -4,9 +4,8 @@ Everything here is post-processing of measurements. A folder that ``save`` wrote
 whole.
 """
 
-from sfumato.release.described import describe_guarantee, describe_measurements, versions
-from sfumato.release.drawing import draw_table
-from sfumato.release.folders import (
+from sfumato.release.description import describe_guarantee, describe_measurements, versions
+from sfumato.release.folder import (
     INTERNAL,
     check_apart,
     check_free,
@@ -16,6 +15,7 @@ from sfumato.release.folders import (
     release_around,
 )
 from sfumato.release.marginals import noisy_marginals
+from sfumato.release.sampling import draw_table
 from sfumato.release.table import FORMAT, TableRelease
 
 __all__ = [

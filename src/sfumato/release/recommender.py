@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
-from sfumato.models.recommending import KINDS, History, Recommender, top_items
-from sfumato.models.similarity import similarities
-from sfumato.models.tastes import RatedRidgeModel, TasteModel
+from sfumato.models.items.recommenders import KINDS, History, Recommender, top_items
+from sfumato.models.items.similarity import similarities
+from sfumato.models.items.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
-from sfumato.release.copies import forget, kept_at, saving
-from sfumato.release.described import describe_guarantee, versions
-from sfumato.release.folders import check_name, check_output, new_folder, unreadable
-from sfumato.release.showing import list_card, promise, promise_facts
+from sfumato.release.description import describe_guarantee, versions
+from sfumato.release.folder import check_name, check_output, new_folder, unreadable
+from sfumato.release.kept_copies import forget, kept_at, saving
+from sfumato.release.notebook import list_card, promise, promise_facts
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
 FORMAT: Final = 1

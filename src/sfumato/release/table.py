@@ -18,25 +18,25 @@ import pyarrow.parquet
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
-from sfumato.models.bayes_net import BayesNet
-from sfumato.models.dense import DenseModel
-from sfumato.models.graphical import GraphicalModel
-from sfumato.models.mixture import MixtureModel
+from sfumato.models.answers.mixture import MixtureModel
+from sfumato.models.answers.tree import TreeModel
+from sfumato.models.bayes.model import BayesNet
+from sfumato.models.dense.model import DenseModel
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import Model
 from sfumato.models.product import ProductModel
-from sfumato.models.rows import PublishedRows
-from sfumato.models.tree import TreeModel
+from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
 from sfumato.release import frames
-from sfumato.release.copies import forget, kept_at, naming_copy, saving
-from sfumato.release.described import describe_guarantee, versions
-from sfumato.release.drawing import draw_table
-from sfumato.release.folders import check_name, check_output, new_folder, unreadable
-from sfumato.release.showing import promise, promise_facts, rows_card
-from sfumato.release.texts import as_written, without_formulas
+from sfumato.release.csv_text import as_written, without_formulas
+from sfumato.release.description import describe_guarantee, versions
+from sfumato.release.folder import check_name, check_output, new_folder, unreadable
+from sfumato.release.kept_copies import forget, kept_at, naming_copy, saving
+from sfumato.release.notebook import promise, promise_facts, rows_card
+from sfumato.release.sampling import draw_table
 from sfumato.schema import Schema
 
 FORMAT = 1

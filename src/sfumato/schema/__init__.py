@@ -15,7 +15,7 @@ from sfumato.schema.columns import (
     Ordinal,
 )
 from sfumato.schema.measurement import Measurement
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import (
     Range,
     Target,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.schema.columns import Category
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema
 
 Groups = NDArray[np.int64]
 """For each code of a column the number of its group; groups are numbered from 0 without gaps."""

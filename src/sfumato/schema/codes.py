@@ -5,8 +5,10 @@ values for codes by the public rule of the column (uniform inside a bin). An err
 column and the row, never the value.
 """
 
+import re
+from collections.abc import Callable
 from functools import lru_cache, singledispatch
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,22 +17,109 @@ from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.randomness import Rng
-from sfumato.schema import times
-from sfumato.schema.columns import (
-    OTHER,
-    Boolean,
-    Category,
-    Column,
-    Date,
-    DateTime,
-    Integer,
-    Number,
+from sfumato.schema import arrow_times
+from sfumato.schema.arrow_times import is_text
+from sfumato.schema.arrow_values import (
+    extension,
+    has_scale,
+    plain,
+    scaled_texts,
+    shortened,
+    without_zeros,
 )
-from sfumato.schema.expected import expected
-from sfumato.schema.lenient import readable
-from sfumato.schema.plain import extension, has_scale, plain, scaled_texts, shortened, without_zeros
-from sfumato.schema.times import is_text
-from sfumato.schema.values import NUMBER
+from sfumato.schema.calendar import pattern
+from sfumato.schema.columns import OTHER, Boolean, Category, Column, Date, DateTime, Integer, Number
+from sfumato.schema.values import NUMBER, expected
+
+Read = Callable[[pa.Array], NDArray[np.bool_] | None]
+"""Which of some values can be read, None for all; or an Arrow error, if one of them can't."""
+
+_READABLE_WHOLE: Final = r"^-?[0-9]{1,19}(\.0*)?$"
+_LARGEST: Final = 2.0**62
+
+
+def readable(column: Column, values: pa.Array, read: Read) -> pa.Array:
+    """The same values, null where one can't be read.
+
+    Args:
+        column: What they should be.
+        values: Of any type; of texts each different one is tried once.
+        read: Tries values, all at once.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not is_text(values.type):
+        return _without(values, _fits(column, values, read))
+    entries = values.dictionary_encode()
+    fits = _fits(column, entries.dictionary, read)
+    if fits.all():
+        return values
+    kept = pc.fill_null(pa.array(fits).take(entries.indices), False)
+    return pc.if_else(kept, values, pa.scalar(None, values.type))
+
+
+def _without(values: pa.Array, fits: NDArray[np.bool_]) -> pa.Array:
+    if not fits.any():
+        return pa.nulls(len(values))  # of a type that every kind of column reads
+    return values if fits.all() else pc.if_else(pa.array(fits), values, None)
+
+
+def _fits(column: Column, values: pa.Array, read: Read) -> NDArray[np.bool_]:
+    """Which values can be read: those that look so are tried, in halves where one fails."""
+    looks = _looks(column, values)
+    if looks is None:
+        return _tried(values, read)
+    places = np.flatnonzero(looks)
+    fits = np.zeros(len(values), dtype=np.bool_)
+    fits[places] = _tried(values.take(pa.array(places)), read)
+    return fits
+
+
+def _tried(values: pa.Array, read: Read) -> NDArray[np.bool_]:
+    try:
+        known = read(values)
+    except pa.ArrowNotImplementedError:  # for no value of this type
+        return np.zeros(len(values), dtype=np.bool_)
+    except pa.ArrowInvalid:
+        if len(values) < 2:
+            return np.zeros(len(values), dtype=np.bool_)
+        middle = len(values) // 2
+        return np.concatenate([_tried(values[:middle], read), _tried(values[middle:], read)])
+    return np.ones(len(values), dtype=np.bool_) if known is None else known
+
+
+def _looks(column: Column, values: pa.Array) -> NDArray[np.bool_] | None:
+    """Which values look as if they could be read; None where that is not told in advance."""
+    written = _pattern(column)
+    if is_text(values.type) and written is not None:
+        found: Any = pc.match_substring_regex(pc.utf8_trim_whitespace(values), written)
+    elif pa.types.is_floating(values.type) and isinstance(column, Integer):
+        whole = pc.equal(pc.floor(values), values)
+        found = pc.and_(whole, pc.less(pc.abs(values), _LARGEST))
+    else:
+        return None
+    return np.from_dlpack(pc.fill_null(found, True).cast(pa.uint8())).view(np.bool_)
+
+
+def _pattern(column: Column) -> str | None:
+    if isinstance(column, Integer):
+        return _READABLE_WHOLE
+    if isinstance(column, Number):
+        return NUMBER
+    if isinstance(column, Date):
+        return _plain(pattern(column.format or "%Y-%m-%d"))
+    if isinstance(column, DateTime) and column.format is not None:
+        return _plain(pattern(column.format))
+    if isinstance(column, DateTime):
+        begin, offset = _plain(pattern(None)).removesuffix("?$").rsplit("(?:", 1)
+        return f"{begin}$" if column.zone is None else f"{begin}(?:{offset}$"
+    return None
+
+
+def _plain(named: str) -> str:
+    """The same pattern without names of its groups."""
+    return re.sub(r"\(\?P<.>", "(?:", named)
+
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
@@ -287,12 +376,12 @@ def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None
 
 @_regular_codes.register(Date)
 def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    return times.day_periods(column, values).astype(code_type(column)), None
+    return arrow_times.day_periods(column, values).astype(code_type(column)), None
 
 
 @_regular_codes.register(DateTime)
 def _(column: DateTime, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    return times.time_periods(column, values).astype(code_type(column)), None
+    return arrow_times.time_periods(column, values).astype(code_type(column)), None
 
 
 @singledispatch
@@ -325,7 +414,7 @@ def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Ar
 def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     if column.decimals is not None:
         firsts, lasts = np.array(column.grid, dtype=np.int64).T
-        whole = times.inside(firsts[codes], lasts[codes] + 1, rng)
+        whole = arrow_times.inside(firsts[codes], lasts[codes] + 1, rng)
         return pa.array(whole / 10.0**column.decimals, mask=absent)
     edges = np.array(column.edges, dtype=np.float64)
     left, right = edges[codes], edges[codes + 1]
@@ -336,12 +425,12 @@ def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Arr
 
 @_values.register(Date)
 def _(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
-    return times.draw_days(column, codes, absent, rng)
+    return arrow_times.draw_days(column, codes, absent, rng)
 
 
 @_values.register(DateTime)
 def _(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
-    return times.draw_times(column, codes, absent, rng)
+    return arrow_times.draw_times(column, codes, absent, rng)
 
 
 def _as_text(values: pa.Array) -> pa.Array:

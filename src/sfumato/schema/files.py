@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import SchemaError, StorageError
-from sfumato.schema.base import is_text
 from sfumato.schema.columns import (
     Boolean,
     Category,
@@ -19,10 +18,11 @@ from sfumato.schema.columns import (
     Integer,
     Number,
     Ordinal,
+    is_text,
+    moment_of,
     repeated,
 )
-from sfumato.schema.forms import PLAIN, FileForm
-from sfumato.schema.moments import moment_of
+from sfumato.schema.file_format import PLAIN, FileForm
 
 VERSION = 1
 MAX_BYTES = 256 * 2**20

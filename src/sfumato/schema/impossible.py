@@ -21,8 +21,10 @@ from sfumato.schema.columns import (
     DateTime,
     Integer,
     Number,
+    day_of,
+    moment_of,
+    without_offset,
 )
-from sfumato.schema.moments import day_of, moment_of, without_offset
 from sfumato.schema.values import code_of
 
 Interval = Integer | Number | Date | DateTime

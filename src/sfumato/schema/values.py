@@ -12,10 +12,46 @@ from math import isfinite
 from typing import Any, Final
 
 from sfumato.errors import InputError
-from sfumato.schema.columns import Boolean, Category, Column, Date, DateTime, Integer, Number
-from sfumato.schema.expected import expected
-from sfumato.schema.formats import iso_text
-from sfumato.schema.moments import day_of, without_offset
+from sfumato.schema.calendar import iso_text
+from sfumato.schema.columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+    day_of,
+    without_offset,
+)
+
+
+def expected(column: Column) -> str:
+    """The end of "the value is not ...".
+
+    >>> expected(Boolean(name="member", texts=("no", "yes")))
+    "'no' or 'yes'"
+    """
+    if isinstance(column, Boolean):
+        false, true = column.texts or (None, None)
+        return "true or false (also yes/no, 1/0)" if false is None else f"{false!r} or {true!r}"
+    if isinstance(column, Integer):
+        return "a whole number, written like 1400"
+    if isinstance(column, Number):
+        return "a finite number"
+    if isinstance(column, Date):
+        return "a date like 2020-01-31" if column.format is None else f"a date as {column.format}"
+    if isinstance(column, DateTime):
+        return _expected_moment(column)
+    return "one of the declared values"
+
+
+def _expected_moment(column: DateTime) -> str:
+    example = "2020-01-31T23:59:59" + ("" if column.zone is None else "Z")
+    written = f"like {example}" if column.format is None else f"as {column.format}"
+    offset = "an offset, because a" if column.zone is not None else "no offset, because no"
+    return f"a time written {written}, with {offset} zone is declared"
+
 
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")

@@ -19,9 +19,19 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.randomness import Rng
 from sfumato.schema import files
-from sfumato.schema.columns import Boolean, Category, Column, Date, DateTime, Integer, Number
-from sfumato.schema.moments import day_of, moment_of, without_offset
-from sfumato.schema.table import Marginal, Schema
+from sfumato.schema.columns import (
+    Boolean,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+    day_of,
+    moment_of,
+    without_offset,
+)
+from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.values import code_of
 
 MAX_TARGETS = 1_000_000

@@ -15,18 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator, L1Error, WeightedL1Error
-from sfumato.models.closure import Growth, downward_closure, overlaps, write_answers
-from sfumato.models.fitting import fit_graphical
-from sfumato.models.graphical import GraphicalModel, Numbering
+from sfumato.gate import Curator, L1Error, WeightedL1Error
+from sfumato.models.graphical.candidates import (
+    Growth,
+    downward_closure,
+    overlaps,
+    write_answers,
+)
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.model import GraphicalModel, Numbering
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Marginal, Schema, Workload
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.totals import PublicTotal, described, rows_of
+from sfumato.schema.public_totals import PublicTotal, described, rows_of
 from sfumato.schema.workload import check_targets, layout
 from sfumato.synthesis.algorithm import Fit
-from sfumato.synthesis.found import structure
 from sfumato.synthesis.single_columns import begin, check_begin, limits, tied
+from sfumato.synthesis.structure import structure
 
 _ROUNDS_PER_COLUMN: Final = 16
 _COLUMNS: Final = Fraction(3, 10)

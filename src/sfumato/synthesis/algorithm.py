@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from sfumato.curator import Curator
+from sfumato.gate import Curator
 from sfumato.models.model import Model
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Measurement, Schema

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator
-from sfumato.curator.scores import L1Error
 from sfumato.errors import InputError
-from sfumato.models.allocation import MEAN_ABSOLUTE
-from sfumato.models.fitting import fit_graphical
-from sfumato.models.growing import Limits
-from sfumato.models.rare import rare_groups
-from sfumato.models.tree_search import (
+from sfumato.gate import Curator, L1Error
+from sfumato.models.graphical.allocation import MEAN_ABSOLUTE
+from sfumato.models.graphical.clique_growth import Limits
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.rare_values import rare_groups
+from sfumato.models.graphical.tree_search import (
     Scored,
     TreePlan,
     independent_counts,
@@ -29,18 +28,13 @@ from sfumato.models.tree_search import (
 )
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
-from sfumato.schema.totals import (
-    PublicTotal,
-    as_measurements,
-    described,
-    rows_of,
-)
+from sfumato.schema.public_totals import PublicTotal, as_measurements, described, rows_of
 from sfumato.schema.workload import check_targets
 from sfumato.synthesis.algorithm import Fit
-from sfumato.synthesis.found import structure
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
-from sfumato.synthesis.looking_again import look_again
+from sfumato.synthesis.residual_scores import look_again
 from sfumato.synthesis.single_columns import check_begin, limits, tied
+from sfumato.synthesis.structure import structure
 
 _COLUMNS: Final = Fraction(1, 4)
 _MOST_COLUMNS: Final = Fraction(9, 20)
@@ -57,7 +51,7 @@ class CliqueTree:
     """Measure, all at once, the marginals that pay for their noise; fit a graphical model.
 
     The order of steps is that of SWIFT in google/dpsynth; the prediction of errors and the
-    division of the budget are ours (``models.allocation``).
+    division of the budget are ours (``models.graphical.allocation``).
     """
 
     workload: Workload

@@ -17,16 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator, MutualInformation
 from sfumato.errors import InputError
-from sfumato.models.channels import Channel
-from sfumato.models.clusters import Cluster, attribute_shares, budget_shares, disjoint_clusters
-from sfumato.models.frequencies import norm_sub
+from sfumato.gate import Curator, MutualInformation
+from sfumato.models.answers.frequencies import norm_sub
+from sfumato.models.bayes.network import Network
 from sfumato.models.information import entropy
-from sfumato.models.network import Network
 from sfumato.models.possible_rows import repaired
-from sfumato.models.redrawing import Known, Pram, redraw_columns, weigh
-from sfumato.models.rows import PublishedRows
+from sfumato.models.pram.channels import Channel
+from sfumato.models.pram.clusters import (
+    Cluster,
+    attribute_shares,
+    budget_shares,
+    disjoint_clusters,
+)
+from sfumato.models.pram.columns import Known, Pram, redraw_columns, weigh
+from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow, Protection

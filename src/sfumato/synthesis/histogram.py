@@ -14,16 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato import check
-from sfumato.curator import Curator
+from sfumato.gate import Curator
 from sfumato.models import simplex
-from sfumato.models.dense import DenseModel, check_size
-from sfumato.models.public_totals import rake
-from sfumato.models.weights import WeightedHistogram
+from sfumato.models.dense.model import DenseModel, check_size
+from sfumato.models.dense.multiplicative_weights import WeightedHistogram
+from sfumato.models.dense.public_totals import rake
 from sfumato.privacy.guarantees import Cost
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.possible import possible
-from sfumato.schema.totals import (
+from sfumato.schema.possible_cells import possible
+from sfumato.schema.public_totals import (
     PublicTotal,
     as_measurements,
     check_totals,

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator
 from sfumato.errors import InputError
+from sfumato.gate import Curator
 from sfumato.models import simplex
 from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
-from sfumato.schema.possible import possible
-from sfumato.schema.totals import (
+from sfumato.schema.possible_cells import possible
+from sfumato.schema.public_totals import (
     PublicTotal,
     as_measurements,
     check_totals,

@@ -17,20 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator, L1Error
-from sfumato.curator.counts import MOST_CELLS
-from sfumato.models.allocation import misplaced
-from sfumato.models.fitting import fit_graphical
-from sfumato.models.forest import Pairs, joining, spanning_forest
-from sfumato.models.junction import Clique
+from sfumato.gate import MOST_CELLS, Curator, L1Error
+from sfumato.models.graphical.allocation import misplaced
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.junction_tree import Clique
+from sfumato.models.graphical.spanning_forest import Pairs, joining, spanning_forest
 from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.totals import PublicTotal, described, rows_of
+from sfumato.schema.public_totals import PublicTotal, described, rows_of
 from sfumato.synthesis.algorithm import Fit
-from sfumato.synthesis.found import structure
 from sfumato.synthesis.independent import shares_by_cells
 from sfumato.synthesis.single_columns import Begun, begin, check_begin, limits, tied
+from sfumato.synthesis.structure import structure
 
 _COLUMNS: Final = Fraction(2, 5)
 _CHOICE: Final = Fraction(1, 20)

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.curator import Curator, L1Error
 from sfumato.errors import InputError
-from sfumato.models.answers import DenseAnswers
-from sfumato.models.closure import Growth, write_answers
-from sfumato.models.dense import CELL_LIMIT, DenseModel, check_size
-from sfumato.models.fitting import fit_graphical
-from sfumato.models.graphical import Numbering
-from sfumato.models.public_totals import rake
-from sfumato.models.weights import WeightedHistogram
+from sfumato.gate import Curator, L1Error
+from sfumato.models.dense.answers import DenseAnswers
+from sfumato.models.dense.model import CELL_LIMIT, DenseModel, check_size
+from sfumato.models.dense.multiplicative_weights import WeightedHistogram
+from sfumato.models.dense.public_totals import rake
+from sfumato.models.graphical.candidates import Growth, write_answers
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.model import Numbering
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Schema, Workload
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.totals import (
+from sfumato.schema.public_totals import (
     PublicTotal,
     as_measurements,
     check_totals,

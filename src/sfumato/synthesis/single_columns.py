@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from sfumato.curator import Curator
 from sfumato.errors import InputError
-from sfumato.models.fitting import fit_graphical
-from sfumato.models.graphical import GraphicalModel, Numbering
-from sfumato.models.growing import Limits, fits
-from sfumato.models.junction import BYTES_PER_CELL
-from sfumato.models.rare import rare_groups
+from sfumato.gate import Curator
+from sfumato.models.graphical.clique_growth import Limits, fits
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
+from sfumato.models.graphical.model import GraphicalModel, Numbering
+from sfumato.models.graphical.rare_values import rare_groups
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.schema.coarse import Coarse
-from sfumato.schema.totals import PublicTotal, as_measurements, check_totals
+from sfumato.schema.public_totals import PublicTotal, as_measurements, check_totals
 from sfumato.synthesis.algorithm import TOTAL_SHARE
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
 

@@ -13,11 +13,11 @@ from sfumato.auditing.case import describe, largest_ratio, of_mechanism
 from sfumato.auditing.finding import exceeds
 from sfumato.auditing.outputs import spread, whole
 from sfumato.errors import InputError
-from sfumato.mechanisms.local import Grr
-from sfumato.mechanisms.local.hashing import FastOlh, Olh
-from sfumato.mechanisms.local.laplace import LocalLaplace
-from sfumato.mechanisms.local.thresholds import exp_below
-from sfumato.mechanisms.local.unary import Oue
+from sfumato.local import Grr
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.unary import Oue
+from sfumato.local.means.laplace import LocalLaplace
+from sfumato.local.probabilities import exp_below
 from sfumato.privacy import LocalDP
 from sfumato.randomness import simulation_rng
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.auditing import audit, planted
+from sfumato.auditing import audit, planted_local
+from sfumato.auditing.answer_paths import Paths, by_weights, local_paths
 from sfumato.auditing.case import of_mechanism
-from sfumato.auditing.cases_records import ONE
+from sfumato.auditing.cases.records import ONE
 from sfumato.auditing.checks import (
     LEVEL,
     bulk_size,
@@ -18,11 +19,10 @@ from sfumato.auditing.checks import (
     seed_is_blind,
     strangers,
 )
-from sfumato.auditing.paths import Paths, by_weights, local_paths
-from sfumato.auditing.seeds import apart, supports
-from sfumato.mechanisms.local import Grr
-from sfumato.mechanisms.local.hashing import FastOlh, Olh
-from sfumato.mechanisms.local.unary import Oue
+from sfumato.auditing.hash_seeds import apart, supports
+from sfumato.local import Grr
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.unary import Oue
 from sfumato.randomness import simulation_rng
 
 GRR = Grr(categories=4, epsilon=1)
@@ -35,12 +35,15 @@ def failed(found):
 @pytest.mark.parametrize(
     ("bug", "caught_by"),
     [
-        (planted.truthful_device(categories=4, epsilon=ONE), "device answers fit"),
-        (planted.truthful_device(categories=4, epsilon=ONE), "a device's answers stay below"),
-        (planted.truthful_device(categories=5_000, epsilon=ONE), "a device's answers stay below"),
-        (planted.shared_words(categories=4, epsilon=ONE), "people who answer in one call"),
-        (planted.one_code_in_the_open(categories=1_000, epsilon=ONE), "bulk answers fit"),
-        (planted.telling_seed(categories=4, epsilon=ONE), "the seed of the hash"),
+        (planted_local.truthful_device(categories=4, epsilon=ONE), "device answers fit"),
+        (planted_local.truthful_device(categories=4, epsilon=ONE), "a device's answers stay below"),
+        (
+            planted_local.truthful_device(categories=5_000, epsilon=ONE),
+            "a device's answers stay below",
+        ),
+        (planted_local.shared_words(categories=4, epsilon=ONE), "people who answer in one call"),
+        (planted_local.one_code_in_the_open(categories=1_000, epsilon=ONE), "bulk answers fit"),
+        (planted_local.telling_seed(categories=4, epsilon=ONE), "the seed of the hash"),
     ],
     ids=lambda value: getattr(value, "bug", value),
 )

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sfumato.auditing.cases_publishing import METHODS as CASES
-from sfumato.auditing.facts import facts_of
-from sfumato.auditing.lockstep import Lockstep, follow
-from sfumato.auditing.overhearing import Hearing, Overheard, told_facts
-from sfumato.collection.tables import semi_honest_release, two_round_release
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
+from audits.facts import facts_of
+from audits.lockstep import Lockstep, follow
+from audits.publishing import METHODS as CASES
+from audits.recorder import Hearing, Overheard, told_facts
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.publishing import METHODS, algorithm_named, ledger_part, publish
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
+from sfumato.survey.dp2pub.table_survey import semi_honest_release, two_round_release
 
 SCHEMA = Schema(
     columns=(

@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.cli import main
 from sfumato.errors import StorageError
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
 
 DATASET = "towns"
 COLUMNS = (

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.privacy import Ledger, PureDP
+from sfumato.ledger import Ledger
+from sfumato.privacy import PureDP
 
 DATASET = "towns"
 

@@ -21,7 +21,8 @@ from bad import (
     wide,
     workload,
 )
-from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.ledger import Ledger
+from sfumato.privacy import OneRow, PureDP
 
 
 def existing_out(world: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.privacy import Head, Ledger, OneRow, PureDP, default_path, verify_export
+from sfumato.ledger import Head, Ledger, default_path, verify_export
+from sfumato.privacy import OneRow, PureDP
 
 
 def edit_ledger(path: Any, statement: str) -> None:

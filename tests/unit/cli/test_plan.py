@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sfumato import jobs
 from sfumato.cli.plan import plan
+from sfumato.commands.plan import plan as plan_table
 
 FEW = ("--method", "independent", "--method", "histogram")
 
@@ -47,7 +47,7 @@ def test_nothing_is_spent_and_no_ledger_is_made(world: Any, own_home: Any) -> No
 
 
 def test_there_is_no_argument_for_a_private_table() -> None:
-    for function in (plan, jobs.plan):
+    for function in (plan, plan_table):
         assert not {"table", "against", "ledger", "dataset"} & set(
             inspect.signature(function).parameters
         )

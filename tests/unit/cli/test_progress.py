@@ -17,7 +17,7 @@ import typer
 from sfumato.cli import progress
 from sfumato.cli.main import app
 from sfumato.cli.progress import Lines
-from sfumato.jobs.running import reading
+from sfumato.commands.publication import reading
 
 ESCAPE = "\x1b"
 
@@ -180,7 +180,7 @@ def test_the_log_says_what_was_done_and_when_but_no_value_and_no_path(world: Any
 def test_a_record_of_a_log_is_one_line_whatever_it_quotes(tmp_path: Path) -> None:
     import logging
 
-    from sfumato.cli.logs import OneLine
+    from sfumato.cli.log_file import OneLine
 
     record = logging.makeLogRecord({"msg": "a\nfalse entry\x1b[2J", "levelname": "INFO"})
     assert OneLine("%(levelname)s %(message)s").format(record) == "INFO a?false entry?[2J"

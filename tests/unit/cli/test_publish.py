@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
 
 RANGES = [{"age": [low, high]} for low in range(10) for high in range(low, 10)]
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from sfumato.privacy import ApproxDP, Ledger
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP
 from sfumato.schema import Schema
 
 TABLE = "town,age,key\n" + "".join(f"{'ABC'[n % 3]},{20 + n % 40},k{n}\n" for n in range(3_000))

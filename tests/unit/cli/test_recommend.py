@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.models.rating_generator import made_ratings
-from sfumato.privacy import Ledger
+from sfumato.lab.ratings import made_ratings
+from sfumato.ledger import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.release.recommender import RecommenderRelease
 

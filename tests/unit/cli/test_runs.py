@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sfumato.cli import interrupted, run_files
-from sfumato.curator.journal import Journal
+from sfumato.cli import interrupts, run_files
 from sfumato.errors import InputError
+from sfumato.gate.journal import Journal
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, step: int = 1) -> None:
@@ -40,7 +40,7 @@ def test_ctrl_c_says_what_was_charged_and_the_command_that_goes_on(
         "sfumato: interrupted. Charged, and kept in the ledger of 'towns': entry 2, 'measure "
     )
     assert second.startswith("Nothing half-written is left. To go on without a new charge,")
-    assert command == interrupted.resuming_command(sys.argv[1:]).join(["  ", ""])
+    assert command == interrupts.resuming_command(sys.argv[1:]).join(["  ", ""])
     assert not world.out.exists()
     resumed = world.publish("--method", "histogram", "--resume")
     assert resumed.code == 0, resumed.err
@@ -102,7 +102,7 @@ def test_rows_that_were_asked_can_not_be_asked_again_and_ctrl_c_says_so(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("sfumato.curator.curator.responding.responses", stopped)
+        patched.setattr("sfumato.gate.curator.row_responses.responses", stopped)
         outcome = world.run(*arguments)
     assert outcome.code == 130
     assert "This run can't be resumed" in outcome.err
@@ -256,7 +256,7 @@ def test_several_tables_are_refused_with_what_to_do(world: Any) -> None:
 
 @pytest.mark.parametrize("kind", [list, tuple, dict, "folder"])
 def test_several_tables_are_refused_in_python_too(kind: Any, tmp_path: Path) -> None:
-    from sfumato.jobs import publish_table
+    from sfumato.commands.publish import publish_table
 
     given: Any = tmp_path if kind == "folder" else kind({"a.csv": 1, "b.csv": 2})
     with pytest.raises(InputError, match="one table is published at a time"):
@@ -274,7 +274,7 @@ def test_one_row_is_one_person_unless_a_person_is_named(world: Any) -> None:
 
 def test_resuming_keeps_every_other_word_of_the_command() -> None:
     given = ["publish", "a b.csv", "--resume", "--epsilon", "1"]
-    assert interrupted.resuming_command(given) == ("sfumato publish --resume 'a b.csv' --epsilon 1")
+    assert interrupts.resuming_command(given) == ("sfumato publish --resume 'a b.csv' --epsilon 1")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_resuming_keeps_every_other_word_of_the_command() -> None:
     ],
 )  # fmt: skip
 def test_the_command_that_goes_on_has_its_option_after_its_name(given: str, command: str) -> None:
-    assert interrupted.resuming_command(given.split()) == f"sfumato {command}"
+    assert interrupts.resuming_command(given.split()) == f"sfumato {command}"
 
 
 def test_a_table_after_two_dashes_is_resumed_by_the_command_that_was_told(

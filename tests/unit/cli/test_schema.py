@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.privacy import Ledger
+from sfumato.ledger import Ledger
 
 
 def draft(world: Any, *more: str, table: Any = None) -> Any:

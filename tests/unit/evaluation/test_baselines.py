@@ -11,12 +11,12 @@ import sfumato.release
 from sfumato.errors import InputError
 from sfumato.evaluation import baselines
 from sfumato.evaluation.baselines import BASELINES, fit_baseline, run_baselines
-from sfumato.evaluation.movielens import read_movielens
-from sfumato.evaluation.recommending import compare_recommender
-from sfumato.evaluation.splits import RatingFormat, fold_split, random_split
-from sfumato.models.rating_generator import made_ratings
-from sfumato.models.recommending import Recommender
-from sfumato.privacy.ledger import Ledger
+from sfumato.evaluation.rating_splits import RatingFormat, fold_split, random_split
+from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.lab.movielens import read_movielens
+from sfumato.lab.ratings import made_ratings
+from sfumato.ledger.ledger import Ledger
+from sfumato.models.items.recommenders import Recommender
 from sfumato.randomness import simulation_rng
 from sfumato.schema.ratings import RatingScale
 
@@ -56,7 +56,7 @@ def test_no_baseline_is_or_becomes_a_release(found):
             assert not any(hasattr(value, verb) for verb in ("save", "publish", "guarantee"))
     tree = ast.parse(inspect.getsource(baselines))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    for room in ("release", "publishing", "curator", "recommendation"):
+    for room in ("release", "publishing", "gate", "recommend"):
         assert not any(name.startswith(f"sfumato.{room}") for name in imported)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.correlations import (
     chosen_columns,
@@ -13,7 +13,7 @@ from sfumato.evaluation.correlations import (
     cramers_v,
     rank_correlation,
 )
-from sfumato.models.generator import integer_schema
+from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.dependence import (
     compare_classifiers,
@@ -17,9 +17,9 @@ from sfumato.evaluation.dependence import (
     mean_total_variation,
     misclassification,
 )
-from sfumato.mechanisms.local import Grr
-from sfumato.models.generator import independent_table, integer_schema, tree_table
-from sfumato.privacy import Ledger
+from sfumato.lab.tables import independent_table, integer_schema, tree_table
+from sfumato.ledger import Ledger
+from sfumato.local import Grr
 from sfumato.randomness import simulation_rng
 
 

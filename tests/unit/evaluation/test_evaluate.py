@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.engine import open_table
 from sfumato.errors import InputError
 from sfumato.evaluation import (
     Classifiers,
@@ -23,9 +22,11 @@ from sfumato.evaluation import (
     evaluate,
 )
 from sfumato.evaluation.dependence import information_error
-from sfumato.models.dense import DenseModel
-from sfumato.privacy import Ledger, OneRow, PureDP
+from sfumato.ledger import Ledger
+from sfumato.models.dense.model import DenseModel
+from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import simulation_rng
+from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
 

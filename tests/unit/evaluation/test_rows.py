@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation import marginals
 from sfumato.evaluation.marginals import compare_distances, marginals_of
 from sfumato.evaluation.rows import PERMUTED, RESAMPLED, baseline_tables, read_rows
-from sfumato.models.generator import integer_schema
+from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
 
 CODES = np.arange(2_000) % 40

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.mechanisms.local.grr import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.models.information import (
     chance_information,
     debiased_information,

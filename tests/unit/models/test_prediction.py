@@ -7,13 +7,9 @@ from math import prod, sqrt
 import numpy as np
 import pytest
 
-from sfumato.mechanisms import DiscreteGaussian, DiscreteLaplace
 from sfumato.models import simplex
-from sfumato.models.prediction import (
-    non_adaptive_optimum,
-    projected_noise,
-    unprojected_noise,
-)
+from sfumato.models.prediction import non_adaptive_optimum, projected_noise, unprojected_noise
+from sfumato.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.engine import count_marginals, open_table
+from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import SchemaError, TableError
+from sfumato.readers.open_table import open_table
 from sfumato.schema import Schema
 from sfumato.schema.codes import encode, fit
 from sfumato.schema.columns import Boolean, Category, Date, DateTime, Integer, Number
-from sfumato.schema.forms import FileForm
+from sfumato.schema.file_format import FileForm
 
 LENIENT = FileForm(trim=True)
 STRICT = FileForm(trim=True, strict=True)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
-from sfumato.privacy import ApproxDP, Ledger, OneRow
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 

@@ -7,13 +7,14 @@ from json import loads
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OneRow, PureDP, within
+from sfumato.gate import Curator
+from sfumato.ledger import Ledger
+from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP, within
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, chosen_marginals, ranges
-from sfumato.schema.totals import PublicTotal
+from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis import Aim, Mst
 from sfumato.synthesis.aim import next_share
 

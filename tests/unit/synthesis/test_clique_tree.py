@@ -6,22 +6,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
+from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
-from sfumato.models.generator import integer_schema, tree_table
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP, within, zcdp_budget
+from sfumato.gate import Curator
+from sfumato.lab.tables import integer_schema, tree_table
+from sfumato.ledger import Ledger
+from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within, zcdp_budget
 from sfumato.publishing import publish
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.schema import (
-    Integer,
-    Schema,
-    Workload,
-    all_marginals,
-    chosen_marginals,
-    ranges,
-)
-from sfumato.schema.totals import PublicTotal
+from sfumato.schema import Integer, Schema, Workload, all_marginals, chosen_marginals, ranges
+from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis import CliqueTree, Independent
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}

@@ -5,10 +5,11 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable
-from sfumato.models.generator import independent_table, integer_schema, tree_table
-from sfumato.privacy import ApproxDP, Ledger, OneRow
+from sfumato.counting.array_table import ArrayTable
+from sfumato.gate import Curator
+from sfumato.lab.tables import independent_table, integer_schema, tree_table
+from sfumato.ledger import Ledger
+from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.schema import all_marginals
 from sfumato.synthesis import CliqueTree, Independent

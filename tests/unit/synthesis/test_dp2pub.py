@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.curator import Curator
-from sfumato.engine import ArrayTable, count_marginals, open_table
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
 from sfumato.evaluation.distances import total_variation
-from sfumato.mechanisms.local import thresholds
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP
+from sfumato.gate import Curator
+from sfumato.ledger import Ledger
+from sfumato.local import probabilities
+from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
-from sfumato.reporting.contents import report_view
+from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
 from sfumato.synthesis import Dp2Pub, Independent
 from sfumato.synthesis import dp2pub as parts
@@ -239,8 +242,8 @@ def test_the_cluster_that_says_less_gets_more():
 
 def test_the_limits_of_one_value_are_those_of_the_mechanism():
     assert (parts.LEAST_EPSILON, parts.MOST_EPSILON) == (
-        thresholds.MIN_EPSILON,
-        thresholds.MAX_EPSILON,
+        probabilities.MIN_EPSILON,
+        probabilities.MAX_EPSILON,
     )
 
 

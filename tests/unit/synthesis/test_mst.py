@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, PureDP, zcdp_budget
+from sfumato.ledger import Ledger
+from sfumato.privacy import ZCDP, ApproxDP, PureDP, zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.totals import PublicTotal
+from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis import Independent, Mst
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
@@ -128,8 +129,8 @@ def test_pairs_are_measured_whose_full_tables_would_not_fit_in_memory(chain):
 def test_pairs_that_can_not_be_counted_in_one_look_are_not_scored(chain, monkeypatch):
     """The 10 pairs have 288 cells, six of them 36 each: more than a tenth of what can be held."""
     for place in (
-        "engine.counting.MAX_CELLS",
-        "curator.counts.MAX_CELLS",
+        "counting.exact_counts.MAX_CELLS",
+        "gate.counts.MAX_CELLS",
         "synthesis.mst.MOST_CELLS",
     ):
         monkeypatch.setattr(f"sfumato.{place}", 250)

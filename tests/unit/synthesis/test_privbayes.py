@@ -6,16 +6,19 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.curator import Curator
-from sfumato.curator.spending import Spending
-from sfumato.engine import ArrayTable, count_marginals, open_table
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
 from sfumato.evaluation.distances import total_variation
-from sfumato.privacy import ZCDP, ApproxDP, Ledger, OnePerson, OneRow, PureDP
+from sfumato.gate import Curator
+from sfumato.gate.budget import RunBudget
+from sfumato.ledger import Ledger
+from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
-from sfumato.reporting.contents import report_view
+from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
 from sfumato.synthesis import Independent, PrivBayes
 from sfumato.synthesis import privbayes as parts
@@ -74,15 +77,15 @@ def curator(budget=PureDP(4), *, protect=REPLACE, rng=None, rows=None):  # noqa:
 def costs_of_steps(monkeypatch, gatekeeper, algorithm):
     """What each selection and all tables together were charged, as shares of the budget."""
     amounts = []
-    original = Spending.charge
+    original = RunBudget.charge
 
-    def charge(self, cost, verb, targets):
-        amounts.append((verb, getattr(cost, "epsilon", None) or cost.rho))
-        original(self, cost, verb, targets)
+    def charge(self, cost, *, label):
+        amounts.append((label.split()[0], getattr(cost, "epsilon", None) or cost.rho))
+        original(self, cost, label=label)
 
     whole = gatekeeper.left
     whole = getattr(whole, "epsilon", None) or whole.rho
-    monkeypatch.setattr(Spending, "charge", charge)
+    monkeypatch.setattr(RunBudget, "charge", charge)
     fit = algorithm.run(gatekeeper)
     return fit, [(verb, cost / whole) for verb, cost in amounts]
 

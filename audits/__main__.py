@@ -1,0 +1,26 @@
+"""``python -m audits``: as ``sfumato audit``, with whole runs besides."""
+
+import sys
+
+import typer
+
+from audits.registry import EVERY_CASE, EXPLAINED
+from sfumato.cli import streams
+from sfumato.cli.audit import audit_command
+from sfumato.errors import SfumatoError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app.command()(audit_command(EVERY_CASE, command="python -m audits", explained=EXPLAINED))
+
+
+def main() -> None:
+    """Run the audits; an error is one message and its exit code."""
+    try:
+        app()
+    except SfumatoError as error:
+        streams.complain(f"audits: {error}\n")
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

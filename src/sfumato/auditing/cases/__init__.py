@@ -1,0 +1,1 @@
+"""What is audited: one file for each family of mechanisms and verbs."""

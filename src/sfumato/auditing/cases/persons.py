@@ -1,0 +1,258 @@
+"""A person with several rows, and rows that Spark counts, as the gates count them.
+
+One table holds many experiments: all rows of a person stand under one value of a column, and
+nobody else's do. The gate counts them once and adds noise in each call.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from importlib.util import find_spec
+from math import exp
+from os import environ
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.auditing.case import Case, Planted, with_larger
+from sfumato.auditing.outputs import Outputs
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.table import Table
+from sfumato.gate import Curator
+from sfumato.gate.scout import Scout
+from sfumato.ledger.ledger import Ledger
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP
+from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.randomness import Rng
+from sfumato.readers.open_table import open_table, source_of
+from sfumato.readers.undeclared_table import UndeclaredTable
+from sfumato.schema import Integer, Measurement, Schema
+from sfumato.schema.text_shapes import shape_codes
+
+MOST: Final = 3
+"""Rows that count of a person."""
+HELD: Final = 2 * MOST
+"""Rows that a person has."""
+PERSON: Final = OnePerson(column="who", max_rows=MOST)
+CLAIMED: Final = ZCDP(Fraction(1, 2))
+SCOUTED: Final = ApproxDP(4, "1e-3")
+NEEDED: Final = "GateSpark needs pyspark and java, which are not both here"
+"""Why there is no case of Spark, where there is none."""
+
+_VALUES: Final = 4_096
+TEXTS: Final = tuple(
+    f"{sign}{digit}{'0' * zeros}{decimals}"
+    for sign in ("", "-")
+    for digit in (1, 2, 5)
+    for zeros in range(15)
+    for decimals in ("", ".1", ".11", ".111", ".1111")
+)
+"""Numbers of different shapes: by sign, size and digits after the point."""
+_RUNS: Final = 300_000
+_SCHEMA: Final = Schema(
+    columns=(Integer(name="a", low=0, high=_VALUES, missing=True),),
+    dataset="audit",
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class World:
+    """Tables with and without somebody under every value, and what the gate is told of them."""
+
+    told: Protection = PERSON
+    held: int = HELD
+    """Rows under each value that somebody has."""
+    values: int = _VALUES
+    """How many there are, each of somebody else."""
+    apart: bool = False
+    """Whether every row is named as another person: nothing bounds them then."""
+    multiple: Fraction = Fraction(1)
+    """Of the claim, what is spent."""
+
+    @property
+    def lost(self) -> Fraction:
+        """How many times the claim the declared noise lets through."""
+        known = self.told.max_rows if isinstance(self.told, OnePerson) else 1
+        bounded = isinstance(self.told, OnePerson) and not self.apart
+        counted = min(self.held, known) if bounded else self.held
+        return self.multiple * Fraction(counted, known) ** 2
+
+    def columns(self, more: int) -> dict[str, NDArray[np.int64]]:
+        """Values, and who has them. Somebody has the value 0 in any case."""
+        rows = np.repeat(np.arange(1, self.values + 1), self.held * more)
+        who = np.arange(1, rows.size + 1) if self.apart else rows
+        return {"a": np.append(rows, 0), "who": np.append(who, 0)}
+
+
+Draw = Callable[[World, int, int, Rng], list[Floats]]
+"""From a world, whether somebody is there and a number of calls, the noisy counts of each call."""
+
+
+def persons(larger: Fraction) -> Case:
+    """A person more or less, of whom a declared number of rows count."""
+    note = f"a person with {HELD} rows of which {MOST} count, more or less"
+    return _case("GatePersons", _measured, World(), larger, CLAIMED, note)
+
+
+def scout(larger: Fraction) -> Case:
+    """The same through the gate without a schema, the whole cost on one column."""
+    note = f"counts of one column for {SCOUTED}, a person with {HELD} rows of which {MOST} count"
+    return _case("GateScout", _scouted, World(), larger, zcdp_budget(SCOUTED), note)
+
+
+def shapes(larger: Fraction) -> Case:
+    """Shapes of the values of a column, in the same way: every person has one of their own."""
+    note = f"shapes of one column for {SCOUTED}, a person with {HELD} rows of which {MOST} count"
+    return _case(
+        "GateShapes", _shaped, World(values=len(TEXTS)), larger, zcdp_budget(SCOUTED), note
+    )
+
+
+def spark(larger: Fraction) -> Case:
+    """A row more or less, counted by Spark."""
+    honest = World(told=OneRow(), held=1)
+    bugs = {"rows of a task that ran twice are counted twice": replace(honest, held=2)}
+    note = "counts of one column by Spark, a row more or less"
+    return _case("GateSpark", _by_spark, honest, larger, CLAIMED, note, bugs)
+
+
+def spark_is_here() -> bool:
+    """Whether Spark can be started."""
+    try:
+        installed = find_spec("pyspark") is not None
+    except ModuleNotFoundError:  # a finder may say so
+        return False
+    return installed and bool(shutil.which("java") or environ.get("JAVA_HOME"))
+
+
+CASES: Final = {
+    "GatePersons": persons,
+    "GateScout": scout,
+    "GateShapes": shapes,
+    **({"GateSpark": spark} if spark_is_here() else {}),
+}
+"""As ``cases.CASES`` takes them."""
+
+_OF_PERSONS: Final[Mapping[str, World]] = {
+    "the noise of one row for all rows of a person": World(told=OneRow(), held=MOST),
+    "rows of a person not bounded": World(apart=True),
+}
+
+
+def _case(
+    name: str,
+    draw: Draw,
+    honest: World,
+    larger: Fraction,
+    claimed: ZCDP,
+    note: str,
+    bugs: Mapping[str, World] = _OF_PERSONS,
+) -> Case:
+    def case_of(world: World) -> Case:
+        return Case(
+            name=name,
+            guarantee=claimed,
+            inputs=(0, 1),
+            draw=lambda more, n, *, rng: _outputs(draw, world, more, n, rng),
+            ratio=lambda: exp(claimed.rho * world.lost),
+            runs=_RUNS,
+            note=note,
+        )
+
+    planted = [
+        Planted(bug=bug, case=case_of(replace(world, values=honest.values)))
+        for bug, world in bugs.items()
+    ]
+    # So many times 1 / sigma, which is the square of that in rho.
+    return with_larger(
+        lambda factor: case_of(replace(honest, multiple=factor**2)), larger, *planted
+    )
+
+
+def _outputs(draw: Draw, world: World, more: int, n: int, rng: Rng) -> Outputs:
+    """Noisy counts of what somebody may have."""
+    calls = -(-n // world.values)
+    return np.concatenate(draw(world, more, calls, rng))[:n].astype(np.int16)
+
+
+def _measured(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
+    codes = world.columns(more)
+    people = {"who": [str(who) for who in codes["who"]]}
+    table = ArrayTable(_SCHEMA, {"a": codes["a"]}, people=people)
+    return _through_a_curator(table, world, calls, rng)
+
+
+def _by_spark(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
+    return _through_a_curator(_spark_table(world.held * more), world, calls, rng)
+
+
+def _through_a_curator(table: Table, world: World, calls: int, rng: Rng) -> list[Floats]:
+    gate = Curator(table, protect=world.told, budget=ZCDP(MAX_EPSILON), rng=rng)
+    cost = ZCDP(CLAIMED.rho * world.multiple)
+    return [_held(gate.measure([("a",)], costs=[cost])[0]) for _ in range(calls)]
+
+
+@cache
+def _spark_table(times: int) -> Table:
+    """Every value so many times, and the value 0 once, as a frame of Spark."""
+    from sfumato.readers.spark.frames import session
+
+    numbers = session().range(1, _VALUES * times + 1).selectExpr(f"1 + id % {_VALUES} AS a")
+    return open_table(numbers.union(session().range(1).selectExpr("id AS a")), _SCHEMA)
+
+
+def _scouted(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
+    table = pa.table(dict(world.columns(more)))
+    budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
+    found = []
+    for _ in range(calls):
+        gate = _scout(table, world, budget, rng)
+        found.append(_held(gate.measure(_SCHEMA, cost=budget)["a"]))
+    return found
+
+
+def _shaped(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
+    held = world.columns(more)
+    table = pa.table({"a": np.array(["", *TEXTS])[held["a"]], "who": held["who"]})
+    budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
+    gates = (_scout(table, world, budget, rng) for _ in range(calls))
+    return [gate.shapes(cost=budget)["a"].values[_codes()] for gate in gates]
+
+
+@cache
+def _codes() -> NDArray[np.int64]:
+    return shape_codes(pa.array(TEXTS))
+
+
+def _scout(table: pa.Table, world: World, budget: ApproxDP, rng: Rng) -> Scout:
+    return Scout(
+        UndeclaredTable(source_of(table, ("who",))),
+        protect=world.told,
+        budget=budget,
+        ledger=Ledger.in_memory(dataset="audit"),
+        rng=rng,
+    )
+
+
+def _held(counts: Measurement) -> Floats:
+    """Of all values, those that somebody may have."""
+    return counts.values[1 : _VALUES + 1]
+
+
+@cache
+def _costing(multiple: Fraction) -> ApproxDP:
+    """The budget whose rho is so many times that of the claim, nearly: by halving."""
+    low, high = SCOUTED.epsilon, SCOUTED.epsilon * 4
+    wanted = zcdp_budget(SCOUTED).rho * multiple
+    for _ in range(30):
+        middle = (low + high) / 2
+        fits = zcdp_budget(ApproxDP(middle, SCOUTED.delta)).rho <= wanted
+        low, high = (middle, high) if fits else (low, middle)
+    return ApproxDP(low, SCOUTED.delta)

@@ -1,0 +1,109 @@
+"""Every mechanism and verb that is audited, by its name: one that is not here is not trusted."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Final
+
+from sfumato.auditing.case import Case
+from sfumato.auditing.cases import (
+    frequency,
+    keyvalue,
+    means,
+    measurement,
+    noise,
+    persons,
+    rating_sums,
+    records,
+    row_answers,
+    scout,
+    selection,
+)
+from sfumato.errors import InputError
+
+LARGER: Final = Fraction(6, 5)
+"""The smallest multiple of epsilon that an audit must reject."""
+
+Cases = Mapping[str, Callable[[Fraction], Case]]
+
+CASES: Final[Cases] = {
+    "Grr": frequency.grr,
+    "Sue": frequency.sue,
+    "Oue": frequency.oue,
+    "Olh": frequency.olh,
+    "FastOlh": frequency.fast_olh,
+    "HadamardResponse": frequency.hadamard_response,
+    "SubsetSelection": frequency.subset_selection,
+    "BitResponse": frequency.bit_response,
+    "Duchi": means.duchi,
+    "DuchiVector": means.duchi_vector,
+    "Piecewise": means.piecewise,
+    "Hybrid": means.hybrid,
+    "LocalLaplace": means.local_laplace,
+    "SquareWave": means.square_wave,
+    "SampledMeans": means.sampled_means,
+    "PrivKv": keyvalue.priv_kv,
+    "PrivKvm": keyvalue.priv_kvm,
+    "StateEncoding": keyvalue.state_encoding,
+    "F2M": keyvalue.f2m,
+    "BiSample": keyvalue.bi_sample,
+    "PckvUe": keyvalue.pckv_ue,
+    "PckvGrr": keyvalue.pckv_grr,
+    "Splitting": records.splitting,
+    "Sampling": records.sampling,
+    "RsFd": records.rsfd,
+    "Memo": records.memo,
+    "DiscreteLaplace": noise.discrete_laplace,
+    "DiscreteGaussian": noise.discrete_gaussian,
+    "DiscreteLaplaceWide": noise.wide_laplace,
+    "DiscreteGaussianWide": noise.wide_gaussian,
+    "ExponentialMechanism": noise.exponential_mechanism,
+    "PermuteAndFlip": noise.permute_and_flip,
+    "RatingSums": rating_sums.rating_sums,
+    "RatingGram": rating_sums.rating_gram,
+    "GateScore": measurement.score,
+    "GateScoreReplaced": measurement.score_replaced,
+    "GateSelect": selection.select,
+    "GateSelectReplaced": selection.select_replaced,
+    "GateMeasure": measurement.measure,
+    "GateMeasureReplaced": measurement.measure_replaced,
+    "GateTexts": scout.texts,
+    **persons.CASES,
+    **row_answers.CASES,
+}
+"""Builders of cases; each takes the multiple of epsilon that is planted as a bug. Whoever audits
+more, as ``audits/`` does with whole runs, gives the functions below a longer list."""
+
+NOT_RUN: Final[Mapping[str, str]] = {} if "GateSpark" in CASES else {"GateSpark": persons.NEEDED}
+"""Cases that need what is not here, and what that is."""
+
+PROTOCOLS: Final[Mapping[str, str]] = {
+    "hadamard": "HadamardResponse",
+    "subset": "SubsetSelection",
+    "laplace": "LocalLaplace",
+    "state": "StateEncoding",
+}
+"""Names that questions give to protocols, where they differ by more than hyphens."""
+
+
+def case(name: str, *, larger: Fraction = LARGER, cases: Cases = CASES) -> Case:
+    """The case of a mechanism, or an error that knows what was meant."""
+    return cases[known(name, cases)](larger)
+
+
+def known(name: str, cases: Cases = CASES) -> str:
+    """The name as it is spelled here, from any spelling or the name of its protocol."""
+    spelled = {_plain(each): each for each in cases} | dict(PROTOCOLS)
+    if _plain(name) in spelled:
+        return spelled[_plain(name)]
+    if _plain(name) == "gatespark":
+        raise InputError(f"{NOT_RUN['GateSpark']}: it was not run. Nothing was audited.")
+    close = get_close_matches(_plain(name), spelled, n=1, cutoff=0.5)
+    hint = f" (did you mean {spelled[close[0]]}?)" if close else ""
+    raise InputError(
+        f"no mechanism {name!r:.60}{hint}. Nothing was audited. There are {', '.join(cases)}"
+    )
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter not in "-_ ")

@@ -1,0 +1,40 @@
+"""SVG text from numbers: the charts of reports and of notebook displays.
+
+Pure functions; the same numbers give the same bytes. Colors are presentation attributes, so that a
+chart saved as a file looks right by itself, and every part has a class (``sf-bar``, ``sf-real``)
+by which a page's style sheet colors it anew, for dark mode. No script, no style attribute.
+"""
+
+from sfumato.charts.badges import GROUP_COLORS
+from sfumato.charts.bars import MAX_BARS, cells_per_bar
+from sfumato.charts.heat_map import MAX_HEAT_CELLS, heat_map
+from sfumato.charts.histogram import histogram_chart
+from sfumato.charts.horizontal_bars import sideways_chart
+from sfumato.charts.labels import printable, width_px
+from sfumato.charts.lines import MAX_LINES, MAX_POINTS, Line, line_chart
+from sfumato.charts.network import MAX_EDGES, MAX_NODES, Edge, network_chart
+from sfumato.charts.numbers import compact, readable
+from sfumato.charts.stacked_bars import bar_rows
+
+__all__ = [
+    "GROUP_COLORS",
+    "MAX_BARS",
+    "MAX_EDGES",
+    "MAX_HEAT_CELLS",
+    "MAX_LINES",
+    "MAX_NODES",
+    "MAX_POINTS",
+    "Edge",
+    "Line",
+    "bar_rows",
+    "cells_per_bar",
+    "compact",
+    "heat_map",
+    "histogram_chart",
+    "line_chart",
+    "network_chart",
+    "printable",
+    "readable",
+    "sideways_chart",
+    "width_px",
+]

@@ -1,0 +1,1 @@
+"""Whole commands as functions: one file a command."""

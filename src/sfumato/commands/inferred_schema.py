@@ -1,0 +1,414 @@
+"""A schema for a table that has none, found privately for a stated share of the budget.
+
+Two looks through ``gate.scout``: at the shapes of all columns; then at the texts of those
+that hold texts, and once more at numbers and days whose limits are still wide. What was found is
+kept in the ledger, so that it is paid for and drawn once: later releases use the same schema.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+from sfumato import check
+from sfumato.commands.column_guess import LeftOut
+from sfumato.commands.inferred_columns import (
+    Seen,
+    again,
+    category_of,
+    column_of,
+    first_look,
+    second_look,
+)
+from sfumato.commands.inputs import DEGREES
+from sfumato.commands.publication import Publication, Tell
+from sfumato.counting.table import Source
+from sfumato.errors import BudgetError, InputError, TableError
+from sfumato.gate import Curator, Scout, thresholding_of
+from sfumato.ledger.ledger import Ledger
+from sfumato.privacy import composition, guarantees, protection
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ApproxDP, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.publishing import released
+from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import DELTA
+from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.readers.csv import CsvFile
+from sfumato.readers.open_table import source_of
+from sfumato.readers.profile import first_row_is_data
+from sfumato.readers.undeclared_table import UndeclaredTable
+from sfumato.release import TableRelease
+from sfumato.schema import Schema
+from sfumato.schema.columns import Boolean, Column
+from sfumato.schema.file_format import FileForm
+from sfumato.schema.measurement import Measurement
+from sfumato.synthesis import Algorithm
+
+SHARE: Final = Fraction(1, 5)
+"""Of epsilon, for the schema, where nothing else is said: in docs/inference.md is why."""
+DELTA_SHARE: Final = Fraction(1, 2)
+REQUEST: Final = "inferred schema"
+"""The ledger's name for what was found: one for each data set."""
+SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
+FORM: Final = FileForm(trim=True)
+"""How a table without a schema is read: no single value can stop a run that was paid."""
+
+STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))
+"""In the place of a schema that is not known yet, while all else is checked."""
+
+_OTHER_SEED: Final = 2**32
+_SHAPES: Final = (Fraction(2, 5), Fraction(1, 4))
+"""The shares of epsilon and of delta that pay for the shapes of all columns."""
+_TEXT_WEIGHT: Final = 3
+"""How much more of the rest a column of texts gets than one that is looked at again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inferred:
+    """A schema that was found, and what it cost."""
+
+    schema: Schema
+    cost: ApproxDP
+    found: Mapping[str, Any]
+    """For people: what was found of each column, what was left out, how much noise there was."""
+    private: bool = True
+    """False for what seeded noise found: it cost nothing and may not be published."""
+
+    def total(self, budget: Cap) -> ApproxDP:
+        """What a run with ``budget`` promises together with this: the sums."""
+        if not isinstance(budget, PureDP | ApproxDP):
+            raise InputError(f"a release has a budget in epsilon, got {budget!r}")
+        more = budget.delta if isinstance(budget, ApproxDP) else Fraction(0)
+        return ApproxDP(self.cost.epsilon + budget.epsilon, self.cost.delta + more)
+
+    def rest(self, whole: ApproxDP) -> ApproxDP:
+        """What is left of a budget for the release."""
+        if whole.epsilon <= self.cost.epsilon or whole.delta <= self.cost.delta:
+            raise BudgetError(
+                f"finding the schema cost {self.cost}, which leaves nothing of {whole} for a "
+                "release. Nothing was spent now. Give more epsilon, and delta where that is less."
+            )
+        return ApproxDP(whole.epsilon - self.cost.epsilon, whole.delta - self.cost.delta)
+
+
+def inferred_schema(
+    table: Any,
+    *,
+    budget: ApproxDP,
+    share: Fraction,
+    protect: Protection,
+    ledger: Ledger,
+    rng: Rng,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+) -> Inferred:
+    """The schema that was found for a data set before, or one found now for a share of a budget.
+
+    Args:
+        table: A path or a data frame.
+        budget: Of schema and release together.
+        share: Of its epsilon; half of delta goes with it.
+        protect: Whom to protect.
+        ledger: Of the data set; charged before the first look.
+        rng: Where the noise comes from; with a simulation generator nothing is charged, and that
+            is noted.
+        encoding: Of a CSV file.
+        delimiter: Of a CSV file.
+    """
+    source = source_of(table, (), encoding, delimiter)
+    _check_header(source)
+    if rng.secure and (kept := ledger.outcome(REQUEST)) is not None:
+        return _from_json(kept, protect, ledger)
+    cost = _paid(ledger) if rng.secure else None
+    if cost is None:
+        cost = ApproxDP(budget.epsilon * share, budget.delta * DELTA_SHARE)
+        _check_fits(ledger, cost, budget)
+    scout = Scout(
+        UndeclaredTable(source),
+        protect=protect,
+        budget=cost,
+        ledger=ledger,
+        rng=rng,
+        request=REQUEST,
+    )
+    if not rng.secure:
+        ledger.simulation(SIMULATED)
+    outcome = _to_json(infer(scout), cost, protect, ledger.dataset)
+    if rng.secure:  # what leaves this function is what the ledger keeps, also if that is nothing
+        outcome = ledger.journal(REQUEST, outcome)
+    return _from_json(outcome, protect, ledger, private=rng.secure)
+
+
+def find_schema(
+    plan: Publication,
+    table: Any,
+    *,
+    budget: ApproxDP,
+    share: Fraction,
+    ledger: Ledger,
+    encoding: str,
+    delimiter: str | None,
+    tell: Tell,
+) -> Inferred:
+    """The schema for a publication that was given none; all else of ``plan`` was checked.
+
+    Args:
+        plan: Whom it protects, and its seed.
+        table: As it was given.
+        budget: Of schema and release together.
+        share: Of its epsilon, for the schema.
+        ledger: Of the data set; the release is charged in the same one.
+        encoding: Of a CSV file.
+        delimiter: Of a CSV file.
+        tell: Called with the progress.
+    """
+    # another stream than the release's, whose noise would else be the same
+    rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed + _OTHER_SEED)
+    tell("finding a schema, privately", 0, 0)
+    with ledger:
+        return inferred_schema(
+            table,
+            budget=budget,
+            share=share,
+            protect=plan.protect,
+            ledger=ledger,
+            rng=rng,
+            encoding=encoding,
+            delimiter=delimiter,
+        )
+
+
+def inferred_before(plan: Publication) -> Inferred | None:
+    """What a data set paid for the columns that a schema gives now, if it was inferred from it.
+
+    Its columns are as they were found, all or some of them: only what nobody changed can be told
+    from what a person wrote.
+
+    Raises:
+        BudgetError: If they were found for another protection, which no guarantee adds up with.
+    """
+    with Ledger.open(plan.ledger, dataset=plan.dataset) as ledger:
+        kept = ledger.outcome(REQUEST)
+        if kept is None or not set(plan.schema.columns) <= _columns_of(kept):
+            return None
+        return _from_json(kept, plan.protect, ledger)
+
+
+def published(
+    algorithm: Algorithm | Auto, found: Inferred | None, curator: Curator
+) -> TableRelease:
+    """A release, with the cost of its schema if that was found."""
+    return counted(partial(released, algorithm), found, curator)
+
+
+def counted(
+    make: Callable[[Curator], TableRelease], found: Inferred | None, curator: Curator
+) -> TableRelease:
+    """What ``make`` releases, with the cost of its schema if that was found."""
+    release = make(curator)
+    return release if found is None else with_inference(release, found, curator.ledger)
+
+
+def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
+    """Refuse what speaks of columns that are not known yet."""
+    if strict:
+        raise InputError(
+            "--strict is for a schema that is given: without one there is nothing to fit. Nothing "
+            "was spent. Give --schema, or leave --strict out."
+        )
+    if totals or not (workload is None or workload in DEGREES):
+        raise InputError(
+            "a workload or public totals speak of columns and values, which are not known without "
+            "a schema. Nothing was spent. Give --schema, or leave them out."
+        )
+
+
+def check_share_unused(given: check.Number | None) -> None:
+    """Refuse a share for finding a schema where one is given."""
+    if given is not None:
+        raise InputError("infer_share is for a table without a schema: give one of both")
+
+
+def share_of(given: check.Number | None) -> Fraction:
+    """The share of epsilon for a schema, as it is given."""
+    share = SHARE if given is None else check.exact(infer_share=given)
+    if not 0 < share < 1:
+        raise InputError(f"infer_share must be above 0 and below 1, got {given!r}")
+    return share
+
+
+def whole_budget(epsilon: check.Number, delta: check.Number | None) -> ApproxDP:
+    """The budget of schema and release together; without a delta no text could be found."""
+    return ApproxDP(epsilon, DELTA if delta is None else delta)
+
+
+def with_inference(release: TableRelease, inferred: Inferred, ledger: Ledger) -> TableRelease:
+    """The release with the cost of its schema in its guarantee and among its entries."""
+    entries = [
+        {
+            "seq": entry.seq,
+            "label": entry.label,
+            "cost": guarantees.to_json(inferred.cost),
+            "hash": entry.hash,
+        }
+        for entry in ledger.entries()
+        if entry.request == REQUEST
+    ]
+    told = {**release.ledger, "entries": [*entries, *release.ledger["entries"]]}
+    method = {**release.method, "inferred": dict(inferred.found)}
+    if not isinstance(release.guarantee, PureDP | ApproxDP):
+        raise InputError(f"a schema can't be inferred for a release with {release.guarantee}")
+    total = inferred.total(release.guarantee)
+    return replace(release, guarantee=total, method=method, ledger=told)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What two looks found, column by column: to be declared, or left out."""
+
+    columns: Mapping[str, Column | LeftOut]
+    about: Mapping[str, Any]
+    """How much noise there was."""
+
+
+def infer(scout: Scout) -> Findings:
+    """Two looks, of which the second is chosen by what the first one showed."""
+    first, rest = _first_and_rest(scout.budget)
+    shapes = scout.shapes(cost=first)
+    found = {name: first_look(name, counts) for name, counts in shapes.items()}
+    columns: dict[str, Column | LeftOut] = {}
+    columns |= {name: each for name, each in found.items() if isinstance(each, LeftOut)}
+    seen = {name: each for name, each in found.items() if isinstance(each, Seen)}
+    texts = {name: each for name, each in seen.items() if each.kind == "text"}
+    wide = {name: each for name, each in seen.items() if each.worth_a_second_look(bool(texts))}
+    parts = _divided(rest, _TEXT_WEIGHT * len(texts), len(wide))
+    about: dict[str, Any] = {
+        "shapes": {"cost": guarantees.to_json(first), "sigma_counts": _sigma(shapes)}
+    }
+    if parts.limits is not None:
+        closer = _closer(scout, wide, parts.limits)
+        seen |= closer
+        about["limits"] = {"cost": guarantees.to_json(parts.limits), "columns": list(wide)}
+    columns |= {name: column_of(each) for name, each in seen.items() if name not in texts}
+    if parts.texts is not None:
+        shown = scout.texts(list(texts), cost=parts.texts)
+        columns |= {name: category_of(each, shown[name]) for name, each in texts.items()}
+        spec = thresholding_of(parts.texts, scout.protect, columns=len(texts))
+        about["texts"] = {
+            "cost": guarantees.to_json(parts.texts),
+            "columns": list(texts),
+            "shown_above_rows": spec.reach,
+        }
+    return Findings(columns={name: columns[name] for name in scout.names}, about=about)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    texts: ApproxDP | None
+    limits: ApproxDP | None
+
+
+def _first_and_rest(budget: ApproxDP) -> tuple[ApproxDP, ApproxDP]:
+    epsilon, delta = budget.epsilon * _SHAPES[0], budget.delta * _SHAPES[1]
+    return ApproxDP(epsilon, delta), ApproxDP(budget.epsilon - epsilon, budget.delta - delta)
+
+
+def _divided(rest: ApproxDP, texts: int, limits: int) -> _Parts:
+    """The rest in proportion to two weights, of which one or both may be 0."""
+
+    def part(weight: int) -> ApproxDP | None:
+        share = Fraction(weight, texts + limits) if weight else Fraction(0)
+        return ApproxDP(rest.epsilon * share, rest.delta * share) if share else None
+
+    return _Parts(texts=part(texts), limits=part(limits))
+
+
+def _sigma(counts: Mapping[str, Measurement]) -> float:
+    return round(next(iter(counts.values())).sigma_counts, 2)
+
+
+def _closer(scout: Scout, wide: Mapping[str, Seen], cost: ApproxDP) -> dict[str, Seen]:
+    """Limits drawn closer by a second look at finer bins."""
+    sigma = scout.sigma_of(cost, tables=len(wide))
+    schema = Schema(columns=tuple(again(each, sigma=sigma) for each in wide.values()), file=FORM)
+    counts = scout.measure(schema, cost=cost)
+    return {name: second_look(each, schema[name], counts[name]) for name, each in wide.items()}
+
+
+def _check_header(source: Source) -> None:
+    if isinstance(source, CsvFile) and first_row_is_data(source.first_row()):
+        raise TableError(
+            f"{source.describe()}, line 1: this looks like a row of values, not like names of "
+            "columns, which are taken as public. Nothing was spent. Write names into the first "
+            "line, or use a schema: `sfumato schema draft --names age,town,...`"
+        )
+
+
+def _paid(ledger: Ledger) -> ApproxDP | None:
+    """What a run that was stopped paid for a schema that it never found."""
+    costs = (entry.cost for entry in ledger.entries() if entry.request == REQUEST)
+    return next((cost for cost in costs if isinstance(cost, ApproxDP)), None)
+
+
+def _check_fits(ledger: Ledger, cost: ApproxDP, whole: ApproxDP) -> None:
+    """Refuse, before anything is paid, a schema whose release the cap would not admit."""
+    cap = ledger.cap
+    if cap is None or not ledger.spent.nothing:
+        return  # the charge itself is refused if it is not the first
+    after = ledger.spent.plus(cost)
+    rest = ApproxDP(whole.epsilon - cost.epsilon, whole.delta - cost.delta)
+    ways = (PureDP(rest.epsilon), zcdp_budget(rest))
+    if not any(composition.within(after.plus(way), cap) for way in ways):
+        raise BudgetError(
+            f"a schema for {cost} and a release for {rest} are more than the cap {cap} of dataset "
+            f"{ledger.dataset!r} admits. Nothing was looked at and nothing was spent. Lower "
+            "epsilon or delta, or raise the cap."
+        )
+
+
+def _to_json(found: Findings, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
+    declared = tuple(each for each in found.columns.values() if not isinstance(each, LeftOut))
+    left_out = {n: each.why for n, each in found.columns.items() if isinstance(each, LeftOut)}
+    schema = None
+    if declared:
+        schema = Schema(columns=declared, dataset=dataset, file=FORM, exclude=tuple(left_out))
+    value = {
+        "schema": None if schema is None else schema.to_dict(),
+        "cost": guarantees.to_json(cost),
+        "protect": protection.to_ledger(protect),
+        "found": {**found.about, "left_out": left_out},
+    }
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _columns_of(outcome: bytes) -> set[Column]:
+    found = json.loads(outcome)["schema"]
+    return set() if found is None else set(Schema.from_dict(found).columns)
+
+
+def _from_json(
+    outcome: bytes, protect: Protection, ledger: Ledger, *, private: bool = True
+) -> Inferred:
+    """What was found, as the ledger keeps it."""
+    value = json.loads(outcome)
+    cost, left_out = guarantees.from_json(value["cost"]), value["found"]["left_out"]
+    if not isinstance(cost, ApproxDP) or value["protect"] != protection.to_ledger(protect):
+        raise BudgetError(
+            f"the schema of dataset {ledger.dataset!r} was inferred for "
+            f"{protection.from_json(value['protect'])}, not for {protect}. Nothing was spent. "
+            "Protect the same, or write a schema."
+        )
+    if value["schema"] is None:
+        spent = "which is spent" if private else "which was simulated"
+        raise TableError(
+            f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
+            f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. Nothing "
+            "else was spent. Write a schema: `sfumato schema draft` helps."
+        )
+    found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
+    schema = Schema.from_dict(value["schema"])
+    return Inferred(schema=schema, cost=cost, found=found, private=private)

@@ -1,0 +1,161 @@
+"""What may not be published: the folder beside a release, and what a comparison writes there."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from sfumato import report
+from sfumato.counting.table import Table
+from sfumato.errors import InputError, StorageError
+from sfumato.evaluation import (
+    Classifiers,
+    Evaluation,
+    InformationError,
+    Measure,
+    Misclassification,
+    PairCorrelations,
+    RangeQueries,
+    TotalVariation,
+    comparable_degrees,
+    evaluate,
+)
+from sfumato.evaluation.correlations import MOST_VALUES
+from sfumato.ledger.ledger import Ledger
+from sfumato.randomness import Rng
+from sfumato.release import INTERNAL, TableRelease, is_internal, release_around
+from sfumato.report.comparison import internal_view
+from sfumato.schema import Schema, Workload
+
+_COMPARISON: Final = ("internal.html", "internal.json")
+_OWNER: Final = 0o600
+_RANGES: Final = 500
+_FEW_COLUMNS: Final = 3
+"""Columns up to which a random range over all of them holds rows."""
+
+
+def internal_folder(folder: Path) -> Path:
+    """Beside a folder that may be published, the one that may not; itself, if it is one of these.
+
+    ``.`` and ``..`` have no name to add to: the folder that they stand for does.
+    """
+    if folder.name in ("", ".."):
+        folder = Path(os.path.realpath(folder))
+    if not folder.name:
+        raise InputError(f"{folder} has no name, so nothing can lie beside it.")
+    return folder if is_internal(folder) else folder.with_name(folder.name + INTERNAL)
+
+
+def publishable(out: Path) -> Path:
+    """Refuse a name that is none, or that would mark the folder as not to be published."""
+    if out.name in ("", ".."):
+        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
+    if is_internal(out):
+        raise InputError(
+            f"the output {out} ends in {INTERNAL}, the name of folders that may not be "
+            "published. Nothing was spent. Choose another --out."
+        )
+    return out
+
+
+def compare(
+    release: TableRelease,
+    table: Table,
+    workload: Workload | None,
+    ledger: Ledger,
+    *,
+    rng: Rng,
+    labels: Sequence[str] = (),
+    tell: Callable[[str, int, int], None] | None = None,
+) -> Evaluation:
+    """Every measure that is possible here beside its baselines, and classifiers of labels."""
+    schema = release.schema
+    degrees = comparable_degrees(schema)
+    measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
+    measures.append(_queries(schema, workload))
+    if 2 in degrees:
+        measures.append(InformationError())
+    if sum(column.size <= MOST_VALUES for column in schema) > 1:
+        measures.append(PairCorrelations())
+    measures += [Misclassification(label=label) for label in labels]
+    if labels:
+        measures.append(Classifiers(labels=tuple(labels)))
+    found = evaluate(
+        release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
+    )
+    return replace(found, notes=(*found.notes, *table.misfits()))
+
+
+def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:
+    """The ranges of a workload; else random ones, of 1 to 3 columns where there are more."""
+    if workload is not None and workload.ranges:
+        return RangeQueries(workload=workload)
+    if len(schema) > _FEW_COLUMNS:
+        return RangeQueries(n=_RANGES, most_columns=_FEW_COLUMNS)
+    boxes = math.prod(column.size * (column.size + 1) // 2 for column in schema)
+    return RangeQueries(n=min(_RANGES, boxes))
+
+
+def write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
+    """The comparison as a page and as JSON, for its owner only."""
+    text = json.dumps(found.to_dict(), indent=1)
+    write_comparison(folder, text, report.render(internal_view(release, found)))
+
+
+def write_comparison(folder: Path, text: str, page: str) -> None:
+    """What a comparison found, as JSON and as a page, for its owner only."""
+    check_internal(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't write {folder}: {error.strerror}") from None
+    write_whole(folder / "internal.json", text + "\n", mode=_OWNER)
+    write_whole(folder / "internal.html", page, mode=_OWNER)
+
+
+def write_whole(path: Path, text: str, *, mode: int) -> None:
+    """The file as a whole or not at all, never to be read by others than ``mode`` says."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        try:
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(handle)
+            aside.chmod(mode)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't write {path}: {error.strerror}") from None
+
+
+def remove_comparison(folder: Path) -> None:
+    """An evaluation of the release that was replaced says nothing of the new one."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    try:
+        for name in _COMPARISON:
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the release is written, but the old evaluation in {folder} can't be removed: "
+            f"{error.strerror}. Remove it; it is not of this release."
+        ) from None
+
+
+def check_internal(folder: Path) -> None:
+    """Refuse a folder for real counts that may be published, or that leads somewhere else."""
+    for path in (folder, *(folder / name for name in _COMPARISON)):
+        if path.is_symlink():
+            raise InputError(f"{path} is a link: real counts are written to no other place.")
+    if (around := release_around(folder)) is not None:
+        raise InputError(
+            f"{around} holds a release that may be published: real counts do not belong there. "
+            "Move it, or choose another --out."
+        )

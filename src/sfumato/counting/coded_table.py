@@ -1,0 +1,202 @@
+"""Tables of codes: running folds, keeping small tables in memory, bounding people.
+
+A table of at most 64 MB of codes is parsed once: the first whole pass keeps what it read. A
+larger one is read again by each fold, in bounded memory. Two reads may bring the rows in two
+orders, so columns stand side by side only if one read brought them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.counting import fold as folding
+from sfumato.counting.exact_counts import RowCount
+from sfumato.counting.fold import Decode
+from sfumato.counting.table import BATCH_ROWS, CodeBatch, FoldKernel, MapKernel
+from sfumato.errors import InputError, TableError
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.codes import Codes, unknown_type
+
+if TYPE_CHECKING:
+    from sfumato.counting.row_store import RowStore
+
+CACHE_BYTES = 64 * 2**20
+_SLICE_CODES = 2**20
+"""Codes in a batch that is cut from memory: one of few columns has the more rows."""
+
+
+class CodedTable(ABC):
+    """A table whose columns can be had as batches of codes, again and again."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._kept: Mapping[str, Codes] = {}
+        """Columns of one read, the last one that was small enough: never of two."""
+        self._odd: dict[str, str] = {}
+        """Columns of a type that no kind of column holds, as they were read."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the columns."""
+        return self._schema
+
+    @property
+    def max_rows(self) -> int | None:
+        """The most rows of one person that are left, if they were bounded."""
+        return None
+
+    def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
+        """The sum of the kernel over all rows: exact, sensitive."""
+        if all(name in self._kept for name in kernel.columns):
+            return folding.run(kernel, slices(self._kept, kernel.columns))
+        keeper = _Keeper()
+        state = folding.run(kernel, keeper.watch(self._read(kernel.columns)))
+        self._kept = keeper.whole(kernel.columns) or self._kept
+        return state
+
+    def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:
+        """The kernel on each batch, in the order of the rows."""
+        for decode in self._read(kernel.columns):
+            yield kernel.apply(decode())
+
+    def bounded(self, column: str, max_rows: int) -> "BoundedTable":
+        """At most ``max_rows`` rows of each person, chosen by that person's rows alone."""
+        return BoundedTable(self, column, max_rows)
+
+    def validate(self) -> None:
+        """Read every column once; raise the first thing that does not fit."""
+        self._refuse_no_rows(self.fold(RowCount(self.schema.names))[0])
+
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit: of codes nothing."""
+        return ()
+
+    def refuse_odd_types(self) -> None:
+        """Raise if a column that was read is of a type that no kind of column holds."""
+        for name, kind in self._odd.items():
+            raise TableError(f"{self.describe()}: {unknown_type(self.schema[name], kind)}")
+
+    def _refuse_no_rows(self, rows: int) -> None:
+        if not rows:
+            raise TableError(f"{self.describe()}: there are no rows; there is nothing to publish.")
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Where the rows come from, for messages; never what they say."""
+
+    @abstractmethod
+    def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
+        """All columns of the schema, and beside each row the text that names its person."""
+
+    @abstractmethod
+    def _read(self, columns: Marginal) -> Iterator[Decode]:
+        """The named columns of all rows in order, each batch still to be decoded."""
+
+
+class BoundedTable(CodedTable):
+    """A table with at most some rows of each person, chosen once and kept in memory.
+
+    A person's rows are ordered by a fixed hash of the person and the row, then by the row itself;
+    the first ``max_rows`` stay, and rows that tie are equal. So what stays of a person is a
+    function of that person's rows alone, whoever else is in the table. (The hash takes in the
+    person so that no value is favored for everyone.)
+    """
+
+    def __init__(self, whole: CodedTable, column: str, max_rows: int) -> None:
+        super().__init__(whole.schema)
+        self._whole = whole
+        self._column = column
+        self._max_rows = check.whole(at_least=1, max_rows=max_rows)
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of one person that are left."""
+        return self._max_rows
+
+    def validate(self) -> None:
+        """Read every row once; that none of them names a person is no refusal."""
+        if not self.fold(RowCount(self.schema.names))[0]:
+            self._whole.validate()  # refuses a table without rows
+        self._whole.refuse_odd_types()
+
+    def describe(self) -> str:
+        """The whole table's description and the bound."""
+        return f"{self._whole.describe()}, at most {self._max_rows} rows per {self._column!r}"
+
+    def misfits(self) -> tuple[str, ...]:
+        """What did not fit of the whole table."""
+        return self._whole.misfits()
+
+    def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
+        """Refused: the people were let go once their rows were chosen."""
+        raise InputError(f"the table is already bounded by {self._column!r}; bound it once")
+
+    def _read(self, columns: Marginal) -> Iterator[Decode]:
+        places = [self.schema.names.index(name) for name in columns]
+        for batch in self._rows.batches(places):
+            yield partial(from_arrow, columns, batch)
+
+    @cached_property
+    def _rows(self) -> "RowStore":
+        from sfumato.counting.row_store import RowStore
+
+        store = RowStore()
+        for codes, people in self._whole.people(self._column):
+            store.add([codes[name] for name in self.schema.names], people)
+        store.keep(self._max_rows)
+        return store
+
+
+def slices(columns: Mapping[str, NDArray[Any]], names: Marginal) -> Iterator[Decode]:
+    """Whole columns in memory as batches."""
+    rows = max(BATCH_ROWS, _SLICE_CODES // len(names))
+    for start in range(0, columns[names[0]].size, rows):
+        yield partial(_slice, columns, names, slice(start, start + rows))
+
+
+def _slice(columns: Mapping[str, NDArray[Any]], names: Marginal, rows: slice) -> CodeBatch:
+    return {name: columns[name][rows] for name in names}
+
+
+def from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:
+    """A batch of codes, without a copy."""
+    arrays: list[Any] = [np.from_dlpack(column) for column in batch.columns]
+    return dict(zip(columns, arrays, strict=True))
+
+
+class _Keeper:
+    """Keeps the batches that pass by, until they are too many."""
+
+    def __init__(self) -> None:
+        self._batches: dict[int, CodeBatch] = {}
+        self._bytes = 0
+        self._lock = Lock()
+
+    def watch(self, batches: Iterable[Decode]) -> Iterator[Decode]:
+        """The same batches; each is remembered when a thread decodes it."""
+        for number, decode in enumerate(batches):
+            yield partial(self._remember, number, decode)
+
+    def whole(self, columns: Marginal) -> dict[str, Codes]:
+        """The columns in one piece, or nothing if they were too large or there were no rows."""
+        if self._bytes > CACHE_BYTES or not self._batches:
+            return {}
+        ordered = [self._batches[number] for number in sorted(self._batches)]
+        return {name: np.concatenate([batch[name] for batch in ordered]) for name in columns}
+
+    def _remember(self, number: int, decode: Decode) -> CodeBatch:
+        codes = decode()
+        with self._lock:  # a lost addition could keep the last batches and pass them for all
+            self._bytes += sum(column.nbytes for column in codes.values())
+            if self._bytes <= CACHE_BYTES:
+                self._batches[number] = codes
+            else:
+                self._batches.clear()
+        return codes

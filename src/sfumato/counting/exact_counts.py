@@ -1,0 +1,259 @@
+"""Exact counts: many marginals in one pass, held in a type that does not show its numbers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.counting.table import CodeBatch, Table, batch_rows
+from sfumato.errors import InputError, InternalError
+from sfumato.schema import Marginal, Schema
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.codes import Codes, code_type
+
+MAX_CELLS = 200_000_000
+"""Cells counted in one pass, all marginals together: 1.6 GB of counters."""
+
+
+class ExactCounts:
+    """Exact counts of some marginals: sensitive. Only the curator may look inside.
+
+    It prints no number, turns into no array and can be neither pickled nor written as JSON.
+    """
+
+    __slots__ = ("_by_marginal",)
+
+    def __init__(self, by_marginal: dict[Marginal, NDArray[np.int64]]) -> None:
+        self._by_marginal = by_marginal
+
+    def __getitem__(self, marginal: Marginal) -> NDArray[np.int64]:
+        """The counts of one marginal, in its shape, read-only; the empty one has a single cell."""
+        return self._by_marginal[marginal]
+
+    @property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """What was counted."""
+        return tuple(self._by_marginal)
+
+    def __repr__(self) -> str:
+        return f"<exact counts of {len(self._by_marginal)} marginals: sensitive, not shown>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("exact counts are sensitive and stay in this process")
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalCounts:
+    """The fold kernel that counts marginals."""
+
+    schema: Schema
+    marginals: tuple[Marginal, ...]
+
+    @cached_property
+    def columns(self) -> Marginal:
+        """All columns of the marginals; the total alone still needs rows, so any column."""
+        used = {name for marginal in self.marginals for name in marginal}
+        return self.schema.marginal(used) if used else self.schema.names[:1]
+
+    def zero(self) -> NDArray[np.int64]:
+        """A counter for each cell, one marginal after the other."""
+        return np.zeros(int(self._plan.offsets[-1]), dtype=np.int64)
+
+    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
+        """Count one batch."""
+        plan = self._plan
+        if not plan.members.size:  # the total alone
+            state += batch_rows(codes)
+            return
+        from sfumato.counting.kernels import add_counts  # numba loads when something is counted
+
+        block = as_block([codes[name] for name in self.columns], plan.sizes)
+        add_counts(block, plan.members, plan.starts, plan.sizes, plan.offsets, state)
+
+    def split(self, state: NDArray[np.int64]) -> ExactCounts:
+        """The counts of each marginal, in its shape."""
+        found = {}
+        for marginal, flat in self.parts(state).items():
+            counts = flat.reshape(self.schema.shape(marginal))
+            counts.flags.writeable = False
+            found[marginal] = counts
+        return ExactCounts(found)
+
+    def parts(self, state: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
+        """The counters of each marginal in a state: flat, and not copied."""
+        places = zip(self.marginals, pairwise(self._plan.offsets), strict=True)
+        return {marginal: state[start:end] for marginal, (start, end) in places}
+
+    @cached_property
+    def _plan(self) -> "_Plan":
+        position = {name: place for place, name in enumerate(self.columns)}
+        lengths = [len(marginal) for marginal in self.marginals]
+        cells = [self.schema.cells(marginal) for marginal in self.marginals]
+        return _Plan(
+            members=_int64(position[name] for marginal in self.marginals for name in marginal),
+            starts=_int64(np.cumsum([0, *lengths])),
+            sizes=_int64(self.schema.shape(self.columns)),
+            offsets=_int64(np.cumsum([0, *cells])),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MergedCounts:
+    """The fold kernel that counts marginals of a coarser view: each code becomes its group first.
+
+    The full table of a pair of columns with very many values would not fit in memory.
+    """
+
+    counts: MarginalCounts
+    """Of the view's own schema."""
+    groups: dict[str, Codes]
+
+    @staticmethod
+    def of(view: Coarse, marginals: tuple[Marginal, ...]) -> "MergedCounts":
+        """Groups in the smallest type that holds them, as codes are."""
+        kinds = {name: code_type(view.schema[name]) for name in view.groups}
+        groups = {name: view.groups[name].astype(kind) for name, kind in kinds.items()}
+        return MergedCounts(MarginalCounts(view.schema, marginals), groups)
+
+    @property
+    def columns(self) -> Marginal:
+        """All columns of the marginals."""
+        return self.counts.columns
+
+    def zero(self) -> NDArray[np.int64]:
+        """A counter for each cell of the view."""
+        return self.counts.zero()
+
+    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
+        """Count one batch."""
+        merged = {
+            name: self.groups[name][codes[name]] if name in self.groups else codes[name]
+            for name in self.columns
+        }
+        self.counts.add(state, merged)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where the columns of each marginal stand in a block, and its counters in the state."""
+
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """The fold kernel that counts rows, and so makes sure that its columns can be read."""
+
+    columns: Marginal
+
+    def zero(self) -> NDArray[np.int64]:
+        """No row yet."""
+        return np.zeros(1, dtype=np.int64)
+
+    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
+        """Count the rows of one batch."""
+        state[0] += batch_rows(codes)
+
+
+def count_marginals(table: Table, marginals: Iterable[Marginal]) -> ExactCounts:
+    """Every marginal counted exactly, in one pass over the table.
+
+    Args:
+        table: where the rows are.
+        marginals: tuples of column names in any order; ``()`` is the total.
+
+    Raises:
+        InputError: more cells than fit in memory; nothing was read.
+    """
+    wanted = _wanted(table, marginals)
+    refuse_too_many_cells(table.schema, wanted)
+    kernel = MarginalCounts(table.schema, wanted)
+    return kernel.split(table.fold(kernel))
+
+
+def count_merged(table: Table, marginals: Iterable[Marginal], view: Coarse) -> ExactCounts:
+    """As ``count_marginals``, with codes counted together as a coarser view has them."""
+    wanted = _wanted(table, marginals)
+    refuse_too_many_cells(view.schema, wanted)
+    kernel = MergedCounts.of(view, wanted)
+    return kernel.counts.split(table.fold(kernel))
+
+
+def _wanted(table: Table, marginals: Iterable[Marginal]) -> tuple[Marginal, ...]:
+    """Each marginal once, of columns that the table has."""
+    wanted = tuple(dict.fromkeys(tuple(marginal) for marginal in marginals))
+    for marginal in wanted:
+        table.schema.marginal(marginal)
+    return wanted
+
+
+def rows(table: Table) -> int:
+    """The number of rows: exact, sensitive."""
+    return int(table.fold(RowCount(table.schema.names[:1]))[0])
+
+
+def exact_codes(table: Table, columns: Marginal) -> Mapping[str, NDArray[Any]]:
+    """The exact codes of all rows, in their order: sensitive."""
+    batches = list(table.map(_Codes(columns=columns, schema=table.schema)))
+    whole = pa.Table.from_batches(batches).combine_chunks()
+    return {name: whole[name].to_numpy() for name in columns}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Codes:
+    """Rows as they are."""
+
+    columns: Marginal
+    schema: Schema
+
+    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
+        """The codes of a batch."""
+        arrays = [
+            pa.array(codes[name].astype(code_type(self.schema[name]))) for name in self.columns
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+
+
+def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArray[Any]:
+    """Columns of codes as one array of their widest type, each code checked to be in range.
+
+    The compiled kernel does not check again: a code out of range would write past its counters.
+    """
+    if len(columns) == 1 and columns[0].flags.writeable:  # read-only would be compiled anew
+        block = columns[0].reshape(1, -1)
+    else:
+        block = np.empty((len(columns), columns[0].size), dtype=np.result_type(*columns))
+        for row, column in zip(block, columns, strict=True):
+            row[:] = column
+    if block.size and (block.max(axis=1) >= sizes).any():
+        raise InternalError("a batch holds a code that its column does not have; nothing counted")
+    return block
+
+
+def refuse_too_many_cells(schema: Schema, marginals: Sequence[Marginal]) -> None:
+    """Raise if these marginals together have more cells than can be held; no row is read."""
+    cells = sum(schema.cells(marginal) for marginal in marginals)  # Python integers: 2^80 is 2^80
+    if cells > MAX_CELLS:
+        largest = max(marginals, key=schema.cells)
+        raise InputError(
+            f"counting these {len(marginals)} marginals needs {_amount(cells)} cells; at most "
+            f"{MAX_CELLS:,} can be held (the largest is {', '.join(largest)}). Nothing was read "
+            "for it and nothing was spent on it. Use wider bins, fewer columns, or a method that "
+            "works on small marginals."
+        )
+
+
+def _amount(cells: int) -> str:
+    return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
+
+
+def _int64(values: Any) -> NDArray[np.int64]:
+    return np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)

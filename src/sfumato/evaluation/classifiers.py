@@ -1,0 +1,263 @@
+"""Train on published rows, test on real ones: what a table is worth to who learns from it.
+
+The real rows are split first. Classifiers that learned from published rows, and the same ones
+that learned from the real training part, are tested on the real rows that were held out. Those
+had their part in the publication, through its noise; in the real training rows they have none.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.counting.table import Table
+from sfumato.errors import InputError
+from sfumato.evaluation.rows import Rows, read_rows, regular_values, row_count
+from sfumato.randomness import Rng
+from sfumato.schema import Number, Schema
+from sfumato.schema.columns import Column
+
+Codes = NDArray[np.int64]
+
+HELD_OUT: Final = Fraction(1, 5)
+"""The share of real rows that classifiers are tested on."""
+MOST_CLASSIFIED: Final = 100_000
+"""A classifier learns from, and is tested on, at most so many rows, taken at random."""
+MOST_CLASSES: Final = 20
+"""A column of more values is not taken as a label unless it is named."""
+_MOST_CATEGORIES: Final = 255  # of a feature that gradient boosting can split by value
+_SEEDS: Final = 2**31
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores:
+    """How well guesses of a label fit held-out real rows. Internal: it is not private."""
+
+    accuracy: float
+    """The share of right guesses."""
+    balanced_accuracy: float
+    """The mean over labels of the share of its rows that are guessed right."""
+    f1: float
+    """The mean over labels of 2 p r / (p + r), with precision p and recall r."""
+    auc: float | None = None
+    """Of a label of two values: the area under the curve of true against false positives."""
+
+    @staticmethod
+    def of(truth: Codes, guesses: Codes, *, belief: NDArray[np.float64] | None = None) -> "Scores":
+        """The scores of guesses; ``belief`` is the given probability that the label has code 1.
+
+        >>> Scores.of(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0])).balanced_accuracy
+        0.5
+        """
+        labels = np.union1d(truth, guesses)
+        right = np.array([np.sum((truth == label) & (guesses == label)) for label in labels])
+        there = np.array([np.sum(truth == label) for label in labels])
+        said = np.array([np.sum(guesses == label) for label in labels])
+        return Scores(
+            accuracy=float(right.sum() / truth.size),
+            balanced_accuracy=float(np.mean(right[there > 0] / there[there > 0])),
+            f1=float(np.mean(2 * right / (there + said))),
+            auc=None if belief is None else area_under_curve(truth == 1, belief),
+        )
+
+    def to_dict(self) -> dict[str, float | None]:
+        """For ``--json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelScores:
+    """What can be learned about one label. Internal: it is not private."""
+
+    majority: Scores
+    """Of always guessing the most frequent label of the real training rows."""
+    published: dict[str, Scores]
+    """Of each classifier after learning from published rows."""
+    real: dict[str, Scores]
+    """Of the same classifiers after learning from real rows: what to compare with."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        sides = {"published": self.published, "real": self.real}
+        shown = {side: {m: s.to_dict() for m, s in of.items()} for side, of in sides.items()}
+        return {"majority": self.majority.to_dict(), **shown}
+
+
+def area_under_curve(positive: NDArray[np.bool_], belief: NDArray[np.float64]) -> float | None:
+    """P(belief of a positive > belief of a negative) + P(equal) / 2; None if one kind is absent.
+
+    The statistic of Mann and Whitney 1947 over the number of pairs, by ranks with ties at their
+    mean.
+
+    >>> area_under_curve(np.array([False, True, True]), np.array([0.2, 0.2, 0.9]))
+    0.75
+    """
+    p = int(positive.sum())
+    if not 0 < p < positive.size:
+        return None
+    _, which, times = np.unique(belief, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(times) - (times - 1) / 2)[which]
+    above = ranks[positive].sum() - p * (p + 1) / 2
+    return float(above / (p * (positive.size - p)))
+
+
+def labels_of(schema: Schema, given: Sequence[str]) -> tuple[str, ...]:
+    """The columns to predict, checked; where none is named, those of few values.
+
+    Raises:
+        InputError: a label is no column, or no column can be one.
+    """
+    found = given or [column.name for column in schema if 2 <= column.size <= MOST_CLASSES]
+    for label in found:
+        check_column(schema, label)
+    if not found or len(schema) < 2:
+        raise InputError(
+            f"no column has 2 to {MOST_CLASSES} values to be predicted from another one. Nothing "
+            "was trained. Name a label."
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def check_column(schema: Schema, label: str) -> None:
+    """Refuse what is no column that another one could predict."""
+    if label not in schema.names or len(schema) < 2:
+        raise InputError(
+            f"label must be one of {', '.join(schema.names)}, with another column beside "
+            f"it, got {label!r}. Nothing was trained."
+        )
+
+
+def compare_models(
+    real: Table, published: Table, labels: Sequence[str], *, models: Sequence[str], rng: Rng
+) -> dict[str, LabelScores]:
+    """Scores of every classifier of every label, all tested on the same held-out real rows."""
+    for module in ("ensemble", "linear_model"):
+        scikit_learn(module)
+    train, test = split(read_rows(real), rng=rng)
+    shown = some_rows(read_rows(published), rng=rng)
+    found = {}
+    for label in labels:
+        seeds = rng.below(_SEEDS, len(models)).tolist()
+        common = np.bincount(train[label]).argmax()
+        sides = [
+            {
+                model: _scores(real.schema, label, MODELS[model], seed, learned, test)
+                for model, seed in zip(models, seeds, strict=True)
+            }
+            for learned in (shown, train)
+        ]
+        majority = Scores.of(test[label], np.full_like(test[label], common))
+        found[label] = LabelScores(majority=majority, published=sides[0], real=sides[1])
+    return found
+
+
+def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
+    """Rows to learn from, and a fifth of all that is held out, at random."""
+    n = row_count(rows)
+    if n < 2:
+        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+    places = rng.permutation(n)
+    held = min(MOST_CLASSIFIED, max(1, int(n * HELD_OUT)))
+    learned, tested = places[held : held + MOST_CLASSIFIED], places[:held]
+    return _at(rows, learned), _at(rows, tested)
+
+
+def some_rows(rows: Rows, *, rng: Rng) -> Rows:
+    """All rows, or of very many some at random; there must be one."""
+    if not row_count(rows):
+        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+    return _at(rows, rng.permutation(row_count(rows))[:MOST_CLASSIFIED])
+
+
+def scikit_learn(module: str) -> Any:
+    """A module of scikit-learn, or how to get it."""
+    try:
+        return import_module(f"sklearn.{module}")
+    except ImportError as error:
+        raise InputError(
+            f"classifiers need scikit-learn, which can't be loaded here ({error}). Nothing "
+            "was trained. Install it with: pip install 'sfumato[evaluate]'"
+        ) from error
+
+
+def _at(rows: Rows, places: NDArray[np.int64]) -> Rows:
+    return {name: codes[places].astype(np.int64) for name, codes in rows.items()}
+
+
+def _scores(
+    schema: Schema, label: str, make: "MakeModel", seed: int, learned: Rows, test: Rows
+) -> Scores:
+    """One classifier: fitted, and asked for the labels of the test rows."""
+    truth, two = test[label], schema[label].size == 2
+    if np.ptp(learned[label]) == 0:  # there is nothing to tell apart
+        only = np.full_like(truth, learned[label][0])
+        return Scores.of(truth, only, belief=only.astype(float) if two else None)
+    features = [column for column in schema if column.name != label]
+    with import_module("threadpoolctl").threadpool_limits(1):  # threads that wait spin: slow
+        model = make(features, seed).fit(_matrix(features, learned), learned[label])
+        chances = model.predict_proba(_matrix(features, test))
+    guesses = model.classes_[chances.argmax(axis=1)]
+    return Scores.of(truth, guesses, belief=chances[:, 1] if two else None)
+
+
+def _matrix(features: Sequence[Column], rows: Rows) -> NDArray[np.float64]:
+    return np.stack([_values(column)[rows[column.name]] for column in features], axis=1)
+
+
+def _values(column: Column) -> NDArray[np.float64]:
+    """A number for each code: middles of bins, else the code; none for a missing number."""
+    values = np.arange(column.size, dtype=np.float64)
+    if isinstance(column, Number):
+        values[: len(column.edges) - 1] = [(low + high) / 2 for low, high in pairwise(column.edges)]
+    if column.ordered:
+        values[regular_values(column) :] = np.nan
+    return values
+
+
+MakeModel = Callable[[Sequence[Column], int], Any]
+"""A classifier of scikit-learn for some features and a seed."""
+
+
+def _logistic(features: Sequence[Column], seed: int) -> Any:
+    model = scikit_learn("linear_model").LogisticRegression(max_iter=1_000, tol=1e-3)
+    return scikit_learn("pipeline").make_pipeline(_prepared(features), model)
+
+
+def _forest(features: Sequence[Column], seed: int) -> Any:
+    """Trees take numbers as they are, and categories apart by their codes."""
+    return scikit_learn("ensemble").RandomForestClassifier(min_samples_leaf=5, random_state=seed)
+
+
+def _boosting(features: Sequence[Column], seed: int) -> Any:
+    by_value = [not column.ordered and column.size <= _MOST_CATEGORIES for column in features]
+    boosting = scikit_learn("ensemble").HistGradientBoostingClassifier
+    return boosting(categorical_features=by_value, random_state=seed)
+
+
+def _prepared(features: Sequence[Column]) -> Any:
+    """Categories as indicators of their codes; numbers standardized, missing ones marked."""
+    preprocessing, impute = scikit_learn("preprocessing"), scikit_learn("impute")
+    numbers = [place for place, column in enumerate(features) if column.ordered]
+    others = [place for place, column in enumerate(features) if not column.ordered]
+    codes = [np.arange(features[place].size, dtype=np.float64) for place in others]
+    scaled = scikit_learn("pipeline").make_pipeline(
+        impute.SimpleImputer(add_indicator=True, keep_empty_features=True),
+        preprocessing.StandardScaler(),
+    )
+    parts = [("numbers", scaled, numbers)] if numbers else []
+    if others:
+        parts.append(("categories", preprocessing.OneHotEncoder(categories=codes), others))
+    return scikit_learn("compose").ColumnTransformer(parts)
+
+
+MODELS: Final[Mapping[str, MakeModel]] = {
+    "logistic regression": _logistic,
+    "random forest": _forest,
+    "gradient boosting": _boosting,
+}
+"""Classifiers with sensible settings, by name."""

@@ -1,0 +1,36 @@
+"""The gate: the only room where exact counts and noise meet. This is all of it that others see.
+
+Reading order: curator (the verbs: charge, look, add noise, return), budget (what a run may spend),
+requests (what a verb is asked, checked before the charge), scores (what a selection may maximize,
+with sensitivities), counts (exact), journal (what was paid and answered); then row_answers,
+interview and rating_sums for rows that answer and for ratings, scout for undeclared tables.
+"""
+
+from sfumato.counting.exact_counts import refuse_too_many_cells
+from sfumato.gate.counts import MOST_CELLS
+from sfumato.gate.curator import Curator
+from sfumato.gate.journal import FINISHED, Journal, PaidStep, runs_of
+from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
+from sfumato.gate.requests import noise_of
+from sfumato.gate.scores import L1Error, MutualInformation, WeightedL1Error
+from sfumato.gate.scout import Scout, thresholding_of
+
+__all__ = [
+    "FINISHED",
+    "MOST_CELLS",
+    "Curator",
+    "Gram",
+    "GramMeasurement",
+    "ItemMeasurement",
+    "ItemSums",
+    "Journal",
+    "L1Error",
+    "MutualInformation",
+    "PaidStep",
+    "Scout",
+    "WeightedL1Error",
+    "noise_of",
+    "refuse_too_many_cells",
+    "runs_of",
+    "thresholding_of",
+]

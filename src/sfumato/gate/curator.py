@@ -1,0 +1,393 @@
+"""The one gate between exact counts and everything else: charge, look, add noise, return.
+
+Every public verb charges the ledger before it looks, and what it returns may be published; it is
+journaled first, so that a stopped run can go on. Exact counts stay in this object; algorithms hand
+in public arrays and get public numbers back.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.counting.ratings import Ratings
+from sfumato.counting.table import Table
+from sfumato.durable import SingleProcess, in_turn
+from sfumato.errors import InputError
+from sfumato.gate import rating_sums, row_answers, row_responses
+from sfumato.gate.budget import RunBudget
+from sfumato.gate.counts import Counts
+from sfumato.gate.interview import Interview
+from sfumato.gate.journal import BY_ROW, Journal
+from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
+from sfumato.gate.requests import (
+    asked_text,
+    check_allowed,
+    check_counted,
+    check_kinds,
+    check_merged,
+    check_place,
+    check_row_by_row,
+    check_rows,
+    label_of,
+    noisy,
+    retold,
+    selection_of,
+    total_of,
+)
+from sfumato.gate.row_answers import Perturbation
+from sfumato.gate.row_responses import Responses
+from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
+from sfumato.gate.starting import bounded, journal_for, ledger_for, named, tell_misfits
+from sfumato.ledger.ledger import Ledger
+from sfumato.local import Answers, LocalMechanism
+from sfumato.local.means.grid import Grid
+from sfumato.privacy import sensitivity
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.randomness import Rng
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.schema import Marginal, Schema
+from sfumato.schema.workload import Range, Target, check_targets
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is, and how much there is in all."""
+
+
+class Curator(SingleProcess):
+    """Holds a table, a budget and a ledger, and answers only through noise.
+
+    Formal guarantees: everything that the verbs return, together, satisfies ``budget`` for the
+    neighbors that ``protect`` names, also when each call depends on the answers to the earlier
+    ones (``privacy.composition``). The guarantee needs ``rng`` to be secure; with a simulation
+    generator ``private`` is False and nothing is charged. Verbs take turns between threads; a
+    curator can't be copied, and answers in the process that made it only.
+    """
+
+    __slots__ = (
+        "__asked", "__budget", "__counts", "__journal", "__ledger", "__progress", "__table",
+        "budget", "catalogue", "private", "protect", "rng", "scale", "schema",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        table: Table | Ratings,
+        *,
+        protect: Protection,
+        budget: Cap,
+        rng: Rng,
+        ledger: Ledger | None = None,
+        progress: Progress | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        super().__init__()
+        self.schema: Schema = table.schema
+        self.catalogue = table.catalogue if isinstance(table, Ratings) else None
+        """Of ratings, the public items."""
+        self.scale = table.scale if isinstance(table, Ratings) else None
+        self.protect = protect = named(protect, table)
+        self.budget = budget
+        self.private = rng.secure
+        self.rng = rng
+        """The run's generator; algorithms may use it for post-processing, such as shuffles."""
+        self.__ledger = ledger_for(table.schema, ledger, private=rng.secure)
+        self.__journal = journal_for(self.__ledger, journal, rng=rng)
+        self.__budget = RunBudget(budget, protect, self.__journal)
+        self.__progress = progress
+        self.__asked = Asked.of(table.schema, protect, ())
+        self.__budget.precheck()
+        self.__table = bounded(table, protect)
+        self.__table.validate()
+        tell_misfits(self.__table)
+        self.__counts = Counts(self.__table)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the charges went; in memory for a simulation."""
+        return self.__ledger
+
+    @property
+    def run(self) -> str:
+        """The name under which the ledger keeps this curator's charges."""
+        return self.__journal.run
+
+    @property
+    def journal(self) -> Journal:
+        """What this run paid, and was told."""
+        return self.__journal
+
+    @property
+    def left(self) -> Cost:
+        """What is left of the budget, in the kind that its steps are charged in.
+
+        Pure epsilon for a PureDP budget, otherwise rho.
+        """
+        return self.__budget.left
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether the number of rows is public: only if one row is replaced by one.
+
+        Never that of ratings: a row that is replaced may have a rating before, and none after.
+        """
+        return self.catalogue is None and sensitivity.total(self.protect) == 0
+
+    def tell(self, what: str, done: int, of: int) -> None:
+        """Pass on how far an algorithm is, to whoever watches."""
+        if self.__progress is not None:
+            self.__progress(what, done, of)
+
+    def sigma_of(self, target: Target, cost: Cost) -> float:
+        """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
+        return self.__budget.sigma_of(target, cost)
+
+    @in_turn
+    def reserve(self, cost: Cost, *, label: str) -> None:
+        """Pay now, in one entry, for the steps that follow until it is used up."""
+        self.__budget.reserve(cost, label=label)
+
+    @in_turn
+    def pick(self, number: int) -> int:
+        """A random number below ``number``, without a look: for choices that decide what is asked.
+
+        Journaled like an answer, so that a run that is resumed asks the same; free.
+        """
+        drawn = self.__journal.outcome(
+            f"pick {number}", lambda: self.rng.below(number, 1).astype(np.float64)
+        )
+        return int(drawn[0])
+
+    @in_turn
+    def total(self, *, cost: Cost | None = None) -> Measurement:
+        """The number of rows; exact and free where it is public, else with noise for ``cost``."""
+        if self.knows_rows:
+            self.__ledger.look("number of rows, public when one row is replaced")
+            rows = self.__counts.rows()
+            return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
+        if cost is None:
+            raise InputError("the number of rows is private here: counting it needs a cost")
+        check_counted(self.__table, self.protect)
+        everybody = Range(())  # no bounds
+        noises = self.__budget.noises([everybody], [cost])
+        self.__budget.charge(cost, label="number of rows")
+        told = self.__journal.outcome(
+            asked_text("total", "()", noises),
+            lambda: noisy((), self.__counts.rows(), noises[0], self.rng).values.reshape(-1),
+        )
+        return retold(self.schema, [()], noises, told)[0]
+
+    @in_turn
+    def measure(
+        self, targets: Sequence[Target], *, costs: Sequence[Cost], merged: Coarse | None = None
+    ) -> list[Measurement]:
+        """Counts of marginals and ranges with noise, each for its own cost, in one look.
+
+        Args:
+            targets: What to count.
+            costs: What each of them costs.
+            merged: Codes to count together; then targets are marginals.
+        """
+        if len(targets) != len(costs) or not targets:
+            raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
+        check_counted(self.__table, self.protect)
+        targets = tuple(targets)  # what is checked and paid for is what is counted
+        check_kinds(targets)
+        check_targets(self.schema, [t for t in targets if t not in self.__asked.ranges])
+        check_merged(merged, self.schema, targets)
+        self.__counts.check(targets, merged)
+        noises = self.__budget.noises(targets, costs)
+        self.__budget.charge(total_of(costs), label=label_of("measure", targets))
+
+        def look() -> NDArray[np.float64]:
+            self.__counts.count(targets, merged)
+            paired = zip(targets, noises, strict=True)
+            seen = [noisy(t, self.__counts.exact(t, merged), n, self.rng) for t, n in paired]
+            return np.concatenate([one.values.reshape(-1) for one in seen])
+
+        told = self.__journal.outcome(asked_text("measure", repr(targets), noises, merged), look)
+        return retold(self.schema, targets, noises, told, merged)
+
+    @in_turn
+    def score(
+        self,
+        targets: Sequence[Target],
+        *,
+        score: Score,
+        cost: Cost,
+        merged: Coarse | None = None,
+    ) -> NDArray[np.float64]:
+        """The score of every target with noise: the whole vector is paid for and published."""
+        asked = self._prepare(targets, score, merged)
+        noise = self.__budget.score_noise(score, asked, cost)
+        self.__budget.charge(cost, label=label_of("score", asked.targets))
+
+        def look() -> NDArray[np.float64]:
+            scores = score.of(self.__counts.answers(asked), asked)
+            return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
+
+        kind = f"score {type(score).__name__}"
+        return self.__journal.outcome(asked_text(kind, asked.text, [noise], merged), look)
+
+    @in_turn
+    def select(
+        self,
+        targets: Sequence[Target],
+        *,
+        score: Score,
+        cost: Cost,
+        allowed: NDArray[np.bool_] | None = None,
+        merged: Coarse | None = None,
+    ) -> int:
+        """The place of one target with a high score; its score is not told."""
+        asked = self._prepare(targets, score, merged)
+        check_allowed(allowed, len(targets))
+        selection = selection_of(cost, score.sensitivity(asked))
+        self.__budget.charge(cost, label=label_of("select", targets))
+
+        def look() -> NDArray[np.float64]:
+            scores = score.of(self.__counts.answers(asked), asked)
+            return np.array([selection.select(scores, rng=self.rng, allowed=allowed)], float)
+
+        kind = f"select {type(score).__name__}"
+        told = self.__journal.outcome(asked_text(kind, asked.text, [selection], merged), look)
+        return check_place(int(told[0]), allowed)
+
+    @in_turn
+    def perturb(
+        self,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        *,
+        grid: Grid | None = None,
+        numbers: NDArray[np.float64] | None = None,
+    ) -> Iterator[Answers]:
+        """Every row as one answer of a local mechanism, in batches; charged before the first.
+
+        In a random order: that of the table may tell what its rows say.
+
+        Args:
+            marginal: The columns whose cell a row answers about.
+            mechanism: What randomizes; its epsilon is what all answers together cost.
+            grid: For an answer about a number, the public points it is rounded to.
+            numbers: The public number that stands for each code.
+        """
+        kernel = self._perturbation(marginal, mechanism, grid, numbers)
+        return row_answers.answers(self.__table, kernel, check=self._check_process)
+
+    @in_turn
+    def perturb_to(
+        self,
+        folder: str,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        *,
+        grid: Grid | None = None,
+        numbers: NDArray[np.float64] | None = None,
+    ) -> int:
+        """As ``perturb``, written to Parquet by the machines that hold the rows; how many."""
+        table = row_answers.check_folder(self.__table, folder)
+        return table.map_to_parquet(self._perturbation(marginal, mechanism, grid, numbers), folder)
+
+    @in_turn
+    def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
+        """Every row as answers about the named columns, each by randomized response.
+
+        Rows come in a random order, the same one in all columns. Charged with the sum of the
+        epsilons before the rows are read, once.
+        """
+        mechanisms = row_responses.mechanisms_for(self.schema, epsilons)
+        check_row_by_row(self.__table, self.protect)
+        cost = row_responses.cost_of(mechanisms)
+        self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
+        return row_responses.responses(self.__table, mechanisms, rng=self.rng)
+
+    @in_turn
+    def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
+        """Divide the rows into groups of which each will answer once, with up to ``cost``.
+
+        Charged once, before the rows are read: a row is in one group.
+        """
+        check.whole(at_least=1, at_most=64, groups=groups)
+        if not columns or self.schema.marginal(columns) != tuple(columns):
+            raise InputError("an interview names one or more columns in the schema's order")
+        check_row_by_row(self.__table, self.protect)
+        self._charge_rows(cost, "interview", [(name,) for name in columns])
+        return Interview(
+            self.__table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
+        )
+
+    @in_turn
+    def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
+        """For every item, weighted counts and sums of people's ratings, with noise."""
+        ratings = rating_sums.check_sums(self.__table, ask, cost, self.protect)
+        self._charge_rows(cost, "sums of ratings by item", ())
+        return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
+
+    @in_turn
+    def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
+        """For any two items, the weighted products of people's ratings, with noise."""
+        ratings = rating_sums.check_gram(self.__table, ask, cost, self.protect)
+        self._charge_rows(cost, f"products of ratings of {ask.items.size:,} items", ())
+        return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
+
+    def _perturbation(
+        self,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        grid: Grid | None,
+        numbers: NDArray[np.float64] | None,
+    ) -> Perturbation:
+        """Check and pay for one answer of every row."""
+        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
+        check_row_by_row(self.__table, self.protect)
+        self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
+        return Perturbation(
+            marginal=marginal,
+            shape=self.schema.shape(marginal),
+            mechanism=mechanism,
+            grid=grid,
+            numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
+            rng=self.rng,
+        )
+
+    def _charge_rows(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
+        """Pay for answers row by row: too many to journal, so the run can't be resumed."""
+        self.__budget.charge(cost, label=label_of(verb, targets))
+        self.__journal.close(BY_ROW)
+
+    def _prepare(
+        self, targets: Sequence[Target], score: Score, merged: Coarse | None = None
+    ) -> Asked:
+        """What is public about a list of targets, checked before anything is charged.
+
+        The last tuple is remembered; a list could have changed since.
+        """
+        if not targets:
+            raise InputError("there is nothing to choose from. Nothing was looked at.")
+        check_counted(self.__table, self.protect)
+        asked, same_view = self.__asked, self.__asked.merged is merged
+        if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
+            targets = tuple(targets)  # what is checked is what is counted
+            check_kinds(targets)
+            check_merged(merged, self.schema, targets)
+            asked = Asked.of(self.schema, self.protect, targets, merged=merged)
+            self.__counts.check(asked.targets, merged)
+            self.__asked = asked
+        check_score(score, self.__asked)
+        if isinstance(score, MutualInformation):
+            self._check_rows(score.rows)
+        return self.__asked
+
+    def _check_rows(self, claimed: int) -> None:
+        """Refuse a number of rows that is not the table's, where that number is public."""
+        if not self.knows_rows:
+            raise InputError(
+                "mutual information needs a public number of rows, and that of ratings is private: "
+                "a row may have none. Nothing was looked at."
+            )
+        self.__ledger.look("number of rows, public when one row is replaced")
+        check_rows(claimed, int(self.__counts.rows()))

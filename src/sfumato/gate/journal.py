@@ -1,0 +1,232 @@
+"""What the steps of a run paid and were told, kept in the ledger before it is handed on.
+
+A run that was stopped asks its questions again and is told the same, unpaid and undrawn. Only a
+step that was paid and never told is drawn: nothing of it had left the process. Neither keys nor
+the state of a generator are kept, so a run that goes on draws fresh noise.
+"""
+
+import hashlib
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import BudgetError, InputError, InternalError
+from sfumato.ledger.ledger import Ledger
+from sfumato.privacy.composition import Price
+from sfumato.privacy.protection import Protection
+from sfumato.randomness import secure_rng
+
+log = logging.getLogger(__name__)
+
+FINISHED: Final = "finished"
+BY_ROW: Final = "it asked every row"
+"""Why a run is closed: its answers row by row are too many to keep, and not to be drawn twice."""
+
+_DIGEST_BYTES: Final = 32
+_TYPES: Final = {b"b": np.int8, b"h": np.int16, b"i": np.int32, b"q": np.int64, b"d": np.float64}
+
+Told = NDArray[np.float64]
+"""The answer of a step, whatever it is, as one flat vector."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaidStep:
+    """One entry of the ledger that a run paid."""
+
+    seq: int
+    time: str
+    """UTC, for people only."""
+    label: str
+    charge: Price
+
+    def __str__(self) -> str:
+        return f"entry {self.seq}, {self.label!r} for {self.charge}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaidRun:
+    """A run of a command as the ledger remembers it."""
+
+    name: str
+    steps: tuple[PaidStep, ...]
+    closed: str | None
+    """Why it can't go on (``FINISHED``, ``BY_ROW``); None while it can."""
+
+
+class Journal:
+    """The requests of one run, numbered, and the outcome of each of its steps.
+
+    Make one with ``begin`` or ``resume``. Several gates may share it, one after the other.
+    """
+
+    def __init__(
+        self, ledger: Ledger, *, run: str, paid: tuple[PaidStep, ...] = (), keeps: bool = True
+    ) -> None:
+        self.ledger = ledger
+        self.run = run
+        """The name under which the ledger keeps the charges."""
+        self.charged: list[PaidStep] = []
+        """What this run paid so far, in this process or before."""
+        self._paid = paid
+        self._keeps = keeps
+        self._steps = 0
+
+    @staticmethod
+    def begin(ledger: Ledger, *, command: str) -> "Journal":
+        """A new run, with a name that no other has.
+
+        Args:
+            ledger: Where it pays.
+            command: All that is public about what is asked for, as text; ``resume`` goes by it.
+        """
+        return Journal(ledger, run=f"{_fingerprint(command)}-{secure_rng().token()}")
+
+    @staticmethod
+    def resume(ledger: Ledger, *, command: str) -> "Journal":
+        """The last run of a command that was paid for and can go on.
+
+        Raises:
+            InputError: If there is none.
+        """
+        open_runs = [run for run in runs_of(ledger, command=command) if run.closed is None]
+        if not open_runs:
+            raise InputError(
+                f"no stopped run of this very command is in the ledger of {ledger.dataset!r}: "
+                "nothing to resume. Nothing was spent. Leave --resume out, or give all other "
+                "options as they were."
+            )
+        last = open_runs[-1]
+        return Journal(ledger, run=last.name, paid=last.steps)
+
+    @staticmethod
+    def unkept(ledger: Ledger, *, run: str) -> "Journal":
+        """A run that can't be resumed: its charges are named, its outcomes are not kept."""
+        return Journal(ledger, run=run, keeps=False)
+
+    @property
+    def resumable(self) -> bool:
+        """Whether something was paid that a later process can go on with."""
+        return self._keeps and bool(self.charged)
+
+    @property
+    def ahead(self) -> tuple[PaidStep, ...]:
+        """What an earlier process paid and this one has not come to yet."""
+        return self._paid[len(self.charged) :]
+
+    def spend(
+        self, charge: Price, *, label: str, protect: Protection, request: str | None = None
+    ) -> None:
+        """Charge the ledger for the next request; what was paid for it before stays paid.
+
+        The one place where the ledger is charged.
+        """
+        if self.ahead and (self.ahead[0].charge, self.ahead[0].label) != (charge, label):
+            raise self._differs(f"it paid {self.ahead[0]}, and now asks for {label!r}")
+        request = request or self._request(len(self.charged) + 1)
+        entry = self.ledger.spend(charge, label=label, protect=protect, request=request)
+        paid = PaidStep(seq=entry.seq, time=entry.time, label=label, charge=charge)
+        self.charged.append(paid)
+        log.info("charged %s for %r", charge, label)
+
+    def outcome(self, question: str, draw: Callable[[], Told]) -> Told:
+        """The answer to a question: as it was kept, or else drawn and kept before it is told.
+
+        Args:
+            question: Everything public that says how to read the answer.
+            draw: Looks and adds noise; not called where an answer is kept.
+        """
+        self._steps += 1
+        if not self._keeps or not self.charged:
+            return draw()
+        request = self._request(len(self.charged))
+        kept = self.ledger.outcome(request, step=self._steps) if self._paid else None
+        if kept is None:
+            mine = _packed(question, draw())
+            kept = self.ledger.journal(request, mine, step=self._steps)
+        found = _unpacked(question, kept)
+        if found is None:
+            raise self._differs(f"step {self._steps} was another one, and now is {question:.80}")
+        return found
+
+    def close(self, why: str) -> None:
+        """Let nobody resume this run: it is finished, or answers that are not kept leave it.
+
+        Raises:
+            BudgetError: If another process closed it first and answers that are not kept would
+                be drawn a second time for one charge.
+        """
+        if self._keeps and self.charged:
+            mine = f"{why}\n{secure_rng().token()}".encode()
+            first = self.ledger.journal(self._request(1), mine)
+            if why == BY_ROW and first != mine:
+                raise BudgetError(
+                    "another process goes on with this run and asked every row: asking them again "
+                    "would be a second draw for one charge. Nothing was looked at. Wait for it, or "
+                    "start anew with --no-resume, which is charged again."
+                )
+        self._keeps = False
+
+    def _request(self, number: int) -> str:
+        return f"{self.run}/{number}"
+
+    def _differs(self, how: str) -> InputError:
+        return InputError(
+            f"this run can't be resumed: its steps differ from those it was stopped in ({how}). "
+            "Nothing was looked at. What was charged stays in the ledger. Use the same version "
+            "of sfumato, or start anew with --no-resume, which is charged again."
+        )
+
+
+def runs_of(ledger: Ledger, *, command: str) -> list[PaidRun]:
+    """Every run of this very command that paid anything, in the order of its first entry."""
+    steps: dict[str, list[PaidStep]] = {}
+    for entry in ledger.entries():
+        name, _, number = (entry.request or "").rpartition("/")
+        if entry.cost is None or not name.startswith(_fingerprint(command) + "-"):
+            continue
+        paid = PaidStep(seq=entry.seq, time=entry.time, label=entry.label, charge=entry.cost)
+        if int(number) != len(steps.setdefault(name, [])) + 1:
+            raise InternalError(f"request {number} of run {name} came out of turn")
+        steps[name].append(paid)
+    return [
+        PaidRun(name=name, steps=tuple(paid), closed=_closed(ledger, name))
+        for name, paid in steps.items()
+    ]
+
+
+def _closed(ledger: Ledger, run: str) -> str | None:
+    kept = ledger.outcome(f"{run}/1")
+    return None if kept is None else kept.decode().partition("\n")[0]
+
+
+def _fingerprint(command: str) -> str:
+    return hashlib.sha256(command.encode()).hexdigest()[:32]
+
+
+def _packed(question: str, told: Told) -> bytes:
+    """A digest of the question, then the answer in the smallest type that holds it."""
+    whole = told.astype(np.int64) if np.all(np.abs(told) < 2.0**62) else None
+    kept: NDArray[np.generic] = told
+    code = b"d"
+    if whole is not None and np.array_equal(whole, told):
+        fits = (c for c, kind in _TYPES.items() if np.array_equal(whole.astype(kind), whole))
+        code = next(fits)
+        kept = whole.astype(_TYPES[code])
+    return _digest(question) + code + zlib.compress(kept.tobytes(), level=6)
+
+
+def _unpacked(question: str, kept: bytes) -> Told | None:
+    """The answer; None if it is one to another question."""
+    if kept[:_DIGEST_BYTES] != _digest(question):
+        return None
+    code, body = kept[_DIGEST_BYTES : _DIGEST_BYTES + 1], kept[_DIGEST_BYTES + 1 :]
+    return np.frombuffer(zlib.decompress(body), dtype=_TYPES[code]).astype(np.float64)
+
+
+def _digest(question: str) -> bytes:
+    return hashlib.sha256(question.encode()).digest()

@@ -1,0 +1,192 @@
+"""What a step of the gate costs, how much noise that brings, and what the ledger says of it."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.counting.ratings import Ratings
+from sfumato.counting.table import Table
+from sfumato.errors import InputError, InternalError
+from sfumato.noise import Noise, Selection, noise_for, selection_for
+from sfumato.privacy import sensitivity
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.randomness import Rng
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.schema import Schema
+from sfumato.schema.workload import Range, Target
+
+
+def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
+    """Exact counts with noise: what may be published."""
+    values = exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)
+    return Measurement(
+        target=target, values=values.astype(np.float64), sigma_counts=noise.sigma_counts
+    )
+
+
+def retold(
+    schema: Schema,
+    targets: Sequence[Target],
+    noises: Sequence[Noise],
+    told: NDArray[np.float64],
+    merged: Coarse | None = None,
+) -> list[Measurement]:
+    """One flat vector of noisy counts, as it is journaled, as measurements of its targets."""
+    shown = schema if merged is None else merged.schema
+    shapes = [shown.shape(target) if isinstance(target, tuple) else () for target in targets]
+    parts = np.split(told, np.cumsum([prod(shape) for shape in shapes])[:-1])
+    return [
+        Measurement(
+            target=target, values=part.reshape(shape), sigma_counts=n.sigma_counts, merged=merged
+        )
+        for target, shape, n, part in zip(targets, shapes, noises, parts, strict=True)
+    ]
+
+
+def asked_text(
+    verb: str, targets: str, noises: Sequence[object], merged: Coarse | None = None
+) -> str:
+    """Everything public that says how to read an answer: for the journal's digest.
+
+    Not the model that a score compares with: an answer about another one is still an answer, and
+    the last digits of a model may differ from run to run.
+    """
+    groups = {} if merged is None else {n: g.tolist() for n, g in merged.groups.items()}
+    return f"{verb} {targets} with {list(noises)!r} merged {groups!r}"
+
+
+@lru_cache(maxsize=256)
+def noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
+    """The noise that a cost buys for a marginal or a range."""
+    if is_range:
+        moved = sensitivity.range_query(protect)
+        return noise_for(cost, moved, moved**2)
+    l1, l2_squared = sensitivity.histogram_l1(protect), sensitivity.histogram_l2_squared(protect)
+    return noise_for(cost, l1, l2_squared)
+
+
+@lru_cache(maxsize=256)
+def selection_of(cost: Cost, moved: int) -> Selection:
+    """The selection that a cost buys among scores of that sensitivity."""
+    return selection_for(cost, moved)
+
+
+def amount(cost: Cost) -> Fraction:
+    """Epsilon or rho."""
+    return cost.epsilon if isinstance(cost, PureDP) else cost.rho
+
+
+def same_kind(cost: Cost, amount: Fraction) -> Cost:
+    """A cost of the same kind."""
+    return PureDP(amount) if isinstance(cost, PureDP) else ZCDP(amount)
+
+
+def total_of(costs: Sequence[Cost]) -> Cost:
+    """What several steps cost together."""
+    if len(costs) == 1:
+        return costs[0]
+    if len({type(cost) for cost in costs}) != 1:
+        raise InternalError("costs of one measurement must be of one kind")
+    return same_kind(costs[0], sum((amount(cost) for cost in costs), Fraction(0)))
+
+
+def label_of(verb: str, targets: Sequence[Target]) -> str:
+    """What the ledger says of a step: public names only."""
+    if not targets:
+        return verb
+    if len(targets) > 1:
+        return f"{verb} {len(targets)} targets"
+    (target,) = targets
+    named = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
+    return f"{verb} ({named})"
+
+
+def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
+    """Refuse a choice among none, or among other targets than were given."""
+    if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
+        raise InputError(
+            f"allowed must name at least one of the {targets} targets. Nothing was looked at."
+        )
+
+
+def check_place(place: int, allowed: NDArray[np.bool_] | None) -> int:
+    """Refuse a journaled choice that is not among those that are allowed now."""
+    if allowed is not None and not allowed[place]:
+        raise InputError(
+            "this run can't be resumed: it chose something that it would not be offered now. "
+            "Nothing was looked at. What was charged stays in the ledger. Use the same version "
+            "of sfumato, or start anew with --no-resume, which is charged again."
+        )
+    return place
+
+
+def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target]) -> None:
+    """Refuse a coarser view of another schema, and ranges, which are of single codes."""
+    if merged is None:
+        return
+    if type(merged) is not Coarse or merged.fine is not schema:
+        raise InputError("merged must be a view of this table's schema. Nothing was looked at.")
+    if any(isinstance(target, Range) for target in targets):
+        raise InputError("ranges can't be asked of merged codes. Nothing was looked at.")
+
+
+def check_kinds(targets: Sequence[Target]) -> None:
+    """Refuse what is neither a marginal nor a range: a text would be read letter by letter."""
+    for target in targets:
+        if not isinstance(target, tuple | Range):
+            raise InputError(
+                f"a target is a tuple of names of columns or a Range, got {target!r:.60}. "
+                "Nothing was looked at."
+            )
+
+
+def check_row_by_row(table: Table | Ratings, protect: Protection) -> None:
+    """Answers row by row show how many rows there are: only a row that is replaced is protected.
+
+    Under add-remove the number of answers would tell the number of rows. Ratings are refused: they
+    stand by person and item, and a row without a rating is none, so one row that is replaced can
+    move all others and change their number.
+    """
+    if isinstance(table, Ratings):
+        raise InputError(
+            "ratings do not answer row by row: a row without a rating is none, so their number is "
+            "not public. Nothing was looked at. Open them as a table, with open_table."
+        )
+    if not isinstance(protect, OneRow) or protect.neighbors != "replace":
+        raise InputError(
+            "one answer for each row shows how many rows there are, so it protects one row that "
+            "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
+        )
+
+
+def check_counted(table: Table | Ratings, protect: Protection) -> None:
+    """Refuse counts of ratings of which one row is replaced: that may move two of them alike.
+
+    An item that a person rated twice does not count. If one of both rows becomes a rating of
+    another item, two ratings appear: more than the sensitivity of one replaced row allows for.
+    """
+    if (
+        isinstance(table, Ratings)
+        and isinstance(protect, OneRow)
+        and protect.neighbors == "replace"
+    ):
+        raise InputError(
+            "ratings of which one row is replaced are not counted as a table is: a row may add two "
+            "ratings, as an item that was rated twice does not count. Nothing was looked at. Use "
+            "item_sums and gram, or neighbors='add-remove'."
+        )
+
+
+def check_rows(claimed: int, rows: int) -> None:
+    """Refuse a number of rows that is not the table's, where that number is public."""
+    if claimed != rows:
+        raise InputError(
+            f"rows must be the table's number of rows, {rows:,}, which is public here, got "
+            f"{claimed:,}: the noise depends on it. Nothing was charged."
+        )

@@ -1,0 +1,1 @@
+"""The experiments of the founding documents: generators, data readers, PNCF as published."""

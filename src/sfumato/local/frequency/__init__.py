@@ -1,0 +1,1 @@
+"""Frequencies of categories: randomized response and its kin."""

@@ -1,0 +1,1 @@
+"""Key-value data: who has a key, and which value."""

@@ -1,0 +1,1 @@
+"""Several attributes of one record."""

@@ -1,0 +1,1 @@
+"""From randomized answers to frequencies, pairs and models."""

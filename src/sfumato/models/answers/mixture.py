@@ -1,0 +1,245 @@
+"""A mixture of products: classes of people within each of which columns are independent.
+
+It says something about every pair of columns at once with few numbers, which suits answers about
+all pairs with little known of each. Lazarsfeld, Henry 1968, "Latent structure analysis".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.models.answers.bins import Bins
+from sfumato.models.answers.mixture_kernels import maximize
+from sfumato.models.answers.pair_tables import PairAnswers
+from sfumato.models.answers.tree import draw_given
+from sfumato.models.model import Rows, round_counts
+from sfumato.randomness import Rng
+from sfumato.schema.schema import Marginal, Schema
+
+Table = NDArray[np.float64]
+
+CLASSES: Final = (2, 3, 4, 6, 8, 12)
+"""How many classes are tried, one after the other, while the likelihood pays for them."""
+
+_ROUNDS: Final = 1_000
+_TOLERANCE: Final = 0.02
+"""Stop when a round gains less log-likelihood of all answers."""
+_RAKING_ROUNDS: Final = 200
+_RAKED: Final = 1e-9
+_LEAST: Final = 1e-12
+_TILT: Final = 10.0
+"""No bin starts more than this many times above or below its share."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixtureModel:
+    """A weight for each class and, by column, the shares of the codes in each class."""
+
+    schema: Schema
+    total: float
+    weights: Table
+    shares: dict[str, Table]
+    """By column: a row a class, a column a code; rows sum to 1."""
+
+    def marginal(self, names: Marginal) -> Table:
+        """The sum over the classes of the products of the columns' shares, in counts."""
+        found = self.total * self.weights
+        for name in names:
+            own = self.shares[name].reshape(self.weights.size, *[1] * (found.ndim - 1), -1)
+            found = found[..., None] * own
+        return np.asarray(found.sum(axis=0))
+
+    def draw(self, n_rows: int, *, rng: Rng) -> Rows:
+        """Classes rounded together, then each column of each class rounded and shuffled."""
+        sizes = round_counts(self.weights, n_rows, rng=rng)
+        classes = np.repeat(np.arange(sizes.size), sizes)[rng.permutation(n_rows)]
+        return {name: draw_given(classes, self.shares[name], rng=rng) for name in self.schema.names}
+
+    def arrays(self) -> dict[str, Table]:
+        """The weights, and the shares by the column's place in the schema."""
+        named = {f"column_{place}": self.shares[n] for place, n in enumerate(self.schema.names)}
+        return {"total": np.array(self.total), "weights": self.weights, **named}
+
+    @staticmethod
+    def from_arrays(schema: Schema, arrays: Mapping[str, Table]) -> "MixtureModel":
+        """The model that ``arrays`` was called of."""
+        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+        weights, total = arrays["weights"], float(arrays["total"])
+        return MixtureModel(schema=schema, total=total, weights=weights, shares=shares)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedMixture:
+    """A mixture and what it cost."""
+
+    model: MixtureModel
+    parameters: int
+    """Its free numbers less those of independent columns: 0 of a single class."""
+
+
+def fit_mixture(
+    schema: Schema,
+    *,
+    total: float,
+    one_ways: Mapping[str, Table],
+    answers: Sequence[PairAnswers],
+    bins: Mapping[str, Bins],
+    rng: Rng,
+    classes: Sequence[int] = CLASSES,
+) -> FittedMixture:
+    """The likeliest mixture behind randomized answers, raked to known one-way tables.
+
+    Each person answers about one pair, so the answers are independent, and more classes are
+    taken only if they raise the log-likelihood by more than the number of their parameters:
+    Akaike 1974. A single class is independence. Within a bin codes follow the one-way tables in
+    every class.
+
+    Args:
+        schema: The columns.
+        total: The number of rows that the model stands for.
+        one_ways: Shares of every column's codes; the model's one-way tables are these.
+        answers: The counted answers about pairs.
+        bins: Of every column, those that were asked about.
+        rng: Where random starts come from.
+        classes: The numbers of classes to try, rising; none after the first that does not pay.
+    """
+    task = _Task(schema, answers, one_ways, bins)
+    weights, shares = np.ones(1), task.shares[:, None].copy()
+    alone = task.maximize(weights, shares)
+    best, gain, used = (np.ones(1), task.shares[:, None]), 0.0, 0
+    for count in classes if answers else ():
+        weights, shares = task.start(count, rng=rng)
+        now = task.maximize(weights, shares) - alone
+        parameters = (count - 1) * (1 + task.free)
+        if now - parameters <= gain - used:
+            break
+        best, gain, used = (weights, shares), now, parameters
+    weights, raked = _raked(best[0], task.by_code(best[1]), one_ways)
+    raked = _shrunk(raked, one_ways, part=1 - used / (2 * gain) if gain > 0 else 1.0)
+    model = MixtureModel(schema=schema, total=total, weights=weights, shares=raked)
+    return FittedMixture(model=model, parameters=used)
+
+
+class _Task:
+    """All answers in the arrays that the kernel reads: a row for each bin of each column."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        answers: Sequence[PairAnswers],
+        one_ways: Mapping[str, Table],
+        bins: Mapping[str, Bins],
+    ) -> None:
+        self._bins = {name: bins[name] for name in schema.names}
+        self._one_ways = one_ways
+        parts = [cut.sums(one_ways[name]) for name, cut in self._bins.items()]
+        self.shares = np.maximum(np.concatenate(parts), _LEAST)
+        self._ends = np.cumsum([0, *(cut.count for cut in self._bins.values())])
+        self.free = int(self._ends[-1]) - len(parts)
+        place = {name: i for i, name in enumerate(schema.names)}
+        tables, first = [], 0
+        for each in answers:
+            one, other = (place[name] for name in each.columns)
+            if each.counts.shape != tuple(bins[name].count for name in each.columns):
+                raise InputError(f"the answers about {each.columns} are of other bins")
+            tables.append((one, other, first))
+            first += each.counts.size
+        self._tables = np.array(tables, dtype=np.int64).reshape(-1, 3)
+        self._counts = np.concatenate([np.empty(0), *(a.counts.reshape(-1) for a in answers)])
+        self._odds = np.array([(a.p, a.q) for a in answers], dtype=np.float64).reshape(-1, 2)
+        self._answers = answers
+
+    def maximize(self, weights: Table, shares: Table) -> float:
+        """Expectation maximization, in place; the log-likelihood. Dempster, Laird, Rubin 1977.
+
+        An answer about a cell of share f has the chance q + (p - q) f: with p - q the cell was
+        kept, else any cell may be behind it. Either way it is shared out to bins and classes.
+        """
+        arrays = (self._ends, self._tables, self._counts, self._odds)
+        return float(maximize(weights, shares, *arrays, _ROUNDS, _TOLERANCE))
+
+    def start(self, classes: int, *, rng: Rng) -> tuple[Table, Table]:
+        """Equal classes whose shares differ from the one-way tables as the answers suggest.
+
+        In a mixture the part of a two-way table that is not the product is the mean over classes of
+        d d', d the difference of a class's shares: so all of them together are a matrix whose
+        leading directions d spans. Two classes lie at both ends of the first direction, more at
+        random places.
+        """
+        values, vectors = np.linalg.eigh(self._interactions())
+        rank = min(classes - 1, int((values > 0).sum()))
+        leading = slice(None, -rank - 1, -1)
+        top = vectors[:, leading] * np.sqrt(values[leading])
+        places = np.sqrt(12) * (rng.uniform(classes * rank) - 0.5).reshape(classes, rank)
+        if classes == 2 and rank == 1:
+            places = np.array([[1.0], [-1.0]])
+        factors = np.clip(1 + (top @ places.T) / self.shares[:, None], 1 / _TILT, _TILT)
+        tilted = self.shares[:, None] * factors
+        for start, end in pairwise(self._ends):
+            tilted[start:end] /= tilted[start:end].sum(axis=0)
+        return np.full(classes, 1 / classes), tilted
+
+    def by_code(self, shares: Table) -> dict[str, Table]:
+        """The shares of every code in every class: a row a class."""
+        return {
+            name: bins.expand(shares[start:end].T, self._one_ways[name], axis=1)
+            for (name, bins), (start, end) in zip(
+                self._bins.items(), pairwise(self._ends), strict=True
+            )
+        }
+
+    def _interactions(self) -> Table:
+        """The debiased two-way tables less the products of their one-way tables, all in one."""
+        found = np.zeros((self.shares.size, self.shares.size))
+        for each, (one, other, _first) in zip(self._answers, self._tables, strict=True):
+            table = (each.counts / max(each.counts.sum(), 1) - each.q) / (each.p - each.q)
+            gap = table - np.outer(table.sum(axis=1), table.sum(axis=0))
+            rows = slice(self._ends[one], self._ends[one + 1])
+            columns = slice(self._ends[other], self._ends[other + 1])
+            found[rows, columns] += gap
+            found[columns, rows] += gap.T
+        return found
+
+
+def _shrunk(
+    shares: Mapping[str, Table], one_ways: Mapping[str, Table], *, part: float
+) -> dict[str, Table]:
+    """Classes moved towards the one-way tables, so that of all dependence a part remains.
+
+    Twice the gain of k parameters is a noncentral chi-square, of mean k under independence, so
+    the positive-part James-Stein factor is 1 - k/(2 gain). Dependence between two columns is the
+    mean over classes of the product of two differences: each keeps the square root.
+    """
+    return {
+        name: np.maximum(one_ways[name] + sqrt(part) * (table - one_ways[name]), 0.0)
+        for name, table in shares.items()
+    }
+
+
+def _raked(
+    weights: Table, shares: Mapping[str, Table], one_ways: Mapping[str, Table]
+) -> tuple[Table, dict[str, Table]]:
+    """The mixture scaled until its one-way tables are the given ones.
+
+    Scaling every cell of the joint table by a factor for its code of one column gives a mixture
+    again: shares are scaled, and each class's weight by the sum of its scaled shares. So this is
+    iterative proportional fitting of the whole table. Deming, Stephan 1940.
+    """
+    found, mass = dict(shares), weights
+    for _ in range(_RAKING_ROUNDS):
+        worst = 0.0
+        for name in found:
+            wanted, held = one_ways[name], mass @ found[name]
+            worst = max(worst, float(np.abs(wanted - held).max()))
+            scaled = found[name] * np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+            sums = scaled.sum(axis=1)
+            found[name], mass = scaled / np.maximum(sums, _LEAST)[:, None], mass * sums
+        if worst < _RAKED:
+            break
+    return mass / mass.sum(), found

@@ -1,0 +1,177 @@
+"""A Bayesian network with its tables: each column drawn given its parents.
+
+The joint distribution is P(x) = prod over columns of P(x_i | parents of i). Marginals are exact:
+whatever is not asked for is summed out, one column after the other. Where no order of doing so
+keeps the tables small enough, the marginal is refused, not estimated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from string import ascii_letters
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.models.answers.tree import draw_given
+from sfumato.models.model import Rows
+from sfumato.randomness import Rng
+from sfumato.schema.schema import Marginal, Schema
+
+Table = NDArray[np.float64]
+Scope = frozenset[str]
+
+CELL_LIMIT: Final = 2**26
+"""The most cells that are gone through to sum one column out, or that a marginal has."""
+_AGREE: Final = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BayesNet:
+    """Parents of each column, and its shares given every combination of their codes."""
+
+    schema: Schema
+    total: float
+    parents: Mapping[str, Marginal]
+    given: Mapping[str, Table]
+    """By column, one axis for each parent and the last for the column; that one sums to 1."""
+
+    def __post_init__(self) -> None:
+        _ = self.order
+        for name in self.schema.names:
+            table, shape = self.given[name], self.schema.shape((*self.parents[name], name))
+            if table.shape != shape:
+                raise InputError(f"the table of {name!r} must be of {shape}, got {table.shape}")
+            if not table.min() >= 0 or not np.abs(table.sum(axis=-1) - 1).max() <= _AGREE:
+                raise InputError(
+                    f"the shares of {name!r} must be >= 0 and sum to 1 for all codes of its "
+                    "parents. No model was made."
+                )
+
+    @cached_property
+    def order(self) -> Marginal:
+        """All columns, each after its parents."""
+        found: dict[str, None] = {}
+        waiting = list(self.schema.names)
+        while waiting:
+            ready = [name for name in waiting if found.keys() >= set(self.parents[name])]
+            if not ready:
+                raise InputError(
+                    f"the parents of {', '.join(waiting)} go around in a circle or are no "
+                    "columns. No model was made."
+                )
+            found |= dict.fromkeys(ready)
+            waiting = [name for name in waiting if name not in found]
+        return tuple(found)
+
+    def marginal(self, names: Marginal) -> Table:
+        """Counts of a marginal, exact; the columns that it does not depend on are left out.
+
+        A table of more than ``CELL_LIMIT`` cells on the way is an InputError.
+        """
+        factors = [
+            ((*self.parents[name], name), self.given[name]) for name in self._ancestors(names)
+        ]
+        scopes = [frozenset(scope) for scope, _ in factors]
+        steps, largest = elimination(scopes, self.schema, keep=frozenset(names))
+        if largest > CELL_LIMIT:
+            raise InputError(
+                f"the marginal of {', '.join(names) or 'all rows'} needs tables of {largest:.3g} "
+                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Nothing was computed. "
+                "Ask for fewer columns, or draw rows and count them."
+            )
+        if not names:
+            return np.array(self.total)
+        for step in steps:
+            meet = [factor for factor in factors if step in factor[0]]
+            factors = [factor for factor in factors if step not in factor[0]]
+            left = tuple(dict.fromkeys(n for scope, _ in meet for n in scope if n != step))
+            factors.append((left, _contract(meet, left)))
+        return np.asarray(self.total * _contract(factors, names))
+
+    def draw(self, n_rows: int, *, rng: Rng) -> Rows:
+        """Parents first; rows of equal parents get rounded shares, in random order."""
+        rows: dict[str, NDArray[np.int64]] = {}
+        for name in self.order:
+            block, table = np.zeros(n_rows, dtype=np.int64), self.given[name]
+            for parent in self.parents[name]:
+                block = block * self.schema[parent].size + rows[parent]
+            rows[name] = draw_given(block, table.reshape(-1, table.shape[-1]), rng=rng)
+        return {name: rows[name] for name in self.schema.names}
+
+    def arrays(self) -> dict[str, Table]:
+        """Tables and the places of parents, under the columns' places in the schema."""
+        place = {name: i for i, name in enumerate(self.schema.names)}
+        found = {"total": np.array(self.total)}
+        for name, i in place.items():
+            found[f"given_{i}"] = self.given[name]
+            found[f"parents_{i}"] = np.array([place[p] for p in self.parents[name]], dtype=float)
+        return found
+
+    @staticmethod
+    def from_arrays(schema: Schema, arrays: Mapping[str, Table]) -> "BayesNet":
+        """The model that ``arrays`` was called of."""
+        names = schema.names
+        return BayesNet(
+            schema=schema,
+            total=float(arrays["total"]),
+            parents={
+                name: tuple(names[int(p)] for p in arrays[f"parents_{i}"])
+                for i, name in enumerate(names)
+            },
+            given={name: arrays[f"given_{i}"] for i, name in enumerate(names)},
+        )
+
+    def _ancestors(self, names: Marginal) -> list[str]:
+        """The named columns and all that they depend on; what else there is sums to 1."""
+        wanted = {self.schema[name].name for name in names}
+        for name in reversed(self.order):
+            if name in wanted:
+                wanted.update(self.parents[name])
+        return [name for name in self.order if name in wanted]
+
+
+def elimination(
+    scopes: Iterable[Scope], schema: Schema, *, keep: Scope = frozenset()
+) -> tuple[list[str], int]:
+    """An order in which to sum columns out of a product of tables, and the most cells of a step.
+
+    Always the column whose tables together have the fewest cells: Kjaerulff 1990, "Triangulation
+    of graphs: algorithms giving small total state space", minimum weight.
+
+    Args:
+        scopes: The columns of each table.
+        schema: Knows their sizes.
+        keep: The columns that stay; the last step multiplies what is left of their tables.
+    """
+    sizes = {column.name: column.size for column in schema}
+    near: dict[str, set[str]] = {}
+    for scope in scopes:
+        for name in scope:
+            near.setdefault(name, set()).update(scope)
+    cells = {name: prod(sizes[own] for own in near[name]) for name in near.keys() - keep}
+    order, largest = list[str](), prod(sizes[name] for name in keep)
+    while cells:
+        name = min(cells, key=lambda own: (cells[own], own))
+        largest = max(largest, cells.pop(name))
+        order.append(name)
+        together = near.pop(name) - {name}
+        for own in together:
+            near[own] = (near[own] | together) - {name}
+            if own in cells:
+                cells[own] = prod(sizes[other] for other in near[own])
+    return order, largest
+
+
+def _contract(factors: Sequence[tuple[Marginal, Table]], left: Marginal) -> Table:
+    """The product of tables, summed over all columns that are not left."""
+    seen = dict.fromkeys(name for scope, _ in factors for name in scope)
+    letters = dict(zip(seen, ascii_letters, strict=False))
+    scopes = [
+        "".join(letters[name] for name in scope) for scope in (*(s for s, _ in factors), left)
+    ]
+    spec = f"{','.join(scopes[:-1])}->{scopes[-1]}"
+    return np.asarray(np.einsum(spec, *(table for _, table in factors)))

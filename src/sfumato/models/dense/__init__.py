@@ -1,0 +1,1 @@
+"""Histograms over every cell of a small domain, and multiplicative weights."""

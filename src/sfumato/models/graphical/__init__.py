@@ -1,0 +1,1 @@
+"""Graphical models on a junction tree: fit, inference, sampling, what to measure."""

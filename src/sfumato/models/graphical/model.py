@@ -1,0 +1,178 @@
+"""The graphical model: a distribution over all columns, held as the tables of a junction tree.
+
+Fitted to noisy marginals by maximum likelihood. It gives any marginal, also of columns that no
+clique holds together, and draws rows. Inside, columns are sorted by size, so that a table's last
+axis is its longest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.models.graphical import inference, sampling
+from sfumato.models.graphical.beliefs import Beliefs, Floats
+from sfumato.models.graphical.junction_tree import Clique, JunctionTree, tree_of
+from sfumato.models.model import Rows
+from sfumato.randomness import Rng
+from sfumato.schema.coarse import Coarse
+from sfumato.schema.schema import Marginal, Schema
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphicalModel:
+    """Beliefs over a view of a schema, with what is needed to tell merged codes apart again."""
+
+    view: Coarse
+    total: float
+    beliefs: Beliefs
+    """Over the view's columns, sorted by size (``Numbering``)."""
+    within: Mapping[str, Floats] = field(default_factory=dict)
+    """For a column with merged codes, the share of each code within its group."""
+    potentials: Mapping[Clique, Floats] = field(default_factory=dict)
+    """Where a later fit with more measurements starts from."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns it speaks of, with all their codes."""
+        return self.view.fine
+
+    @cached_property
+    def numbering(self) -> "Numbering":
+        """How columns are numbered inside."""
+        return Numbering(self.view.schema)
+
+    @property
+    def tree(self) -> JunctionTree:
+        """Its cliques."""
+        return self.beliefs.tree
+
+    @property
+    def cliques(self) -> list[Marginal]:
+        """The columns of each clique."""
+        return [self.numbering.names_of(clique) for clique in self.tree.cliques]
+
+    def marginal(self, names: Marginal) -> Floats:
+        """Counts of a marginal, in the order of the given names."""
+        return self.marginals([names])[0]
+
+    def marginals(self, wanted: Sequence[Marginal]) -> list[Floats]:
+        """Counts of several marginals; what they share is computed once."""
+        return [self._fine(counts, names) for counts, names in self._coarse(wanted)]
+
+    def coarse_marginals(self, wanted: Sequence[Marginal]) -> list[Floats]:
+        """Counts of several marginals with codes merged as in the view."""
+        return [counts for counts, _ in self._coarse(wanted)]
+
+    def draw(self, n_rows: int, *, rng: Rng, rounded: bool = True) -> Rows:
+        """Rows in random order.
+
+        Args:
+            n_rows: How many.
+            rng: Where the randomness comes from.
+            rounded: Each clique's counts as close to the model's as whole numbers can be, given
+                the columns that it hangs on; otherwise rows are drawn independently.
+        """
+        codes = sampling.draw(self.beliefs, n_rows, rng=rng, rounded=rounded)
+        named = {name: codes[place] for name, place in self.numbering.places.items()}
+        return {
+            name: self._told_apart(name, named[name], rng=rng, rounded=rounded)
+            for name in self.schema.names
+        }
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Cliques as numbers of columns, their tables, groups of merged codes and shares."""
+        saved: dict[str, NDArray[np.float64]] = {"total": np.array(self.total)}
+        for place, (clique, table) in enumerate(
+            zip(self.cliques, self.beliefs.tables, strict=True)
+        ):
+            columns = [self.schema.names.index(name) for name in clique]
+            saved[f"clique_{place}"] = np.array(columns, dtype=np.float64)
+            saved[f"table_{place}"] = table
+        for name, groups in self.view.groups.items():
+            column = self.schema.names.index(name)
+            saved[f"groups_{column}"] = groups.astype(np.float64)
+            saved[f"within_{column}"] = self.within[name]
+        return saved
+
+    @staticmethod
+    def from_arrays(schema: Schema, arrays: Mapping[str, NDArray[np.float64]]) -> "GraphicalModel":
+        """The model that ``arrays`` saved."""
+        merged = {
+            name: place for place, name in enumerate(schema.names) if f"groups_{place}" in arrays
+        }
+        groups = {name: arrays[f"groups_{p}"].astype(np.int64) for name, p in merged.items()}
+        view = Coarse(fine=schema, groups=groups)
+        numbering = Numbering(view.schema)
+        count = sum(key.startswith("clique_") for key in arrays)
+        tables = {}
+        for place in range(count):
+            names = tuple(schema.names[int(c)] for c in arrays[f"clique_{place}"])
+            tables[numbering.clique(names)] = arrays[f"table_{place}"]
+        tree = tree_of(numbering.sizes, list(tables))
+        return GraphicalModel(
+            view=view,
+            total=float(arrays["total"]),
+            beliefs=Beliefs.of(tree, [tables[clique] for clique in tree.cliques]),
+            within={name: arrays[f"within_{place}"] for name, place in merged.items()},
+        )
+
+    def _coarse(self, wanted: Sequence[Marginal]) -> Iterable[tuple[Floats, Marginal]]:
+        numbering = self.numbering
+        cliques = [numbering.clique(names) for names in wanted]
+        for names, shares in zip(wanted, inference.marginals(self.beliefs, cliques), strict=True):
+            yield self.total * numbering.outside(shares, names), names
+
+    def _fine(self, counts: Floats, names: Marginal) -> Floats:
+        """Counts of groups spread over their codes."""
+        for axis, name in enumerate(names):
+            if name in self.view.groups:
+                shape = [-1 if place == axis else 1 for place in range(len(names))]
+                spread = counts.take(self.view.groups[name], axis=axis)
+                counts = spread * self.within[name].reshape(shape)
+        return counts
+
+    def _told_apart(
+        self, name: str, codes: NDArray[np.int64], *, rng: Rng, rounded: bool
+    ) -> NDArray[np.int64]:
+        """Codes of groups as codes of the column, by the shares within each group."""
+        if name not in self.view.groups:
+            return codes
+        groups = self.view.groups[name]
+        order = np.argsort(groups, kind="stable")
+        sizes = np.bincount(groups)
+        starts = np.cumsum(sizes) - sizes
+        shares = self.within[name][order]
+        inside = sampling.draw_within(shares, sizes, codes, rng=rng, rounded=rounded)
+        return np.asarray(order[starts[codes] + inside], dtype=np.int64)
+
+
+class Numbering:
+    """Columns of a schema by rising size: how a model numbers them inside."""
+
+    def __init__(self, schema: Schema) -> None:
+        order = sorted(range(len(schema)), key=lambda place: (schema.columns[place].size, place))
+        self.names = tuple(schema.names[place] for place in order)
+        self.sizes = tuple(schema.columns[place].size for place in order)
+        self.places = {name: place for place, name in enumerate(self.names)}
+
+    def clique(self, names: Iterable[str]) -> Clique:
+        """The numbers of some columns, rising."""
+        return tuple(sorted(self.places[name] for name in names))
+
+    def names_of(self, clique: Clique) -> Marginal:
+        """The names of numbered columns."""
+        return tuple(self.names[place] for place in clique)
+
+    def inside(self, table: Floats, names: Marginal) -> Floats:
+        """A table with an axis for each name as a flat one in rising order of numbers."""
+        order = sorted(range(len(names)), key=lambda axis: self.places[names[axis]])
+        return np.ascontiguousarray(table.transpose(order)).reshape(-1)
+
+    def outside(self, flat: Floats, names: Marginal) -> Floats:
+        """A flat table in rising order of numbers with an axis for each name."""
+        clique = self.clique(names)
+        table = flat.reshape([self.sizes[place] for place in clique])
+        return table.transpose([clique.index(self.places[name]) for name in names])

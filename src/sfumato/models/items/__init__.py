@@ -1,0 +1,1 @@
+"""Recommenders as public arrays: biases, neighbors, ridge, tastes."""

@@ -1,0 +1,1 @@
+"""Invariant post-randomization of answers."""

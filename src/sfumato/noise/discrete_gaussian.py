@@ -1,0 +1,145 @@
+"""Discrete Gaussian noise: the exact, integer form of the Gaussian mechanism."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sfumato import check
+from sfumato.errors import InputError, InternalError
+from sfumato.noise.ratios import ceil_sqrt, floor_sqrt
+from sfumato.noise.word_stream import kernels, replay
+from sfumato.privacy.guarantees import ZCDP
+from sfumato.randomness import Rng
+
+MIN_SIGMA: Final = Fraction(1, 20)
+MAX_SIGMA: Final = 2**26
+"""Standard deviations for which all draws stay within 64-bit integers."""
+
+_SPREAD_BITS: Final = 24
+_MAX_DIVISOR: Final = 2**54
+_MAX_PRODUCT: Final = 2**62
+_MANY: Final = 4.0  # a spread from which sums over all integers equal integrals to all digits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiscreteGaussian:
+    """Integer noise with P(k) proportional to exp(-(k / spread)^2), spread = sqrt(2) sigma.
+
+    Formal guarantee: added to integers whose L2 sensitivity is D, it gives rho-zCDP with
+    rho = D^2 / (2 sigma^2) = (D / spread)^2, and no smaller rho. It is not Gaussian DP: its
+    delta lies above that curve for small sigma. Canonne, Kamath, Steinke 2020, arXiv 2004.00010,
+    theorem 4; over several counts the squares add up.
+
+    The draws accept a proposal y with probability exp(-z^2), z = |2 t v^2 y - u^2| / (2 t u v),
+    for spread = u / v and t = floor(sigma) + 1. With 2 t u v < 2^54, u^2 < 2^54 and products up
+    to 2^62, whatever could overflow has z > (2^62 - 2^54) / 2^54 = 255 (see ``_kernels``).
+    """
+
+    spread: Fraction
+    """sqrt(2) times the sigma of the formula, in counts. Make one with ``for_cost`` or
+    ``for_sigma``; a ratio of integers, so that rho is exact."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.spread, Fraction) or not self._fits():
+            raise InputError(
+                f"spread must be a fraction for a sigma from {float(MIN_SIGMA)} to {MAX_SIGMA} "
+                f"with numerator and denominator of about {_SPREAD_BITS} bits, got "
+                f"{self.spread!r}. DiscreteGaussian.for_sigma and for_cost round to one."
+            )
+
+    @classmethod
+    def for_cost(cls, cost: ZCDP, sensitivity_squared: int) -> "DiscreteGaussian":
+        """The least noise whose guarantee is within ``cost``.
+
+        Args:
+            cost: The guarantee to be kept.
+            sensitivity_squared: The square of the L2 sensitivity of the numbers, whole.
+        """
+        sensitivity_squared = check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
+        # Towards more noise: never below the smallest sigma, and the spread is rounded up.
+        square = max(sensitivity_squared / cost.rho, 2 * MIN_SIGMA**2)
+        noise = cls._with_square(square)
+        if noise.guarantee(sensitivity_squared).rho > cost.rho:
+            raise InternalError(f"{noise} costs more than {cost}. Nothing was drawn.")
+        return noise
+
+    @classmethod
+    def for_sigma(cls, sigma: check.Number) -> "DiscreteGaussian":
+        """Noise of this sigma, rounded up by at most 2^-23 of it."""
+        return cls._with_square(2 * check.exact(sigma=check.positive(sigma=sigma)) ** 2)
+
+    def guarantee(self, sensitivity_squared: int = 1) -> ZCDP:
+        """What it promises for integers of this squared L2 sensitivity, exactly."""
+        moved = check.whole(at_least=1, sensitivity_squared=sensitivity_squared)
+        return ZCDP(moved / self.spread**2)
+
+    def sample(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
+        """``n`` independent draws, exact: integers only, from uniform words."""
+        out = np.empty(check.whole(at_least=0, n=n), dtype=np.int64)
+        u, v, t = self.spread.numerator, self.spread.denominator, self._proposal_scale
+        step = 2 * t * v * v
+        integers = [np.uint64(i) for i in (t, _MAX_PRODUCT // step, step, u * u, 2 * t * u * v)]
+        fill = kernels().fill_gaussian
+        replay(lambda words, done: fill(words, out, done, *integers), n, rng=rng, words_each=16)
+        return out
+
+    def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """The probability of each whole number in ``k``."""
+        spread = float(self.spread)
+        total = math.sqrt(math.pi) * spread
+        if spread < _MANY:
+            total = float(self._weights().sum())
+        return np.exp(-np.square(np.asarray(k) / spread)) / total
+
+    @property
+    def variance(self) -> float:
+        """In squared counts: sigma^2 to all digits from a spread of 4 on, summed below it."""
+        if float(self.spread) >= _MANY:
+            return float(self.spread**2 / 2)
+        weights = self._weights()
+        squares = np.square(_integers_around_zero())
+        return float((weights * squares).sum() / weights.sum())
+
+    @property
+    def sigma_counts(self) -> float:
+        """The standard deviation in counts."""
+        return math.sqrt(self.variance)
+
+    @classmethod
+    def _with_square(cls, square: Fraction) -> "DiscreteGaussian":
+        """The smallest spread u / v with (u / v)^2 >= square, v a power of two, u of 24 bits.
+
+        From 2^24 on v is 1 and u is longer.
+        """
+        if square > 2 * MAX_SIGMA**2 or square < 2 * MIN_SIGMA**2:
+            raise InputError(
+                f"sigma would be {math.sqrt(square / 2):.6g} counts; exact draws need "
+                f"{float(MIN_SIGMA)} to {MAX_SIGMA}. Nothing was drawn. Choose a privacy "
+                "parameter or a sensitivity nearer to 1."
+            )
+        bits = floor_sqrt(square * 4**_SPREAD_BITS).bit_length()  # of spread * 2^24
+        v = 2 ** max(0, 2 * _SPREAD_BITS - bits)
+        return cls(spread=Fraction(ceil_sqrt(square * v**2), v))
+
+    @property
+    def _proposal_scale(self) -> int:
+        """floor(sigma) + 1: the scale of the discrete Laplace proposals."""
+        return floor_sqrt(self.spread**2 / 2) + 1
+
+    def _fits(self) -> bool:
+        u, v = self.spread.numerator, self.spread.denominator
+        in_range = 2 * MIN_SIGMA**2 <= self.spread**2 <= 2 * (MAX_SIGMA + 1) ** 2
+        return in_range and 2 * self._proposal_scale * u * v < _MAX_DIVISOR and u**2 < _MAX_DIVISOR
+
+    def _weights(self) -> NDArray[np.float64]:
+        return np.exp(-np.square(_integers_around_zero() / float(self.spread)))
+
+
+def _integers_around_zero() -> NDArray[np.float64]:
+    """Enough of them for a spread below ``_MANY``: the rest weighs less than e^-200."""
+    reach = math.ceil(15 * _MANY)
+    return np.arange(-reach, reach + 1, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Predictions and rehearsals: the error before anything is spent."""

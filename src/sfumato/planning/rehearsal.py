@@ -1,0 +1,206 @@
+"""Rehearsals: a method run with seeded noise on a table that is nobody's secret, and its error.
+
+What a method does with its budget is its own business, so nothing is said about it twice: it runs.
+The table is public, or made up from the schema; the private one has no way in here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.counting.array_table import ArrayTable
+from sfumato.counting.exact_counts import count_marginals
+from sfumato.errors import InputError
+from sfumato.evaluation.marginals import distance, in_batches
+from sfumato.evaluation.rows import read_rows, row_count, take
+from sfumato.gate import Curator
+from sfumato.ledger.ledger import Ledger
+from sfumato.models.possible_rows import draw_possible
+from sfumato.models.stand_in import stand_in_rows
+from sfumato.planning.plan import TYPICAL_DEPENDENCE
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.open_table import open_table
+from sfumato.schema import Marginal, Measurement, Range, Schema, Target, Workload
+from sfumato.schema.workload import sum_ranges
+from sfumato.synthesis import Algorithm, Dp2Pub
+
+MOST_ROWS: Final = 200_000
+"""A larger table is stood in for by one of so many rows and as much less noise: what noise does
+to shares stays the same, and only what drawing rows brings is told too large."""
+MOST_TARGETS: Final = 300
+MOST_CELLS: Final = 5_000_000
+"""Of a larger workload, so many targets and cells together, at random, are compared."""
+
+_SEED: Final = 1_000
+_LARGEST: Final = Fraction(MAX_EPSILON)
+
+Answers = Mapping[Target, NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A table to rehearse on, and the part of the workload that is compared."""
+
+    table: ArrayTable
+    targets: tuple[Target, ...]
+    weights: NDArray[np.float64]
+    n_rows: int
+    """Of the table."""
+    scale: Fraction
+    """Rows that were asked about for each row of the table: above 1 for very large tables."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.table.schema
+
+    @cached_property
+    def truth(self) -> Answers:
+        """The true answers to the targets."""
+        return _answers(self.table, self.targets)
+
+    @cached_property
+    def _counted(self) -> dict[Marginal, NDArray[np.int64]]:
+        return {target: known for target, known in self.truth.items() if isinstance(target, tuple)}
+
+    def curator(self, budget: Cap, protect: Protection, *, run: int) -> Curator:
+        """Of a simulation: the same noise for the same run."""
+        ledger = Ledger.in_memory(dataset="plan")
+        rng = simulation_rng(_SEED + 1 + run)
+        return Curator(self.table, protect=protect, budget=budget, ledger=ledger, rng=rng)
+
+    def counts(self, marginal: Marginal) -> NDArray[np.int64]:
+        """One marginal of the table, counted once."""
+        if marginal not in self._counted:
+            self._counted[marginal] = count_marginals(self.table, [marginal])[marginal]
+        return self._counted[marginal]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """What came out of the runs of a method."""
+
+    error: float
+    """Mean over targets and runs, as a share of the rows."""
+    measurements: tuple[Measurement, ...]
+    """Of the first run."""
+    laplace: bool
+    """Whether their noise was Laplace, not Gaussian."""
+
+
+def stage(
+    schema: Schema, n_rows: int, workload: Workload, *, like: Any | None, encoding: str
+) -> Stage:
+    """A public table with as many rows as asked for, or one that is made up."""
+    rng = simulation_rng(_SEED)
+    kept = min(n_rows, MOST_ROWS)
+    if like is None:
+        made = stand_in_rows(schema, kept, dependence=TYPICAL_DEPENDENCE, rng=rng)
+        table = ArrayTable(schema, made)
+    else:
+        table = _public(schema, like, kept, encoding=encoding, rng=rng)
+    targets, weights = _compared(workload, rng)
+    return Stage(
+        table=table, targets=targets, weights=weights, n_rows=kept, scale=Fraction(n_rows, kept)
+    )
+
+
+def rehearse(
+    algorithm: Algorithm, on: Stage, *, budget: Cap, protect: Protection, runs: int
+) -> Rehearsal:
+    """Run a method on a stage, draw its rows and compare them."""
+    one_by_one = isinstance(algorithm, Dp2Pub)  # rows are randomized each for itself
+    scaled = budget if one_by_one else scaled_budget(budget, on.scale)
+    errors, measurements = [], []
+    for run in range(runs):
+        curator = on.curator(scaled, protect, run=run)
+        fit = algorithm.run(curator)
+        drawn = draw_possible(fit.model, round(fit.model.total), rng=curator.rng)
+        errors.append(_error(on, ArrayTable(on.schema, drawn)))
+        measurements.append(fit.measurements)
+    return Rehearsal(
+        error=float(np.mean(errors)),
+        measurements=measurements[0],
+        laplace=isinstance(scaled, PureDP),
+    )
+
+
+def scaled_budget(budget: Cap, scale: Fraction) -> Cap:
+    """The budget whose noise is smaller by a factor: epsilon times it, or rho times its square.
+
+    >>> str(scaled_budget(PureDP(1), Fraction(5)))
+    'epsilon=5'
+    """
+    if scale == 1:
+        return budget
+    if isinstance(budget, ApproxDP):
+        rho = zcdp_budget(budget).rho * scale**2
+        return ApproxDP(min(epsilon_from_zcdp(rho, budget.delta), _LARGEST), budget.delta)
+    if isinstance(budget, PureDP):
+        return PureDP(min(budget.epsilon * scale, _LARGEST))
+    return ZCDP(min(budget.rho * scale**2, _LARGEST))
+
+
+def _public(schema: Schema, like: Any, n_rows: int, *, encoding: str, rng: Rng) -> ArrayTable:
+    """A public table's rows; fewer at random, or more by repeating them all, as even as can be.
+
+    Drawing with replacement would tie columns that are not tied.
+    """
+    table = open_table(like, schema, encoding=encoding)
+    table.validate()
+    rows = read_rows(table)
+    there = row_count(rows)
+    return take(schema, rows, np.resize(rng.permutation(there), n_rows))
+
+
+def _compared(workload: Workload, rng: Rng) -> tuple[tuple[Target, ...], NDArray[np.float64]]:
+    """The targets, with their weights; of too many, some at random."""
+    schema = workload.schema
+    order = np.arange(len(workload))
+    sizes = np.array(
+        [schema.cells(t) if isinstance(t, tuple) else 1 for t in workload.targets], dtype=float
+    )
+    if order.size > MOST_TARGETS or sizes.sum() > MOST_CELLS:
+        order = rng.permutation(order.size)
+        order = np.sort(order[np.cumsum(sizes[order]) <= MOST_CELLS][:MOST_TARGETS])
+    if not order.size:
+        raise InputError(
+            f"the workload's marginals have up to {sizes.max():.2e} cells; at most "
+            f"{MOST_CELLS:,} can be rehearsed. Nothing was planned. Ask for fewer columns together."
+        )
+    return tuple(workload.targets[place] for place in order), workload.importance[order]
+
+
+def _error(on: Stage, published: ArrayTable) -> float:
+    """Weighted mean over targets: total variation, or the gap of a range as a share of rows."""
+    found = _answers(published, on.targets)
+    rows = max(1, row_count(read_rows(published)))
+    errors = [
+        distance(on.truth[target], found[target])
+        if isinstance(target, tuple)
+        else abs(float(on.truth[target]) / on.n_rows - float(found[target]) / rows)
+        for target in on.targets
+    ]
+    return float(np.average(errors, weights=on.weights))
+
+
+def _answers(table: ArrayTable, targets: Sequence[Target]) -> Answers:
+    """The counts of marginals and ranges of a table."""
+    marginals = [target for target in targets if isinstance(target, tuple)]
+    found: dict[Target, NDArray[Any]] = {}
+    for part in in_batches(table.schema, marginals):
+        if part:
+            counts = count_marginals(table, part)
+            found |= {marginal: counts[marginal] for marginal in part}
+    boxes = [target for target in targets if isinstance(target, Range)]
+    inside = sum_ranges(table.schema, boxes, lambda names: count_marginals(table, [names])[names])
+    return found | dict(zip(boxes, inside, strict=True))

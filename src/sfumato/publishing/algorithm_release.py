@@ -1,0 +1,163 @@
+"""From an algorithm and a curator to a release."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, overload
+
+from sfumato.errors import InputError
+from sfumato.gate import Curator, refuse_too_many_cells
+from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
+from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import RecommenderMethod
+from sfumato.recommend import release_recommender
+from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
+from sfumato.release.kept_copies import with_copy
+from sfumato.release.recommender import RecommenderRelease
+from sfumato.schema import Schema
+from sfumato.schema.public_totals import PublicTotal
+from sfumato.synthesis import Algorithm, Fit
+
+log = logging.getLogger(__name__)
+
+
+@overload
+def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
+@overload
+def publish(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def publish(
+    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
+) -> TableRelease | RecommenderRelease:
+    """Run an algorithm on a curator's table or ratings; the result may be published.
+
+    A second call is a second spend. If the ledger is a file, a copy of the release is kept beside
+    it until ``save`` has written one: what was paid for survives the process.
+    """
+    with _telling_how_to_go_on(curator):
+        release = released(algorithm, curator)
+        return with_copy(release, curator.ledger.path, run=curator.run)
+
+
+@contextmanager
+def _telling_how_to_go_on(curator: Curator) -> Iterator[None]:
+    """Give an error after a charge a note on whether this run can be resumed, and how."""
+    try:
+        yield
+    except BaseException as error:
+        if curator.private and curator.journal.resumable:
+            error.add_note(
+                "What was charged is kept in the ledger with its outcomes. To go on without a new "
+                "charge, use a new Curator with journal=sf.Journal.resume(ledger, command=...)."
+            )
+        elif curator.private and curator.journal.charged:
+            error.add_note(
+                "What was charged stays charged, and this run can't be resumed. One that is begun "
+                "with Curator(..., journal=sf.Journal.begin(ledger, command=...)) can, unless it "
+                "asks every row or is of ratings."
+            )
+        raise
+
+
+@overload
+def released(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
+@overload
+def released(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def released(
+    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
+) -> TableRelease | RecommenderRelease:
+    """What ``publish`` returns, without a copy on disk."""
+    if isinstance(algorithm, RecommenderMethod):
+        return release_recommender(algorithm, curator, receipt=ledger_part)
+    algorithm.check(curator.schema)
+    _check_room(curator.schema, getattr(algorithm, "totals", ()))
+    _check_totals(curator, getattr(algorithm, "totals", ()))
+    method: dict[str, Any] = {}
+    if isinstance(algorithm, Auto):
+        choice = algorithm.choose(curator)
+        log.info("auto: %s, because %s", choice.algorithm.name, choice.reason)
+        algorithm = choice.algorithm
+        method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
+    fit = algorithm.run(curator)
+    described = {"name": algorithm.name, **algorithm.describe(), **fit.found, **method}
+    if unseen := _never_measured(curator.schema, fit):
+        described["never_measured"] = unseen
+    return _release(curator, fit, described)
+
+
+def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
+    """Refuse, before anything is paid, columns whose counts can't be held together."""
+    known = {total.marginal for total in totals}
+    refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
+
+
+def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
+    """Refuse public totals of another table, where the number of rows is public and tells."""
+    if not totals or not curator.knows_rows:
+        return
+    rows = round(float(curator.total().values))
+    if totals[0].rows != rows:
+        raise InputError(
+            f"the public totals of {totals[0]} are of {totals[0].rows:,} rows, but the table has "
+            f"{rows:,}, which is public where one row is replaced. Nothing was spent. Give totals "
+            "of this very table, or leave them out."
+        )
+
+
+def ledger_part(curator: Curator) -> dict[str, Any]:
+    """The head of the ledger, the entries of this run, and what all runs have cost: to be checked.
+
+    The total is told at the delta of this run's budget, if it has one. One that is too large for
+    any guarantee is told as ``spent_beyond`` that epsilon.
+    """
+    paid = [
+        {
+            "seq": entry.seq,
+            "label": entry.label,
+            "cost": to_json(entry.cost),
+            "hash": entry.hash,
+        }
+        for entry in curator.ledger.entries()
+        if entry.cost is not None and (entry.request or "").startswith(curator.run)
+    ]
+    ledger, budget = curator.ledger, curator.budget
+    head, cap = ledger.head, ledger.cap
+    spent = ledger.composed(budget.delta if isinstance(budget, ApproxDP) else None)
+    beyond = spent is None and not ledger.spent.nothing
+    return {
+        "id": ledger.ledger_id,
+        "day": ledger.day,
+        "head": {"seq": head.seq, "hash": head.hash},
+        "entries": paid,
+        **({"spent": to_json(spent)} if spent is not None else {}),
+        **({"spent_beyond": str(MAX_EPSILON)} if beyond else {}),
+        **({"cap": to_json(cap)} if cap is not None else {}),
+    }
+
+
+def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
+    curator.tell("drawing rows", 0, 0)
+    return TableRelease(
+        dataset=curator.ledger.dataset,
+        guarantee=curator.budget,
+        protect=curator.protect,
+        private=curator.private,
+        method=method,
+        schema=curator.schema,
+        model=fit.model,
+        measurements=describe_measurements(fit.measurements),
+        noisy=noisy_marginals(curator.schema, fit.measurements),
+        data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
+        ledger=ledger_part(curator),
+    )
+
+
+def _never_measured(schema: Schema, fit: Fit) -> list[str]:
+    """Columns that no measurement speaks of: the model spreads them evenly, by assumption.
+
+    Of a column of one value there is nothing to assume.
+    """
+    seen: set[str] = set()
+    for measurement in fit.measurements:
+        target = measurement.target
+        seen |= set(target if isinstance(target, tuple) else target.marginal)
+    return [column.name for column in schema if column.size > 1 and column.name not in seen]

@@ -1,0 +1,209 @@
+"""Algorithms by the names that commands know, and the budget and promise that each can have."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, Final, Literal, get_args, get_origin
+
+from sfumato import check
+from sfumato.errors import InputError
+from sfumato.gate import noise_of
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.protection import Protection
+from sfumato.publishing.auto import Auto, prefers_pure
+from sfumato.recommend import (
+    AutoRecommender,
+    ItemBias,
+    ItemNeighbors,
+    ItemPopularity,
+    ItemRidge,
+    ItemTastes,
+)
+from sfumato.schema import Schema, Workload
+from sfumato.schema.public_totals import PublicTotal
+from sfumato.synthesis import (
+    Aim,
+    Algorithm,
+    CliqueTree,
+    Dp2Pub,
+    Histogram,
+    Independent,
+    Mst,
+    Mwem,
+    PrivBayes,
+)
+
+KINDS: Final[Mapping[str, Any]] = {
+    "auto": Auto,
+    "histogram": Histogram,
+    "independent": Independent,
+    "mwem": Mwem,
+    "mst": Mst,
+    "cliquetree": CliqueTree,
+    "aim": Aim,
+    "privbayes": PrivBayes,
+    "dp2pub": Dp2Pub,
+}
+METHODS = tuple(KINDS)
+
+GAUSSIAN: Final = (Mst, CliqueTree, Aim)
+"""Methods that draw Gaussian noise only."""
+
+LEAST_EPSILON: Final = Fraction(1, 10**4)
+_DIVIDED: Final = 1_000
+"""A step of a method has at least this part of the budget, for each column."""
+
+DELTA: Final = Fraction(1, 10**9)
+"""Where a method draws Gaussian noise and no delta was given."""
+
+RecommenderMethod = (
+    AutoRecommender | ItemBias | ItemNeighbors | ItemPopularity | ItemRidge | ItemTastes
+)
+RECOMMENDERS: Mapping[str, type[RecommenderMethod]] = {
+    "auto": AutoRecommender,
+    "bias": ItemBias,
+    "neighbors": ItemNeighbors,
+    "popularity": ItemPopularity,
+    "ridge": ItemRidge,
+    "tastes": ItemTastes,
+}
+
+
+def algorithm_named(
+    name: str,
+    *,
+    workload: Workload,
+    rows: int | None,
+    options: Mapping[str, str],
+    totals: tuple[PublicTotal, ...] = (),
+) -> "Algorithm | Auto":
+    """The algorithm that a command names, with its own options given as text."""
+    if name not in KINDS:
+        listed = ", ".join(METHODS)
+        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+    taking = [kind for kind in KINDS if "totals" in {one.name for one in fields(KINDS[kind])}]
+    if totals and name not in taking:
+        raise InputError(
+            f"{name} can't use public totals. Nothing was spent. Leave them out, or choose one of "
+            f"{', '.join(taking)}."
+        )
+    given = {"workload": workload, "rows": rows, "totals": totals}
+    made: Algorithm | Auto = _with_options(name, KINDS[name], given, options)
+    return made
+
+
+def recommender_named(name: str, *, options: Mapping[str, str]) -> RecommenderMethod:
+    """The recommender that a command names, with its own options given as text."""
+    if name not in RECOMMENDERS:
+        listed = ", ".join(RECOMMENDERS)
+        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+    made: RecommenderMethod = _with_options(name, RECOMMENDERS[name], {}, options)
+    return made
+
+
+def check_promise(
+    algorithm: "Algorithm | Auto", schema: Schema, *, protect: Protection, budget: Cap
+) -> None:
+    """Refuse, before a table is opened, what an algorithm can't promise, or not usefully."""
+    if isinstance(algorithm, Dp2Pub):
+        algorithm.check_promise(schema, protect, budget)
+    elif isinstance(algorithm, PrivBayes):
+        algorithm.check_promise(protect)
+    if not isinstance(algorithm, Dp2Pub):
+        _check_noise(_DIVIDED * len(schema) + 20 * _steps(algorithm, schema), protect, budget)
+
+
+def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
+    """Refuse a budget of which a step gets too little for an exact draw, before one is paid."""
+    if isinstance(budget, PureDP):
+        part: Cost = PureDP(budget.epsilon / steps)
+    else:
+        rho = budget.rho if isinstance(budget, ZCDP) else zcdp_budget(budget).rho
+        part = ZCDP(rho / (100 * steps))  # scores are drawn in finer units
+    try:
+        noise_of(part, False, protect)
+    except InputError:
+        raise InputError(
+            f"{budget} for {protect}, divided among the steps of the method, brings more noise "
+            "than can be drawn: nothing would be left of the table. Nothing was spent. Choose a "
+            "larger epsilon or delta, or let fewer rows of a person count."
+        ) from None
+
+
+def budget_for(
+    algorithm: "Algorithm | Auto",
+    schema: Schema,
+    *,
+    epsilon: check.Number,
+    delta: check.Number | None,
+) -> Cap:
+    """The kind of budget with which an algorithm has the least noise, from public facts.
+
+    Methods that draw Gaussian noise have a delta, ``DELTA`` if none was given. The others are
+    pure where that brings less noise, no delta was given or rows are randomized one by one:
+    k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
+    """
+    pure = PureDP(epsilon)
+    if isinstance(algorithm, Dp2Pub):
+        return pure
+    if pure.epsilon < LEAST_EPSILON:
+        raise InputError(
+            f"{pure} leaves nothing but noise: choose an epsilon of at least "
+            f"{float(LEAST_EPSILON):g}. Nothing was spent."
+        )
+    approximate = ApproxDP(epsilon, DELTA if delta is None else delta)
+    if isinstance(algorithm, GAUSSIAN):
+        return approximate
+    laplace = math.sqrt(2) / float(pure.epsilon)
+    gaussian = math.sqrt(1 / (2 * float(zcdp_budget(approximate).rho)))
+    if isinstance(algorithm, Auto):
+        less = prefers_pure(algorithm, schema, laplace=laplace, gaussian=gaussian)
+        return pure if less else approximate
+    if delta is None:
+        return pure
+    steps = _steps(algorithm, schema)
+    return approximate if gaussian * math.sqrt(steps) < laplace * steps else pure
+
+
+def _steps(algorithm: "Algorithm | Auto", schema: Schema) -> int:
+    """About how many steps divide the budget."""
+    if isinstance(algorithm, Independent):
+        return len(schema)
+    if isinstance(algorithm, PrivBayes):
+        return 2 * len(schema)  # a selection and a table for each column
+    return 2 * algorithm.rounds if isinstance(algorithm, Mwem) else 1
+
+
+def _with_options(
+    name: str, kind: Any, given: Mapping[str, Any], options: Mapping[str, str]
+) -> Any:
+    """A spec of a kind: what is given where it has such fields, and options read as their types."""
+    known = {entry.name: entry.type for entry in fields(kind)}
+    settable = sorted(set(known) - set(given))
+    chosen = {field: value for field, value in given.items() if field in known}
+    for option, text in options.items():
+        if option not in settable:
+            listed = ", ".join(settable) or "none"
+            message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
+            raise InputError(message)
+        chosen[option] = _option(option, text, kind=known[option])
+    return kind(**chosen)
+
+
+def _option(name: str, text: str, *, kind: Any) -> int | bool | str | float | Fraction:
+    if get_origin(kind) is Literal:
+        return str(check.one_of(get_args(kind), **{name: text}))
+    if kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(f"{name} must be a whole number, got {text!r}") from None
+    if kind in (float, check.Number):
+        exact = check.exact(**{name: text})
+        return float(exact) if kind is float else exact
+    if text.lower() not in ("true", "false"):
+        raise InputError(f"{name} must be true or false, got {text!r}")
+    return text.lower() == "true"

@@ -1,0 +1,1 @@
+"""Readers: files, frames, databases and Spark as Arrow batches of raw values."""

@@ -1,0 +1,284 @@
+"""What stands in each column of a table, exactly: read for a draft, as private as the table.
+
+One pass; each different text of a batch is looked at once. A reading (whole number, number, day,
+moment) is kept as long as every text of the column can be read by it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.counting.table import Source, public_names
+from sfumato.errors import TableError
+from sfumato.readers.object_columns import parts
+from sfumato.readers.value_texts import decoded
+from sfumato.schema.arrow_times import written_days
+from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts
+from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
+
+MOST_KEPT: Final = 100_000
+"""Different texts of a column beyond which they are no longer told apart."""
+
+MOST_COLUMNS: Final = 10_000
+
+LARGEST: Final = 2**60
+"""Whole numbers beyond leave no room for round limits around them."""
+
+Limits = tuple[Any, Any]
+Reader = Callable[[pa.Array], Limits | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """One column: how often each text stands in it, and what all of them can be read as."""
+
+    name: str
+    rows: int
+    absent: int
+    """Rows without a value."""
+    counts: Mapping[str, int] | None
+    """Rows of each text, without spaces around it; None where there are too many."""
+    marks: Mapping[str, int]
+    """Rows of texts that may mean a missing value; not among ``counts``."""
+    limits: Mapping[str, Limits]
+    """For each reading that fits all texts, the lowest and the highest value."""
+    decimals: int
+    """The most digits that stand after a point."""
+    longest: int
+    """Characters of the longest text."""
+    is_text: bool
+    spaced: bool
+    """Whether spaces stand around some text, or a text is empty: neither is what was meant."""
+    padded: bool
+    """Whether some number is written with leading zeros, as names of things are."""
+    unreadable: str | None = None
+    """The type of values that no kind of column can hold."""
+
+    @property
+    def present(self) -> int:
+        """Rows with a value that surely is one."""
+        return self.rows - self.absent - sum(self.marks.values())
+
+
+def profiles(source: Source) -> Iterator[Profile]:
+    """All columns of a table."""
+    names = public_names(source)
+    if len(names) > MOST_COLUMNS:
+        raise TableError(
+            f"{source.describe()} has {len(names):,} columns; a draft of more than "
+            f"{MOST_COLUMNS:,} is nothing a person can read. Nothing was drafted."
+        )
+    seen = {name: _Seen(name=name) for name in names}
+    for batch in source.batches(names):
+        for place, name in enumerate(names):
+            seen[name].add(batch.column(place))
+    return (each.profile() for each in seen.values())
+
+
+@dataclass(kw_only=True)
+class _Seen:
+    """What was seen of a column so far."""
+
+    name: str
+    rows: int = 0
+    absent: int = 0
+    counts: Counter[str] | None = field(default_factory=Counter)
+    marks: Counter[str] = field(default_factory=Counter)
+    limits: dict[str, Limits | None] = field(default_factory=lambda: dict.fromkeys(_READERS))
+    decimals: int = 0
+    longest: int = 0
+    is_text: bool = False
+    spaced: bool = False
+    padded: bool = False
+    unreadable: str | None = None
+
+    def add(self, values: pa.Array) -> None:
+        """Look at one batch."""
+        self.rows += len(values)
+        if self.unreadable is not None:
+            return
+        self.is_text |= _is_text(values.type)
+        try:
+            texts = _texts(values)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            objects = pa.types.is_union(values.type)
+            self.unreadable = "Python object" if objects else str(values.type)
+            return
+        found = pc.value_counts(texts.drop_null())
+        plain = pc.utf8_trim_whitespace(found.field("values"))
+        odd = pc.or_(pc.not_equal(plain, found.field("values")), pc.equal(plain, ""))
+        self.spaced |= bool(pc.any(odd).as_py())
+        counts = found.field("counts")
+        none = pc.is_in(plain, value_set=_not_values())
+        self._set_aside(len(values), pc.sum(counts).as_py() or 0, _added(plain, counts, none))
+        present = pc.invert(none)
+        if self.counts is not None:
+            self.counts.update(_added(plain, counts, present))
+            self.counts = self.counts if len(self.counts) <= MOST_KEPT else None
+        kept = plain.filter(present)
+        if len(kept):
+            self._read(kept)
+
+    def _set_aside(self, rows: int, texts: int, none: Counter[str]) -> None:
+        """Count the rows without a text, those of empty ones, and marks."""
+        self.absent += rows - texts + none.pop("", 0)
+        self.marks.update({mark: none[mark] for mark in NUMBER_MARKS if mark in none})
+
+    def _read(self, texts: pa.Array) -> None:
+        self.padded |= bool(pc.any(pc.match_substring_regex(texts, r"^-?0[0-9]")).as_py())
+        self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
+        points = pc.find_substring(texts, ".")
+        after = pc.subtract(pc.subtract(pc.utf8_length(texts), points), 1)
+        self.decimals = max(self.decimals, pc.max(pc.if_else(pc.less(points, 0), 0, after)).as_py())
+        for reading in list(self.limits):
+            found, before = _READERS[reading](texts), self.limits[reading]
+            if found is None:
+                del self.limits[reading]
+            else:
+                low, high = before or found
+                self.limits[reading] = min(low, found[0]), max(high, found[1])
+
+    def profile(self) -> Profile:
+        """What was seen, when all rows were."""
+        return Profile(
+            name=self.name,
+            rows=self.rows,
+            absent=self.absent,
+            counts=self.counts,
+            marks=self.marks,
+            limits={reading: seen for reading, seen in self.limits.items() if seen is not None},
+            decimals=self.decimals,
+            longest=self.longest,
+            is_text=self.is_text,
+            spaced=self.spaced,
+            padded=self.padded,
+            unreadable=self.unreadable,
+        )
+
+
+def _added(texts: pa.Array, counts: pa.Array, where: pa.Array) -> Counter[str]:
+    """The rows of each of some texts; one may stand there twice, with other spaces around it."""
+    found: Counter[str] = Counter()
+    pairs = zip(texts.filter(where).to_pylist(), counts.filter(where).to_pylist(), strict=True)
+    for text, count in pairs:
+        found[text] += count
+    return found
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    """Values as the text that a CSV file would hold for them."""
+    if pa.types.is_union(values.type):
+        return _object_texts(values)
+    values = plain(values)
+    if extension(values.type) is not None:
+        raise pa.ArrowNotImplementedError("no kind of column holds such values")
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        raise pa.ArrowNotImplementedError("the offset would be lost")
+    if pa.types.is_nested(kind) or pa.types.is_duration(kind) or _is_binary(kind):
+        raise pa.ArrowNotImplementedError("no kind of column holds such values")
+    if pa.types.is_floating(kind):
+        values = values.cast(pa.float64())
+        values = pc.if_else(pc.is_nan(values), None, values)
+        whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), 2.0**53))
+        digits = pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.string())
+        return pc.if_else(whole, digits, values.cast(pa.string()))
+    if pa.types.is_integer(kind):
+        low, high = _ends(values)
+        if low is not None and not -LARGEST <= low <= high <= LARGEST:
+            raise pa.ArrowNotImplementedError("larger than the limits of a column may be")
+    return scaled_texts(values) if has_scale(kind) else values.cast(pa.string())
+
+
+def _object_texts(values: pa.Array) -> pa.Array:
+    """Python objects of several types as text, each by itself, as a table is read that has them."""
+    texts = decoded(values)
+    absent = sum(len(part) for _, part in parts(values) if pa.types.is_null(part.type))
+    if texts.null_count == len(texts) > absent:
+        raise pa.ArrowNotImplementedError("no kind of column holds such values")
+    return texts
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_union(kind):  # of Python objects, which are read as texts
+        return True
+    entries = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(entries) for test in tests)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
+def _numbers(texts: pa.Array, *, pattern: str, kind: pa.DataType, most: int) -> Limits | None:
+    if not pc.all(pc.match_substring_regex(texts, pattern)).as_py():
+        return None
+    try:
+        digits = pc.replace_substring_regex(texts, r"\.0+$", "")
+        low, high = _ends(digits.cast(kind))
+    except pa.ArrowInvalid:  # more digits than the type holds
+        return None
+    return (low, high) if -most <= low <= high <= most else None
+
+
+def _days(texts: pa.Array, *, written: str) -> Limits | None:
+    try:
+        return _ends(written_days(texts, written))
+    except pa.ArrowInvalid:  # written otherwise, or no such day
+        return None
+
+
+def _moments(texts: pa.Array) -> Limits | None:
+    try:
+        return _ends(texts.cast(pa.timestamp("us")))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _ends(values: pa.Array) -> Limits:
+    found = pc.min_max(values).as_py()
+    return found["min"], found["max"]
+
+
+@cache
+def _not_values() -> pa.Array:
+    return pa.array(["", *NUMBER_MARKS])
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "integer": partial(_numbers, pattern=r"^-?[0-9]{1,19}(\.0+)?$", kind=pa.int64(), most=LARGEST),
+    "number": partial(
+        _numbers,
+        pattern=r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$",
+        kind=pa.float64(),
+        most=10**300,
+    ),
+    **{written: partial(_days, written=written) for written in DAY_FORMATS},
+    "datetime": _moments,
+}
+
+
+def first_row_is_data(names: tuple[str, ...]) -> bool:
+    """Whether the first line of a file looks like a row of values rather than like names.
+
+    A number is no name, unless all names are consecutive numbers or it may be a year.
+
+    >>> first_row_is_data(("39", " State-gov", " 77516")), first_row_is_data(("town", "2024"))
+    (True, False)
+    """
+    plain = [name.strip() for name in names]
+    if plain in ([str(place + start) for place in range(len(plain))] for start in (0, 1)):
+        return False
+    numbers = [name for name in plain if re.fullmatch(r"-?[0-9]+([.,][0-9]+)?", name)]
+    years = [name for name in numbers if re.fullmatch(r"(19|20)[0-9]{2}", name)]
+    return len(numbers) > len(years) or any(name in SURE_MARKS for name in plain)

@@ -1,0 +1,256 @@
+"""Folders that appear under their name only when they are complete, and replace only their like.
+
+The name of a folder that may not be published ends in ``-internal``; no other name may hold a
+simulation, and no folder that may be published may hold one of that name.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from sfumato.errors import InputError, StorageError, nothing_spent
+from sfumato.schema.columns import is_text
+
+INTERNAL: Final = "-internal"
+"""How the names of folders end that may not be published."""
+
+_MARKS = ("release.json", "internal.html")
+_ROWS = {f"{name}.{kind}" for name in ("data", "marginals") for kind in ("parquet", "csv")}
+_OURS = {
+    *_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json", "survey.json"
+}  # fmt: skip
+
+_NAME_KEPT: Final = 40
+"""Signs of a folder's name that its temporary name begins with."""
+_LONGEST: Final = ".report.html.0000000.draft"
+"""What is written into a release, with room in the length of its path."""
+
+
+@contextmanager
+def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator[Path]:
+    """A folder to write into that takes its name only when the block ends well.
+
+    What goes in is paid for, so a name that was taken meanwhile is no reason to lose it: the
+    complete folder is then kept under a free name beside, and the error says where.
+
+    Args:
+        folder: The name; ``check_free`` says, before anything is paid, whether it is free.
+        force: Replace a release of that name.
+        internal: Not to be read by other users, as any folder whose name says that it is internal.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        begun = f".{folder.name[:_NAME_KEPT]}."  # no longer than the name, which may be the longest
+        inside = Path(tempfile.mkdtemp(prefix=begun, dir=folder.parent))
+    except OSError as error:
+        raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
+    try:
+        yield inside
+        if not internal and not is_internal(folder):
+            inside.chmod(_usual_mode())
+    except BaseException as error:
+        shutil.rmtree(inside, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
+        raise
+    _place(inside, folder, force=force)
+
+
+def _place(inside: Path, folder: Path, *, force: bool) -> None:
+    """Give a complete folder its name, or a free one beside it and say so."""
+    try:
+        problem = _take(inside, folder, force=force)
+    except BaseException:  # Ctrl-C between two renames
+        if inside.exists():
+            _keep_beside(inside, folder)
+        raise
+    if problem is not None:
+        kept = _keep_beside(inside, folder)
+        paid = "" if is_internal(folder) else " and was paid for"
+        raise StorageError(
+            f"{folder} {problem}; the release is in {kept}. It is complete{paid}: "
+            "keep it there, or move it."
+        )
+
+
+def _take(inside: Path, folder: Path, *, force: bool) -> str | None:
+    """Rename a folder, after moving a release that is to be replaced aside; else say why not."""
+    there = folder.exists() or folder.is_symlink()
+    if there and not (force and _not_ours(folder) is None):
+        return "was taken meanwhile"
+    old = inside.with_name(f"{inside.name}.old")
+    try:
+        if there:
+            folder.rename(old)
+        inside.rename(folder)
+    except BaseException as error:
+        with suppress(OSError):
+            old.rename(folder)
+        if isinstance(error, OSError):
+            return f"can't be {'replaced' if there else 'made'} ({error.strerror or error})"
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    return None
+
+
+def _keep_beside(inside: Path, folder: Path) -> Path:
+    """The first free name among OUT-2, OUT-3, ...; if no rename works, where it is already.
+
+    Beside OUT-internal it is OUT-2-internal: what may not be published keeps its mark.
+    """
+    plain, mark = folder.name, ""
+    if is_internal(folder):
+        plain, mark = plain[: -len(INTERNAL)], plain[-len(INTERNAL) :]
+    for number in range(2, 100):
+        beside = folder.with_name(f"{plain}-{number}{mark}")
+        if _take(inside, beside, force=False) is None:
+            return beside
+    return inside
+
+
+def _usual_mode() -> int:
+    """What a new folder may be used for by others, which the user decides (umask)."""
+    hidden = os.umask(0o077)
+    os.umask(hidden)
+    return 0o777 & ~hidden
+
+
+def is_internal(folder: Path) -> bool:
+    """Whether the name of a folder says that it may not be published."""
+    return folder.name.casefold().endswith(INTERNAL)
+
+
+def check_name(folder: Path, *, private: bool) -> None:
+    """Refuse a name without that mark for what a seeded generator made."""
+    if not private and not is_internal(folder):
+        raise InputError(
+            f"this is a simulation, which protects nobody: it is saved only under a name that ends "
+            f"in {INTERNAL}, got {folder}. Nothing was written. Use {folder.name}{INTERNAL}."
+        )
+
+
+def release_around(place: Path) -> Path | None:
+    """The folder that may be published, as it holds a release, and that a place is or lies in.
+
+    Links are followed. What does not say that it is a simulation may be published.
+    """
+    real = Path(os.path.realpath(place))
+    return next((each for each in (real, *real.parents) if _may_be_published(each)), None)
+
+
+def _may_be_published(folder: Path) -> bool:
+    kept = folder / "release.json"
+    if not os.path.lexists(kept):
+        return False
+    try:
+        return json.loads(kept.read_text(encoding="utf-8"))["private"] is not False
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return True
+
+
+def check_free(folder: Path, *, force: bool) -> None:
+    """Refuse an output that exists or can't be written, before anything is spent."""
+    with nothing_spent():
+        check_output(folder, force=force, named="--out")
+
+
+def check_output(folder: Path, *, force: bool, named: str) -> None:
+    """Refuse an output that exists or can't be written, whether or not it was paid for.
+
+    Args:
+        folder: The output.
+        force: Whether it may replace a release.
+        named: The option or argument that chooses it.
+    """
+    other = f"Choose another {named}"
+    if not is_text(str(folder)):
+        raise InputError(
+            f"{str(folder)!r} is not UTF-8 text, and no table can be written under such a name. "
+            f"{other}."
+        )
+    there = os.path.lexists(folder)
+    if there and not force:
+        raise InputError(f"{folder} exists. {other}, or --force.")
+    if there and (why := _not_ours(folder)) is not None:
+        raise InputError(f"{folder} {why}: --force replaces releases only. {other}.")
+    if is_internal(folder) and (around := release_around(folder.absolute().parent)) is not None:
+        raise InputError(
+            f"{around} holds a release that may be published: {folder.name} does not belong there. "
+            f"{other}."
+        )
+    _check_writable(folder.absolute().parent if there else folder)
+
+
+def check_apart(folder: Path, place: Any, *, named: str) -> None:
+    """Refuse, before anything is spent, an output that would hold what it must not; follows links.
+
+    Args:
+        folder: The output.
+        place: A path, also as ``file.db::table`` or ``spark::path``; what is none is held by no
+            folder.
+        named: What the path is, for the message.
+    """
+    if not isinstance(place, str | os.PathLike):
+        return
+    path = str(place).removeprefix("spark::").removeprefix("file://").partition("::")[0]
+    inside = Path(os.path.realpath(path))
+    if Path(os.path.realpath(folder)) in (inside, *inside.parents):
+        raise InputError(
+            f"the output {folder} holds {named}. Nothing was spent. Choose another --out."
+        )
+
+
+def check_usable(folder: Path, *names: str) -> None:
+    """Refuse a folder that can't be written into or made, before anything is spent.
+
+    Its very name, and of folders above it that are not there yet, is tried in a temporary folder
+    beside them: one that is too long, or that this disk does not take, is found here.
+
+    Args:
+        folder: The folder.
+        names: Files that will be written into it, each under a temporary name first.
+    """
+    with nothing_spent():
+        _check_writable(folder, *names)
+
+
+def _check_writable(folder: Path, *names: str) -> None:
+    place = folder.absolute()
+    beside = [f".{name}.{os.getpid()}.draft" for name in names]
+    try:
+        nearest = next(part for part in (place, *place.parents) if part.exists())
+        with tempfile.TemporaryDirectory(prefix=".sfumato.", dir=nearest) as tried:
+            inside = Path(tried) / place.relative_to(nearest)
+            inside.mkdir(parents=True, exist_ok=True)
+            for name in (_LONGEST, *names, *beside):
+                (inside / name).touch()
+    except OSError as error:
+        raise StorageError(f"can't write into {folder}: {error.strerror}") from None
+
+
+def unreadable(folder: Path, error: Exception, *needed: str) -> StorageError:
+    """Why the release in a folder can't be read, naming the first file that it lacks, if any."""
+    missing = next((name for name in needed if not os.path.lexists(folder / name)), None)
+    reason = getattr(error, "strerror", None) or "it is not a complete release"
+    if not os.path.lexists(folder):
+        reason = "there is no such folder"
+    elif not folder.is_dir():
+        reason = "this is not a folder"
+    elif missing is not None:
+        reason = f"there is no {missing} in this folder"
+    return StorageError(f"can't read the release {folder}: {reason}. Give the folder of a release.")
+
+
+def _not_ours(folder: Path) -> str | None:
+    """Why a folder is not one that only a release of ours fills; None if it is."""
+    if folder.is_symlink() or not folder.is_dir():
+        return "is not a folder"
+    if not any((folder / name).is_file() for name in _MARKS):
+        return "holds no release"
+    others = sorted(path.name for path in folder.iterdir() if path.name not in _OURS)
+    return f"holds other files, like {others[0]}" if others else None

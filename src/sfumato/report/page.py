@@ -1,0 +1,318 @@
+"""One self-contained HTML file from a view: no script, no request, readable offline and in print.
+
+The policy in the page's head allows exactly one style sheet, by its hash, and nothing else.
+"""
+
+import base64
+import hashlib
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sfumato import charts as drawing
+from sfumato.errors import StorageError
+from sfumato.report.measurements import drawn_ties, measured_sentence, size_sentence
+from sfumato.report.structure import exact_text, sum_sentence
+from sfumato.report.view import (
+    ColumnView,
+    CorrelationView,
+    MeasuredView,
+    PairView,
+    QueryView,
+    ReportView,
+    StructureView,
+)
+
+INTERNAL: Final = "INTERNAL: compares with the real data. Do not publish."
+SIMULATION: Final = "SIMULATION: seeded noise protects nobody."
+WHISKER_SIGMAS: Final = 2
+"""Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
+
+_NARROW: Final = 420
+_WIDE: Final = 920
+_WIDE_FROM: Final = 32
+"""Cells across from which a chart takes the whole width of the page."""
+_STANDING_BARS: Final = 12
+"""Bars up to which long labels can slope below them."""
+_LEVEL_LABEL_PX: Final = 44
+_LONGEST_QUERY: Final = 24
+"""Characters up to which a query stands below the axis of its chart."""
+_LARGE_FROM: Final = 60
+"""Columns from which a network keeps its size and is scrolled: fitted to a page, names shrink."""
+MOST_ROWS: Final = 500
+"""Rows of a table on the page; the rest stands in the files beside it."""
+_MOST_MARGINALS: Final = 100
+"""Rows of a table of measured marginals: nobody reads more, and a page stays small."""
+_MOST_PAIRS: Final = 60
+"""Rows of a list of pairs of columns."""
+MOST_NUMBERS: Final = 120
+"""Rows of the table of numbers below a chart."""
+
+
+def render(view: ReportView) -> str:
+    """The page as text. The same view gives the same bytes."""
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            dress(private=view.private, internal=view.internal),
+            view=view,
+            column_chart=_column_chart,
+            lies=_lies,
+            pair_charts=_pair_charts,
+            query_chart=_query_chart,
+            correlation_charts=_correlation_charts,
+            score_text=_score_text,
+            network_chart=_network_chart,
+            ties_chart=_ties_chart,
+            budget_chart=_budget_chart,
+            measured_chart=_measured_chart,
+            drawn_ties=drawn_ties,
+            measured_sentence=measured_sentence,
+            size_sentence=size_sentence,
+            share_text=_share_text,
+            sum_sentence=sum_sentence,
+            exact_text=exact_text,
+            group_colors=len(drawing.GROUP_COLORS),
+            wide_from=_WIDE_FROM,
+            most_rows=MOST_ROWS,
+            most_numbers=MOST_NUMBERS,
+            most_marginals=_MOST_MARGINALS,
+            most_pairs=_MOST_PAIRS,
+            large_from=_LARGE_FROM,
+        )
+    )
+
+
+def write(view: ReportView, path: str | os.PathLike[str]) -> None:
+    """Render into a file that appears whole or not at all.
+
+    Raises:
+        StorageError: the file can't be written; an older one is left as it was.
+    """
+    write_text(render(view), path)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a file of a report; it appears whole or not at all, and a link is not followed.
+
+    Raises:
+        StorageError: the file can't be written; an older one is left as it was.
+    """
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+    try:
+        try:
+            with draft.open("xb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the report {target} can't be written: {error.strerror}. "
+            "Nothing was changed; check the folder and the free space."
+        ) from error
+
+
+@cache
+def environment() -> Environment:
+    """Where templates are rendered: strict, escaped, every label printable."""
+    environment = Environment(
+        loader=PackageLoader("sfumato.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_clean,
+    )
+    environment.filters["readable"] = drawing.readable
+    return environment
+
+
+def dress(*, private: bool, internal: bool) -> dict[str, Any]:
+    """What the frame of every page needs: its marks, its style sheet and the hash of that.
+
+    The words of a mark stand on no page but those that need it, where they are on top of every
+    printed sheet too.
+    """
+    marks = [("internal", INTERNAL)] if internal else []
+    marks += [] if private else [("simulation", SIMULATION)]
+    style = _style_sheet() + "".join(_on_paper(*mark) for mark in marks[:1])
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return {
+        "private": private,
+        "internal": internal,
+        "marks": marks,
+        "style": Markup(style),  # ours: no word of a release is in it
+        "style_hash": f"sha256-{digest}",
+    }
+
+
+def _on_paper(kind: str, mark: str) -> str:
+    """A mark above every printed sheet, and before headings where a browser has no page margins."""
+    above = f'content: "{mark}"; font: bold 9pt system-ui; color: #a3301f;'
+    before = f'content: "{kind.capitalize()} \\B7  "; color: var(--alarm);'
+    return f"@page {{ @top-center {{ {above} }} }}\n@media print {{ h2::before {{ {before} }} }}\n"
+
+
+@cache
+def _style_sheet() -> str:
+    """What all pages share."""
+    return (files("sfumato.report") / "templates" / "style.css").read_text("utf-8")
+
+
+def _clean(value: Any) -> Any:
+    """Labels may hold anything, even half a surrogate pair, which no file can store."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return drawing.printable(value)
+    return value
+
+
+def _column_chart(column: ColumnView) -> Markup:
+    errors = None
+    if column.sigma is not None:
+        errors = [WHISKER_SIGMAS * column.sigma] * len(column.labels)
+    draw = drawing.sideways_chart if _lies(column) else drawing.histogram_chart
+    chart = draw(
+        column.labels,
+        column.published,
+        real=column.real,
+        errors=errors,
+        title=column.name,
+        width=_NARROW if _lies(column) else _width(column.labels),
+    )
+    return Markup(chart)  # drawing escapes every label
+
+
+def _lies(column: ColumnView) -> bool:
+    """Whether bars lie: many values without an order and with long names, the largest on top."""
+    if column.kind != "category" or len(column.labels) <= _STANDING_BARS:
+        return False
+    return max(map(drawing.width_px, column.labels)) > _LEVEL_LABEL_PX
+
+
+def _pair_charts(pair: PairView) -> list[Markup]:
+    """The published map and, on an internal page, the real one in the same shades."""
+    name = f"{pair.x} × {pair.y}"
+    tables = {f"{name}: published": pair.published}
+    if pair.real is not None:
+        tables[f"{name}: real"] = pair.real
+    top = _common_top(list(tables.values()))
+    width = _width(pair.x_labels)
+    charts = (
+        drawing.heat_map(pair.x_labels, pair.y_labels, table, title=title, darkest=top, width=width)
+        for title, table in tables.items()
+    )
+    return [Markup(chart) for chart in charts]
+
+
+def _correlation_charts(found: CorrelationView) -> list[Markup]:
+    """The published map and the real one, in the same shades."""
+    names = found.columns
+    charts = (
+        drawing.heat_map(
+            names, names, table, title=f"Correlations: {title}", darkest=1.0, signed=True
+        )
+        for title, table in (("published", found.published), ("real", found.real))
+    )
+    return [Markup(chart) for chart in charts]
+
+
+def _score_text(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}"
+
+
+def _width(across: tuple[str, ...]) -> int:
+    return _WIDE if len(across) > _WIDE_FROM else _NARROW
+
+
+def _common_top(tables: list[tuple[tuple[float, ...], ...]]) -> float | None:
+    """The largest count of all maps; none where cells are merged, then each map has its own."""
+    sides = [len(tables[0]), *(len(row) for row in tables[0])]
+    top = max((count for table in tables for row in table for count in row), default=0.0)
+    return top if top > 0 and max(sides) <= drawing.MAX_HEAT_CELLS else None
+
+
+def _query_chart(queries: QueryView) -> Markup:
+    margins = None
+    if queries.sigma is not None:
+        margins = [WHISKER_SIGMAS * queries.sigma] * len(queries.labels)
+    lines = [drawing.Line(name="published", values=queries.published, margins=margins)]
+    if queries.real is not None:
+        lines.append(drawing.Line(name="real", values=queries.real))
+    labels: tuple[str, ...] = queries.labels
+    if max(map(len, labels)) > _LONGEST_QUERY:  # numbers below the axis, words in the table
+        labels = tuple(str(number) for number in range(1, len(labels) + 1))
+    chart = drawing.line_chart(lines, x_labels=labels, title="Answers to the queries", width=_WIDE)
+    return Markup(chart)
+
+
+def _network_chart(structure: StructureView) -> Markup | None:
+    """Arrows from parents to children; None where there are more than a drawing can hold."""
+    children = zip(structure.columns, structure.parents, strict=True)
+    edges = [drawing.Edge(start=name, end=child) for child, names in children for name in names]
+    return _graph(structure, edges, directed=True, title="Network of columns")
+
+
+def _ties_chart(structure: StructureView) -> Markup | None:
+    """Lines as wide as the ties are strong; None where there are more than a drawing can hold."""
+    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in structure.ties]
+    return _graph(structure, edges, directed=False, title="Ties between columns")
+
+
+def _graph(
+    structure: StructureView, edges: list[drawing.Edge], *, directed: bool, title: str
+) -> Markup | None:
+    if len(structure.columns) > drawing.MAX_NODES or len(edges) > drawing.MAX_EDGES:
+        return None
+    groups = structure.cluster_of
+    return Markup(
+        drawing.network_chart(
+            structure.columns, edges, directed=directed, title=title, groups=groups
+        )
+    )
+
+
+def _measured_chart(measured: MeasuredView) -> Markup:
+    """Lines between columns that were measured together, as wide as the model ties them."""
+    columns, ties = drawn_ties(measured)
+    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in ties]
+    title = "Columns that were measured together"
+    return Markup(drawing.network_chart(columns, edges, directed=False, title=title))
+
+
+def _share_text(share: float) -> str:
+    """A share as a percentage; beyond 100% nothing is left to tell apart.
+
+    >>> _share_text(0.1234), _share_text(0.00012), _share_text(7.5)
+    ('12.3%', '0.012%', 'over 100%')
+    """
+    if share > 1:
+        return "over 100%"
+    return f"{100 * share:.1f}%" if share >= 0.01 else f"{100 * share:.2g}%"
+
+
+def _budget_chart(structure: StructureView) -> Markup:
+    """The columns from the largest budget to the smallest, rounds end to end."""
+    total = structure.column_budgets
+    order = sorted(range(len(structure.columns)), key=lambda at: -total[structure.columns[at]])
+    order = order[:MOST_ROWS]
+    parts = {
+        budget.label: [float(budget.epsilons[at]) for at in order] for budget in structure.budgets
+    }
+    chart = drawing.bar_rows(
+        [structure.columns[at] for at in order],
+        parts,
+        title="Budget of each column",
+        groups=structure.cluster_of,
+    )
+    return Markup(chart)

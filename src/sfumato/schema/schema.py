@@ -1,0 +1,171 @@
+"""A schema: the public description of a table. Nothing in it may come from the data unpaid."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import InputError, SchemaError, StorageError
+from sfumato.schema import files, impossible
+from sfumato.schema.columns import Column, is_text, repeated
+from sfumato.schema.file_format import PLAIN, FileForm
+from sfumato.schema.impossible import Impossible
+
+Marginal = tuple[str, ...]
+"""A tuple of column names; the empty one is the total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Columns in order, and the name of the data set that the budget belongs to."""
+
+    columns: tuple[Column, ...]
+    dataset: str | None = None
+    impossible: tuple[Impossible, ...] = ()
+    """Combinations of values that no row can have; ``excluding`` declares them by values."""
+    file: FileForm = PLAIN
+    """How the table's file writes its rows."""
+    exclude: tuple[str, ...] = ()
+    """Columns of the table that are deliberately not published: keys, names, free text."""
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError("a schema needs at least one column")
+        if twice := repeated(column.name for column in self.columns):
+            raise SchemaError(f"these columns stand twice in the schema: {twice}")
+        self._check_exclude()
+        self.file.check(self.columns)
+        if self.impossible:
+            self._check_possible()
+
+    def __getitem__(self, name: str) -> Column:
+        """The column of that name; an unknown one is an error that suggests its neighbor."""
+        if not isinstance(name, str) or name not in self._by_name:
+            close = get_close_matches(str(name), self.names, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            raise SchemaError(f"no column {name!r} in the schema; it has {listed}.{hint}")
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
+    def names(self) -> Marginal:
+        """The column names in order: the marginal of the whole table."""
+        return tuple(column.name for column in self.columns)
+
+    def marginal(self, names: Iterable[str]) -> Marginal:
+        """These columns in the schema's order; each must be known and stand once."""
+        wanted = list(names)
+        for name in wanted:
+            self[name]
+        if len(set(wanted)) < len(wanted):
+            raise SchemaError(f"a marginal names each column once, got {wanted}")
+        return tuple(sorted(wanted, key=self._places.__getitem__))
+
+    def shape(self, marginal: Marginal) -> tuple[int, ...]:
+        """The number of codes of each column of a marginal."""
+        return tuple(self[name].size for name in marginal)
+
+    def cells(self, marginal: Marginal) -> int:
+        """The number of cells of a marginal, as an exact integer (2^80 stays 2^80)."""
+        return prod(self.shape(marginal))
+
+    def pick(self, names: Iterable[str]) -> "Schema":
+        """The schema of some of the columns."""
+        chosen = self.marginal(names)
+        return Schema(
+            columns=tuple(self[name] for name in chosen),
+            dataset=self.dataset,
+            impossible=tuple(each for each in self.impossible if set(each.names) <= set(chosen)),
+            file=self.file,
+            exclude=self.exclude,
+        )
+
+    def excluding(self, combinations: Iterable[Mapping[str, Sequence[Any]]]) -> "Schema":
+        """The schema with more combinations declared impossible, each given by values.
+
+        ``schema.excluding([{"age": [4, 5], "grade": ["high"]}])``: of numbers and days an
+        interval, ends included, of other columns a list.
+        """
+        found = list(self.impossible)
+        for number, entry in enumerate(combinations, 1):
+            try:
+                found.append(impossible.read(self.__getitem__, entry))
+            except InputError as error:
+                raise SchemaError(f"impossible combination {number}: {error}") from None
+        return replace(self, impossible=tuple(found))
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> "Schema":
+        """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""
+        said = files.parts(value)
+        plain = Schema(
+            columns=said.columns, dataset=said.dataset, file=said.file, exclude=said.exclude
+        )
+        return plain.excluding(said.impossible)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form; ``Schema.from_dict`` reads it back."""
+        head: dict[str, Any] = {"sfumato": files.VERSION}
+        head |= {"dataset": self.dataset} if self.dataset else {}
+        head |= {"file": self.file.to_dict()} if self.file != PLAIN else {}
+        excluded = [impossible.write(self.__getitem__, each) for each in self.impossible]
+        head |= {"exclude": list(self.exclude)} if self.exclude else {}
+        tail = {"impossible": excluded} if excluded else {}
+        return {**head, "columns": [files.column_to_dict(column) for column in self], **tail}
+
+    @staticmethod
+    def load(path: str | Path) -> "Schema":
+        """A schema from a JSON file, a private-pgm domain file or a ``.domain`` file."""
+        path = Path(path)
+        if path.suffix == ".domain":
+            return Schema(columns=files.from_domain_lines(files.read_text(path), path))
+        value = files.read(path)
+        try:
+            return Schema.from_dict(value)
+        except InputError as error:
+            raise SchemaError(f"{path}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+        try:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"can't write the schema {path}: {error.strerror}") from None
+
+    def _check_exclude(self) -> None:
+        """Refuse names that are none, and columns both published and excluded."""
+        if not isinstance(self.exclude, tuple) or not all(is_text(name) for name in self.exclude):
+            raise SchemaError("exclude must be a tuple (in JSON a list) of column names")
+        if both := sorted({*self.exclude} & {*self.names}):
+            raise SchemaError(f"these columns are both declared and excluded: {both}")
+
+    def _check_possible(self) -> None:
+        """Refuse combinations of other columns, and such that leave no row possible."""
+        for each in self.impossible:
+            impossible.check(self.__getitem__, each)
+        sizes = {column.name: column.size for column in self}
+        if impossible.witness(sizes, self.impossible) is None:
+            named = sorted({name for each in self.impossible for name in each.names})
+            raise SchemaError(
+                f"the {len(self.impossible)} combinations declared impossible exclude every row: "
+                f"no values of {', '.join(named)} are left. Take one of them back."
+            )

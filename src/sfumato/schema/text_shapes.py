@@ -1,0 +1,227 @@
+"""Shapes: public classes that every text falls into, whatever the table holds.
+
+How many texts of a column look like whole numbers from 20 to 50, or like days of the 1990s, can be
+counted with noise before anything is known of the column. Each class is fixed here, for all tables.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sfumato.schema.calendar import pattern
+
+LONG: Final = 60
+"""Characters of a text that says more than a category would."""
+SURE_MARKS: Final = ("?", "#N/A", "<NA>", "N/A", "n/a")
+"""Texts that mean a missing value wherever they stand."""
+NUMBER_MARKS: Final = (*SURE_MARKS, "NA", "na", "NaN", "nan", "NULL", "null", "-", ".")
+"""Texts that mean one in a column of numbers or dates."""
+SENTINELS: Final = ("-99", "-999", "-9999", "-99999")
+"""Numbers that nearly always stand for a missing one; each is a class."""
+PAIRS: Final = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
+DAY_FORMATS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y")
+EITHER: Final = "day and month in either order"
+"""Of days with strokes of which no number is above 12."""
+FIRST_YEAR: Final = 1900
+DECADES: Final = 20
+"""Days before the first decade count in it, days after the last one in that."""
+MOST_DECIMALS: Final = 3
+"""Numbers with more digits after the point, or with an exponent, are one class."""
+LARGEST: Final = 10.0**15
+"""A number from here on is no amount that floats could tell apart: it counts as text."""
+
+_LOWEST_POWER, _HIGHEST_POWER = -3, 15
+_STEPS: Final = tuple(
+    float(f"{digit}e{power}")
+    for power in range(_LOWEST_POWER, _HIGHEST_POWER)
+    for digit in (1, 2, 5)
+)
+_BOUNDS: Final = (0.0, *_STEPS, LARGEST)
+_NUMBER: Final = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_PADDED: Final = r"^-?0[0-9]"
+_MOMENT: Final = re.sub(r"\(\?P<.>", "(?:", pattern(None))
+_OFFSET: Final = r":[0-9.]+(Z|[+-][0-9]{2}:?[0-9]{2})$"
+
+Kind = Literal["missing", "mark", "sentinel", "text", "long", "boolean", "number", "day", "moment"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """One class of texts."""
+
+    kind: Kind
+    low: float = 0.0
+    """Of numbers and, as years, of days: where the class begins."""
+    high: float = 0.0
+    """Where it ends; of negative numbers the end is in the class and the beginning is not."""
+    decimals: int = 0
+    """Digits after the point; ``MOST_DECIMALS + 1`` stands for more, or for an exponent."""
+    written: str | tuple[str, str] | None = None
+    """The format of a day; the two texts of a boolean; of a moment ``offset`` or None; the
+    sentinel."""
+
+
+def _numbers() -> list[Shape]:
+    above = [Shape(kind="number", low=low, high=high) for low, high in pairwise(_BOUNDS)]
+    below = [Shape(kind="number", low=-each.high, high=-each.low) for each in reversed(above)]
+    signed = [*below, Shape(kind="number"), *above]
+    return [
+        Shape(kind="number", low=each.low, high=each.high, decimals=digits)
+        for digits in range(MOST_DECIMALS + 2)
+        for each in signed
+    ]
+
+
+def _by_decade(kind: Kind, written: str | None) -> list[Shape]:
+    starts = range(FIRST_YEAR, FIRST_YEAR + 10 * DECADES, 10)
+    return [Shape(kind=kind, low=start, high=start + 9, written=written) for start in starts]
+
+
+def _spelled() -> list[tuple[str, str]]:
+    spellings = (str.lower, str.capitalize, str.upper)
+    return list(dict.fromkeys((to(a), to(b)) for a, b in PAIRS for to in spellings))
+
+
+_WORDS: Final = tuple(word for pair in _spelled() for word in pair)
+
+SHAPES: Final[tuple[Shape, ...]] = (
+    Shape(kind="missing"),
+    Shape(kind="mark"),
+    Shape(kind="text"),
+    Shape(kind="long"),
+    *(Shape(kind="sentinel", written=text) for text in SENTINELS),
+    *(Shape(kind="boolean", written=pair) for pair in _spelled()),
+    *_numbers(),
+    *(shape for each in (*DAY_FORMATS, EITHER) for shape in _by_decade("day", each)),
+    *(shape for each in (None, "offset") for shape in _by_decade("moment", each)),
+)
+"""All classes; the place of each is its code."""
+
+_MISSING, _MARK, _TEXT, _LONG, _SENTINEL = range(5)
+_FIRST: Final = {
+    kind: [shape.kind for shape in SHAPES].index(kind)
+    for kind in ("boolean", "number", "day", "moment")
+}
+_SIGNED: Final = 2 * (len(_BOUNDS) - 1) + 1
+
+
+def shape_codes(texts: pa.Array) -> NDArray[np.int64]:
+    """The class of each text; texts have no spaces around them, and null is missing.
+
+    >>> found = shape_codes(pa.array(["41", "?", "yes", "1999-12-31", "Rome", None]))
+    >>> [SHAPES[code].kind for code in found]
+    ['number', 'mark', 'boolean', 'day', 'text', 'missing']
+    """
+    long = _flags(pc.greater(pc.utf8_length(texts), LONG))
+    codes = np.where(long, _LONG, _TEXT).astype(np.int64)
+    for reader in (_number_codes, _sentinel_codes, _moment_codes, _day_codes, _word_codes):
+        found = reader(texts)
+        codes = np.where(found >= 0, found, codes)
+    codes[_flags(pc.is_in(texts, value_set=_marks()))] = _MARK
+    codes[_flags(pc.or_kleene(texts.is_null(), pc.equal(texts, "")))] = _MISSING
+    return codes
+
+
+def _word_codes(texts: pa.Array) -> NDArray[np.int64]:
+    found = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_words()), -1))
+    return np.where(found >= 0, _FIRST["boolean"] + found // 2, -1).astype(np.int64)
+
+
+def _sentinel_codes(texts: pa.Array) -> NDArray[np.int64]:
+    found = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_sentinels()), -1))
+    return np.where(found >= 0, _SENTINEL + found, -1).astype(np.int64)
+
+
+def _number_codes(texts: pa.Array) -> NDArray[np.int64]:
+    """By digits after the point, then by sign and size; -1 for no number, and for 007."""
+    plain = pc.and_(
+        pc.match_substring_regex(texts, _NUMBER),
+        pc.invert(pc.match_substring_regex(texts, _PADDED)),
+    )
+    kept = pc.if_else(plain, texts, None)
+    values = _floats(kept)
+    inside = np.isfinite(values) & (np.abs(values) < LARGEST)
+    size = np.searchsorted(_BOUNDS[1:], np.abs(values), side="right")
+    side = np.sign(np.where(inside, values, 0)).astype(np.int64)
+    middle = len(_BOUNDS) - 1
+    place = middle + side * (1 + np.minimum(size, middle - 1))
+    codes = _FIRST["number"] + _digits(kept) * _SIGNED + place
+    return np.where(inside, codes, -1).astype(np.int64)
+
+
+def _digits(numbers: pa.Array) -> NDArray[np.int64]:
+    """Digits after the point, of 41.0 none; one more than ``MOST_DECIMALS`` for an exponent."""
+    short = pc.replace_substring_regex(numbers, pattern=r"\.0*$", replacement="")
+    points = pc.find_substring(short, ".")
+    after = pc.subtract(pc.subtract(pc.utf8_length(short), points), 1)
+    digits = np.from_dlpack(pc.fill_null(pc.if_else(pc.less(points, 0), 0, after), 0))
+    many = _flags(pc.match_substring_regex(short, "[eE]")) | (digits > MOST_DECIMALS)
+    return np.where(many, MOST_DECIMALS + 1, digits).astype(np.int64)
+
+
+def _floats(texts: pa.Array) -> NDArray[np.float64]:
+    """Numbers; what is null, or too large for a float, is not finite."""
+    values = pc.fill_null(texts.cast(pa.float64()), float("nan"))
+    return np.asarray(np.from_dlpack(values), dtype=np.float64)
+
+
+def _day_codes(texts: pa.Array) -> NDArray[np.int64]:
+    codes = np.full(len(texts), -1, dtype=np.int64)
+    for place, written in enumerate(DAY_FORMATS):
+        years, months, days = _date_parts(texts, written)
+        fits = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
+        either = fits & (days <= 12) & (written in ("%d/%m/%Y", "%m/%d/%Y"))
+        group = np.where(either, len(DAY_FORMATS), place)
+        codes = np.where(fits, _FIRST["day"] + group * DECADES + _decades(years), codes)
+    return codes
+
+
+def _date_parts(texts: pa.Array, written: str) -> list[NDArray[np.int64]]:
+    """Year, month and day as whole numbers, 0 where a text is not written so."""
+    found = pc.extract_regex(texts, pattern=pattern(written))
+    parts = (pc.struct_field(found, name) for name in "Ymd")
+    return [_whole(pc.fill_null(part, "0")) for part in parts]
+
+
+def _moment_codes(texts: pa.Array) -> NDArray[np.int64]:
+    """ISO moments; a day alone fits too, and is found to be a day afterwards."""
+    fits = _flags(pc.match_substring_regex(texts, _MOMENT))
+    offset = _flags(pc.match_substring_regex(texts, _OFFSET))
+    kept = pc.if_else(pa.array(fits), pc.utf8_slice_codeunits(texts, 0, 4), "0")
+    years = _whole(pc.fill_null(kept, "0"))
+    codes = _FIRST["moment"] + offset * DECADES + _decades(years)
+    return np.where(fits, codes, -1).astype(np.int64)
+
+
+def _whole(texts: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(np.from_dlpack(texts.cast(pa.int64())), dtype=np.int64)
+
+
+def _decades(years: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.clip((years - FIRST_YEAR) // 10, 0, DECADES - 1)
+
+
+def _flags(found: pa.Array) -> NDArray[np.bool_]:
+    return np.from_dlpack(pc.fill_null(found, False).cast(pa.uint8())).view(np.bool_)
+
+
+@cache
+def _marks() -> pa.Array:
+    return pa.array(NUMBER_MARKS)
+
+
+@cache
+def _sentinels() -> pa.Array:
+    return pa.array(SENTINELS)
+
+
+@cache
+def _words() -> pa.Array:
+    return pa.array(_WORDS)

@@ -1,0 +1,1 @@
+"""Routes, limits, metrics and the OpenAPI description."""

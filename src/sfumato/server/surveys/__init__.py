@@ -1,0 +1,1 @@
+"""The life of a survey on the server, from creation to release."""

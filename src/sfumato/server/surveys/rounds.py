@@ -1,0 +1,207 @@
+"""The variants of a survey as the service sees them: plans, checked answers, tallies, releases.
+
+All of it works on answers, which devices randomized; nothing here can tell more than they do.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError, InternalError
+from sfumato.local.layout import IntegerLayout, Layout
+from sfumato.models.answers.pair_tables import NoisyTable
+from sfumato.randomness import Rng
+from sfumato.release import TableRelease
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
+from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RoundPlan
+
+Plan = RoundPlan | RecordPlan
+Tally = grouped_rounds.RoundTally | faithful_rounds.RecordTally
+_ONE: Final = np.dtype([("part", "<u4"), ("value", "<u8")])
+"""An answer about one part, as it is stored; one about every column is its codes as ``<u4``."""
+_pack_one: Final = struct.Struct("<IQ").pack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A plan of a survey, and how its answers are checked, fast."""
+
+    agreed: Agreement
+    plan: Plan
+
+    @staticmethod
+    def read(payload: str, agreed: Agreement) -> "Asked":
+        """The plan in a signed text that this server wrote."""
+        return Asked(agreed=agreed, plan=read_plan(json.loads(payload), agreed))
+
+    @cached_property
+    def limits(self) -> tuple[int, ...]:
+        """For each part, or each column, the number that its answers are below."""
+        plan, schema = self.plan, self.agreed.schema
+        if isinstance(plan, RecordPlan):
+            return schema.shape(self.agreed.asked)
+        mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
+        return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
+
+    def contents(self, values: Sequence[Any]) -> bytes:
+        """Answers of the right form as they are stored; the error never quotes one."""
+        if isinstance(self.plan, RecordPlan):
+            return b"".join([self._codes(value) for value in values])
+        return b"".join([self._one(value) for value in values])
+
+    def _one(self, value: Any) -> bytes:
+        """An answer about one part."""
+        if type(value) is not list or len(value) != 2:
+            raise _misfit()
+        part, answer = value
+        if type(part) is not int or type(answer) is not int or not 0 <= part < len(self.limits):
+            raise _misfit()
+        if not 0 <= answer < self.limits[part]:
+            raise _misfit()
+        return _pack_one(part, answer)
+
+    def _codes(self, value: Any) -> bytes:
+        """An answer about every column."""
+        if type(value) is not list or len(value) != len(self.limits):
+            raise _misfit()
+        for code, limit in zip(value, self.limits, strict=True):
+            if type(code) is not int or not 0 <= code < limit:
+                raise _misfit()
+        return struct.pack(f"<{len(value)}I", *value)
+
+    def tally(self, contents: bytes, *, simulated: bool) -> Tally:
+        """The counted answers, from all that was stored of a round."""
+        plan = self.plan
+        if isinstance(plan, RecordPlan):
+            block = np.frombuffer(contents, dtype="<u4").reshape(-1, len(self.limits)).T
+            rows = RecordRows(question=plan.id, codes=block, simulated=simulated)
+            return faithful_rounds.count(plan, self.agreed, rows)
+        found = np.frombuffer(contents, dtype=_ONE)
+        answers = AnswerRows(
+            question=plan.id,
+            part=found["part"].astype(np.int64),
+            answer=found["value"].astype(np.uint64),
+            simulated=simulated,
+        )
+        return grouped_rounds.count(plan, self.agreed, answers)
+
+
+def sizes(asked: Asked) -> NDArray[np.int64]:
+    """The length of the tally of each part, or of each column where all are asked about."""
+    plan, schema = asked.plan, asked.agreed.schema
+    if isinstance(plan, RecordPlan):
+        return np.array(schema.shape(asked.agreed.asked), dtype=np.int64)
+    cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
+    return np.array(cells, dtype=np.int64)
+
+
+def first_plan(agreed: Agreement) -> Plan:
+    """What everybody, or half of them, is asked first."""
+    makers: dict[str, Callable[[Agreement], Plan]] = {
+        "single": single_round.first_plan,
+        "grouped": grouped_rounds.first_plan,
+        "faithful": faithful_rounds.first_plan,
+    }
+    return makers[agreed.variant](agreed)
+
+
+def second_plan(agreed: Agreement, heard: Tally, *, minimum: int) -> tuple[Plan, dict[str, Any]]:
+    """What is asked next, and what the owner is told of why.
+
+    How much columns depend on each other is told from the promised number of answers about pairs
+    on.
+    """
+    if isinstance(heard, faithful_rounds.RecordTally):
+        found = faithful_rounds.second_plan(agreed, heard)
+        told: dict[str, Any] = {
+            "network": {child: list(parents) for child, parents in found.network.items()},
+            "clusters": [list(cluster) for cluster in found.clusters],
+            "budgets": {name: float(share) for name, share in found.plan.budgets.items()},
+        }
+        return found.plan, told
+    asked = grouped_rounds.second_plan(agreed, heard)
+    pairs = sum(
+        int(people)
+        for part, people in zip(heard.plan.parts, heard.answers, strict=True)
+        if len(part.columns) == 2
+    )
+    return asked.plan, _told(asked, seen=pairs >= minimum)
+
+
+def release(
+    agreed: Agreement, tallies: Sequence[Tally], plans: Sequence[Plan], *, rng: Rng
+) -> TableRelease:
+    """The table of a model fitted to the answers of all rounds.
+
+    How the second round was planned follows from the answers of the first, so it is computed
+    again; it must come out as the plan that people were asked by.
+    """
+    if agreed.variant == "single":
+        return single_round.release(agreed, _grouped(tallies[0]), rng=rng)
+    first, second = tallies
+    if isinstance(first, faithful_rounds.RecordTally):
+        again = faithful_rounds.second_plan(agreed, first)
+        _same_plan(again.plan, plans[1])
+        if not isinstance(second, faithful_rounds.RecordTally):
+            raise InternalError("the rounds of a survey are of one variant")
+        return faithful_rounds.release(agreed, again, first, second, rng=rng)
+    asked = grouped_rounds.second_plan(agreed, first)
+    _same_plan(asked.plan, plans[1])
+    return grouped_rounds.release(agreed, asked, first, _grouped(second), rng=rng)
+
+
+def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, NoisyTable]:
+    """Of each column that anybody answered about, its frequencies without bias."""
+    heard = [tally for tally in tallies if tally.people]
+    records = [tally for tally in heard if isinstance(tally, faithful_rounds.RecordTally)]
+    if records:
+        return {
+            name: faithful_rounds.noisy_table(agreed, records, (name,)) for name in agreed.asked
+        }
+    return grouped_rounds.column_tables(agreed, [_grouped(tally) for tally in heard])
+
+
+def _told(asked: grouped_rounds.SecondRound, *, seen: bool) -> dict[str, Any]:
+    parts, weights = asked.plan.parts, asked.plan.weights
+    pairs = [
+        {"columns": list(part.columns), "share": weight / sum(weights)}
+        for part, weight in zip(parts, weights, strict=True)
+        if len(part.columns) == 2
+    ]
+    return {
+        "pairs": sorted(pairs, key=lambda pair: -pair["share"]),
+        "bins": {name: bins.count for name, bins in asked.bins.items()},
+        "dependence": [asked.seen.squared, asked.seen.error] if seen and asked.seen else None,
+        "predicted": asked.choice.predicted,
+    }
+
+
+def _grouped(tally: Tally) -> grouped_rounds.RoundTally:
+    if not isinstance(tally, grouped_rounds.RoundTally):
+        raise InternalError("the rounds of a survey are of one variant")
+    return tally
+
+
+def _same_plan(again: Plan, asked: Plan) -> None:
+    if again.id != asked.id:
+        raise InternalError(
+            "the answers of the first round lead to another plan than people were asked by: the "
+            "service was updated between the rounds. Nothing was released."
+        )
+
+
+def _limit(layout: Layout) -> int:
+    if not isinstance(layout, IntegerLayout):
+        raise InternalError("the answers of a plan are whole numbers")
+    return layout.below
+
+
+def _misfit() -> InputError:
+    return InputError("the answer is none to this plan. It was not counted.")

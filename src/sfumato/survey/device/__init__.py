@@ -1,0 +1,1 @@
+"""A person's device: it randomizes answers and keeps its own ledger."""

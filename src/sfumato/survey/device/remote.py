@@ -1,0 +1,315 @@
+"""A person's device that answers a survey of a server, over HTTP: light, durable, distrustful.
+
+It verifies what the server says by the key that it pinned, keeps what it drew before it sends it,
+sends the same bytes however often that takes, and refuses whatever was not agreed. What it asks
+for and when it refuses never depends on the record.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import exp
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from sfumato import check
+from sfumato.errors import BudgetError, InputError, StorageError
+from sfumato.randomness import Rng, check_rng
+from sfumato.survey.device.device import Client, fitted
+from sfumato.survey.device.device_state import Keepsake, Kept
+from sfumato.survey.protocol.announcements import Announcement, Upload, survey_hash
+from sfumato.survey.protocol.envelopes import Envelope
+from sfumato.survey.protocol.http_client import Patience, Reply, Server
+from sfumato.survey.protocol.links import SurveyLink
+from sfumato.survey.protocol.messages import fingerprint
+
+What = Literal["due", "answered", "known", "not-asked", "waiting", "over"]
+
+MAX_EPSILON: Final = 5
+"""The largest epsilon that is answered without a word for it: even odds become 150 to 1 at most."""
+_OPEN: Final = {"open-1": 1, "open-2": 2}
+_WORDS: Final[dict[What, str]] = {
+    "due": "an answer is drawn and kept; nothing was sent yet",
+    "answered": "the answer was sent, and the server keeps it",
+    "known": "this device has answered already; nothing was sent",
+    "not-asked": "this round is not this device's own; nothing was sent, come again for the next",
+    "waiting": "no round is open now; nothing was sent, come again later",
+    "over": "the survey takes no answers any more; nothing was sent",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurveyStep:
+    """What ``SurveyClient.step`` did, or what ``SurveyClient.due`` found to do."""
+
+    what: What
+    round: int | None = None
+    """The round that is open, if one is."""
+    receipt: Mapping[str, Any] | None = None
+    """What the server said of the answer: report id, round, hour, whether it had come before."""
+    leaves: str | None = None
+    """The very text that is sent, if an answer is due or was sent."""
+    misfits: tuple[str, ...] = ()
+    """Columns whose value in the record the survey has no code for: they are answered as missing,
+    else as other, else as the first value. For the person only; the server must not learn it."""
+
+    def __str__(self) -> str:
+        if not self.misfits:
+            return _WORDS[self.what]
+        return (
+            f"{_WORDS[self.what]}. The survey has no code for the value of "
+            f"{', '.join(map(repr, self.misfits))}: a fixed one stands for it, as the server must "
+            "not learn that"
+        )
+
+
+class SurveyClient:
+    """One person's device in a survey of a server.
+
+    Formal guarantee: all that the server sees, which requests come and what is in them, is
+    epsilon-local DP for the whole record, with the epsilon that was announced first, as for
+    ``Client``. It holds between starts of the program as long as the state file is kept: the survey
+    is pinned in it before the record is looked at, and what was drawn is in it before anything is
+    sent. A value that the survey has no code for is no error, which the server could see. A public
+    code stands for it, and ``SurveyStep.misfits`` tells the person.
+
+    Refused, with nothing sent: a signature of another key than the one in the link (or else the
+    first that was seen), a survey whose hash is not the one in the link, one that is announced
+    otherwise than before or asks for more than ``max_epsilon``, a first plan that was not announced
+    with it, a plan with a larger epsilon or other columns, a second plan for a round, a round after
+    a later one.
+
+    Args:
+        link: The invitation, or its parts.
+        record: The person's values by column.
+        state: The file that this device keeps its state in; it does not hold the record.
+        rng: Where the coin, the answers and the report ids come from.
+        coded: Whether the record holds codes instead of values.
+        max_epsilon: The largest epsilon that is answered; for more, say so here.
+        patience: How often a server that does not answer is asked.
+    """
+
+    def __init__(
+        self,
+        link: str | SurveyLink,
+        record: Mapping[str, Any],
+        *,
+        state: str | Path,
+        rng: Rng,
+        coded: bool = False,
+        max_epsilon: check.Number = MAX_EPSILON,
+        patience: Patience | None = None,
+    ) -> None:
+        check_rng(rng)
+        self._max_epsilon = check.exact(max_epsilon=max_epsilon)
+        if not isinstance(record, Mapping):
+            raise InputError("a record is a mapping of columns to values. Nothing was sent.")
+        self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
+        self._record, self._coded, self._rng = dict(record), coded, rng
+        self._keepsake = Keepsake(Path(state))
+        self._server = Server(address=self._link.server, patience=patience or Patience())
+
+    def announcement(self) -> Announcement:
+        """What the survey says of itself: verified, and pinned from now on.
+
+        It is told also where its epsilon is more than this device answers.
+        """
+        _, kept = self._look()
+        return self._read(kept)
+
+    def preview(self) -> str | None:
+        """The very text that ``step`` will send in the open round; None if it sends nothing.
+
+        The answer is drawn and kept for this, so looking again shows the same.
+        """
+        return self.due().leaves
+
+    def step(self) -> SurveyStep:
+        """Do what is due now: answer the open round, send an answer again, or nothing."""
+        return self.send(self.due())
+
+    def due(self) -> SurveyStep:
+        """What is to be done now, for a person to look at; ``send`` does it.
+
+        An answer that is due is drawn and kept: it stays the same, also if the record changes.
+        """
+        state, kept = self._look()
+        self._check_epsilon(self._read(kept))
+        found = self._found(state, kept)
+        return replace(found, misfits=self._fitted(self._read(kept))[1])
+
+    def send(self, due: SurveyStep) -> SurveyStep:
+        """Send what ``due`` showed and nothing else, without asking what is due now."""
+        if due.what != "due" or due.round is None or due.leaves is None:
+            return due
+        kept = self._keepsake.read()
+        if kept is None or kept.uploads.get(due.round) != due.leaves:
+            raise InputError("this is not what this device has kept. Nothing was sent.")
+        self._check_epsilon(self._read(kept))
+        return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
+
+    def sent(self) -> dict[int, str]:
+        """By round, the text that was drawn to leave this device, whether or not it arrived."""
+        kept = self._keepsake.read()
+        return {} if kept is None else dict(kept.uploads)
+
+    def _found(self, state: str, kept: Kept) -> SurveyStep:
+        number = _OPEN.get(state)
+        if number is None:
+            last = self._read(kept).agreement.rounds
+            later = state == "created" or (state == "closed-1" and last > 1)
+            return SurveyStep(what="waiting" if later else "over")
+        if number in kept.receipts:
+            return SurveyStep(what="known", round=number, receipt=kept.receipts[number])
+        text = self._drawn(number)
+        if text is None:
+            return SurveyStep(what="not-asked", round=number)
+        return SurveyStep(what="due", round=number, leaves=text)
+
+    def _look(self) -> tuple[str, Kept]:
+        """The state that the server tells, and what this device holds the survey to."""
+        path = f"/v1/surveys/{self._link.task}"
+        reply = self._server.call(path)
+        if reply.status != 200:
+            raise InputError(f"there is no such survey: {reply.refusal}. Nothing was sent.")
+        told = reply.message
+        envelope = Envelope.from_dict(told.get("survey"))
+        with self._keepsake.alone():
+            kept = self._keepsake.read()
+            if kept is None:
+                kept = self._pinned(envelope, told.get("key"))
+                self._keepsake.write(kept)
+        self._check_same(kept, envelope)
+        return str(told.get("state")), kept
+
+    def _pinned(self, envelope: Envelope, shown: Any) -> Kept:
+        """The survey as it was shown first, verified; the record has no part in this."""
+        key = self._link.key or (shown if isinstance(shown, str) else "")
+        kept = Kept(task=self._link.task, key=key, survey=envelope)
+        self._read(kept)
+        return kept
+
+    def _check_same(self, kept: Kept, envelope: Envelope) -> None:
+        if kept.task != self._link.task:
+            raise InputError(
+                f"{self._keepsake.path} is the state of another survey. Nothing was sent. Use a "
+                "state file for each survey."
+            )
+        if self._link.key not in (None, kept.key):
+            raise InputError(
+                "the link has another key than the one this survey is known by. Nothing was sent."
+            )
+        envelope.opened(kept.key)
+        if envelope.payload != kept.survey.payload:
+            raise BudgetError(
+                "the survey is announced otherwise than before: its words, columns or epsilon "
+                "were changed after this device agreed. Nothing was sent."
+            )
+
+    def _check_epsilon(self, announced: Announcement) -> None:
+        asked = announced.agreement.epsilon
+        if asked > self._max_epsilon:
+            raise BudgetError(
+                f"the survey asks for epsilon {asked}, and this device answers up to "
+                f"{self._max_epsilon}. Nothing was drawn or sent. {epsilon_words(asked)} If you "
+                f"want to answer all the same, allow it: --max-epsilon {asked}."
+            )
+
+    def _read(self, kept: Kept) -> Announcement:
+        wanted = self._link.survey_hash
+        if wanted is not None and survey_hash(kept.survey.payload) != wanted:
+            raise InputError(
+                "the server shows another survey than the one whose hash is in the link (or was "
+                "given). Nothing was sent. Ask whoever invited you which one is right: a survey "
+                "that differs from the others' could mark your answer."
+            )
+        found = Announcement.from_dict(kept.survey.opened(kept.key))
+        if found.task != self._link.task:
+            raise InputError("the server announced another survey. Nothing was sent.")
+        return found
+
+    def _made(self, announced: Announcement, state: Mapping[str, Any] | None) -> Client:
+        agreed, (codes, _) = announced.agreement.manifest(), self._fitted(announced)
+        if state is None:
+            return Client(codes, agreed=agreed, rng=self._rng, coded=True)
+        return Client.restore(state, codes, agreed=agreed, rng=self._rng, coded=True)
+
+    def _fitted(self, announced: Announcement) -> tuple[dict[str, int], tuple[str, ...]]:
+        return fitted(announced.agreement.schema, self._record, coded=self._coded)
+
+    def _drawn(self, number: int) -> str | None:
+        """The text to send in a round: drawn once, kept before anybody sees it."""
+        kept = self._keepsake.read()
+        if kept is not None and number in kept.uploads:
+            return kept.uploads[number]
+        reply = self._server.call(f"/v1/surveys/{self._link.task}/rounds/{number}")
+        if reply.status != 200:
+            raise InputError(f"the server gives no plan: {reply.refusal}. Nothing was sent.")
+        signed = Envelope.from_dict(reply.message)
+        with self._keepsake.alone():
+            kept = self._keepsake.read()  # again: another process may have drawn meanwhile
+            if kept is None:
+                raise StorageError(f"{self._keepsake.path} was removed. Nothing was sent.")
+            if number not in kept.uploads:
+                kept = self._answered(kept, number, signed)
+                self._keepsake.write(kept)
+        return kept.uploads.get(number)
+
+    def _answered(self, kept: Kept, number: int, signed: Envelope) -> Kept:
+        """The state after a plan was seen, and answered if the round is this device's own."""
+        plan = signed.opened(kept.key)
+        if not isinstance(plan, dict) or plan.get("round") != number:
+            raise InputError("the server gave the plan of another round. Nothing was sent.")
+        announced = self._read(kept)
+        if number == 1 and announced.first_plan != fingerprint(plan):
+            raise InputError(
+                "the server gave another plan for the first round than it announced to everybody. "
+                "Nothing was sent."
+            )
+        client = self._made(announced, kept.client)
+        answer, uploads = client.answer(plan), dict(kept.uploads)
+        if answer is not None:
+            report = self._rng.words(2).tobytes().hex()
+            upload = Upload(report=report, answer=answer, token=self._link.token)
+            uploads[number] = json.dumps(upload.to_dict(), separators=(",", ":"))
+        return replace(kept, client=client.to_dict(), uploads=uploads)
+
+    def _send(self, number: int, text: str) -> Mapping[str, Any]:
+        reply = self._server.call(f"/v1/surveys/{self._link.task}/answers", text.encode())
+        receipt = _receipt(reply, json.loads(text)["report"])
+        with self._keepsake.alone():
+            kept = self._keepsake.read()
+            if kept is not None:
+                receipts = {**kept.receipts, number: receipt}
+                self._keepsake.write(replace(kept, receipts=receipts))
+        return receipt
+
+
+def epsilon_words(epsilon: check.Number) -> str:
+    """What an epsilon means: how far whoever sees an answer can move an even guess.
+
+    >>> epsilon_words(2)
+    'Whoever sees the answers can turn even odds between two truths into up to 7.4 to 1.'
+    """
+    odds = exp(min(float(check.exact(epsilon=epsilon)), 40.0))
+    shown = f"{odds:,.1f}" if odds < 1_000 else f"{odds:,.0f}" if odds < 1e6 else "over 1,000,000"
+    sure = " That is nearly certainty: it protects almost nothing." if odds > 100 else ""
+    return (
+        f"Whoever sees the answers can turn even odds between two truths into up to {shown} to 1."
+        f"{sure}"
+    )
+
+
+def _receipt(reply: Reply, report: str) -> Mapping[str, Any]:
+    if reply.status not in (200, 201):
+        raise InputError(
+            f"the server did not take the answer: {reply.refusal} This device keeps it, and sends "
+            "the same again if it is asked to."
+        )
+    receipt: Mapping[str, Any] = reply.message
+    if receipt.get("kind") != "receipt" or receipt.get("report") != report:
+        raise StorageError(
+            "the server's receipt is for another answer. This device keeps its own, and sends the "
+            "same again if it is asked to."
+        )
+    return receipt

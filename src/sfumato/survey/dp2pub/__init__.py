@@ -1,0 +1,1 @@
+"""DP2-Pub without a trusted party: rounds, fits, releases."""

@@ -1,0 +1,251 @@
+"""DP2-Pub rehearsed on a table: its rows answer as people would, through the gate.
+
+Whoever runs this holds the table, so the promise is the curator's budget, to everybody who sees the
+release, and the table's ledger is charged with it. Whatever could be refused is refused before.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import comb, prod
+from typing import Any, Final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato import check
+from sfumato.errors import InputError
+from sfumato.gate import Curator
+from sfumato.models.pram.columns import Pram
+from sfumato.models.published_rows import PublishedRows
+from sfumato.privacy.guarantees import PureDP
+from sfumato.privacy.protection import OneRow
+from sfumato.randomness import Rng
+from sfumato.release import TableRelease
+from sfumato.schema.codes import code_type
+from sfumato.schema.schema import Marginal, Schema
+from sfumato.survey.dp2pub.semi_honest import LARGEST_PAIR, publish_answers
+from sfumato.survey.dp2pub.two_round import TwoRound
+from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
+from sfumato.survey.protocol.rounds import MAX_PARTS, Agreement, AnswerRows, RoundPlan
+
+Receipt = Callable[[Curator], Mapping[str, Any]]
+"""What a release says of the ledger that was charged: its head and the entries of this run."""
+
+Ask = Callable[[Mapping[str, Any]], AnswerRows | RecordRows]
+"""From the message of a round to the answers of its people."""
+
+LEAST_PEOPLE: Final = 32
+"""Coins divide the rows into two groups; of so many rows one is empty with a chance of 2^-31."""
+
+
+def semi_honest_release(
+    curator: Curator,
+    *,
+    receipt: Receipt,
+    degree: int = 3,
+    max_cluster: int = 3,
+    pram: Pram = "auto",
+    rows: int | None = None,
+) -> TableRelease:
+    """Every row answers every column once, with an equal part of epsilon; then PRAM.
+
+    Formal guarantee: the curator's budget, for one row that is replaced.
+
+    Args:
+        curator: Holds the table; all that is left of its budget is spent.
+        receipt: Asked after the charge.
+        degree: The most parents of a column in the network.
+        max_cluster: The most columns that are redrawn together.
+        pram: See ``publish_answers``.
+        rows: How many rows to publish, at most as many as there are; by default all of them.
+    """
+    asked, schema = asked_columns(curator.schema), curator.schema
+    check.whole(at_least=1, degree=degree)
+    check.whole(at_least=1, max_cluster=max_cluster)
+    check.one_of(get_args(Pram), pram=pram)
+    check_pairs(schema)
+    if rows is not None:
+        people_of(curator, rows=check.whole(at_least=1, rows=rows))
+    epsilon = _epsilon(curator) / len(asked)
+    answers = curator.respond(dict.fromkeys(asked, epsilon))
+    curator.tell("network, clusters and redrawing", 0, 0)
+    result = publish_answers(
+        schema,
+        _block(schema, answers.codes, answers.rows),
+        [answers.mechanisms.get(name) for name in schema.names],
+        degree=degree,
+        max_cluster=max_cluster,
+        pram=pram,
+        rng=curator.rng,
+    )
+    made = result.release(
+        dataset=curator.ledger.dataset,
+        private=curator.private,
+        ledger=receipt(curator),
+        rng=curator.rng,
+        guarantee=curator.budget,
+    )
+    return resized(made, rows, rng=curator.rng)
+
+
+def two_round_release(
+    curator: Curator,
+    *,
+    variant: str = "grouped",
+    receipt: Receipt,
+    rows: int | None = None,
+) -> TableRelease:
+    """A survey in two rounds among the rows, as ``TwoRound`` asks them.
+
+    Formal guarantee: the curator's budget, for one row that is replaced. In the variant "grouped" a
+    row answers in one round, with all of epsilon; in "faithful" in both, with half of it in each.
+
+    Args:
+        curator: Holds the table; all that is left of its budget is spent, in one entry.
+        variant: "grouped" or "faithful".
+        receipt: Asked after the charge.
+        rows: How many rows to draw from the model; by default as many as there are.
+    """
+    if rows is not None:
+        check.whole(at_least=1, rows=rows)
+    survey = TwoRound(curator.schema, _epsilon(curator), variant=variant)
+    agreed = Agreement.from_manifest(survey.manifest)
+    first = survey.first_round()
+    read_plan(first, agreed)  # what no device would answer is refused before it is paid for
+    ask = _groups(curator, agreed) if variant == "grouped" else _everybody(curator, agreed)
+    heard = ask(survey.second_round(ask(first)))
+    curator.tell("fitting and drawing", 0, 0)
+    made = survey.publish(heard, rng=curator.rng)
+    restated = replace(
+        made,
+        dataset=curator.ledger.dataset,
+        guarantee=curator.budget,
+        ledger=receipt(curator),
+    )
+    return resized(restated, rows, rng=curator.rng)
+
+
+def asked_columns(schema: Schema) -> Marginal:
+    """The columns that have anything to answer: those of two values or more; there must be one."""
+    asked = tuple(column.name for column in schema if column.size > 1)
+    if not asked:
+        raise InputError(
+            "every column of the schema has one value only: there is nothing to ask. "
+            "Nothing was spent."
+        )
+    return asked
+
+
+def check_pairs(schema: Schema) -> None:
+    """Refuse two columns whose table is too large to learn a network from, before any spend."""
+    largest = sorted(schema, key=lambda column: column.size)[-2:]
+    cells = prod(column.size for column in largest)
+    if len(largest) == 2 and cells > LARGEST_PAIR:
+        raise InputError(
+            f"the table of {largest[0].name!r} and {largest[1].name!r} has {cells:,} cells, at "
+            f"most {LARGEST_PAIR:,} are compared. Nothing was spent. Use coarser bins."
+        )
+
+
+def people_of(curator: Curator, *, rows: int | None = None, at_least: int = 1) -> int:
+    """The number of rows, which is public here; refused before any spend if it can't do.
+
+    Args:
+        curator: Holds the table.
+        rows: How many are to be published where there is no model to draw more from.
+        at_least: How many rows are needed.
+    """
+    _check_replace(curator)
+    people = int(curator.total().values)
+    if people < at_least:
+        raise InputError(
+            f"rows that are asked in two groups must be {at_least:,} at least, and the table has "
+            f"{people:,}. Nothing was spent. Use the variant 'faithful'."
+        )
+    if rows is not None and rows > people:
+        raise InputError(
+            f"{rows:,} rows are to be published, but the table has {people:,} and there is no "
+            "model to draw more from. Nothing was spent. Ask for no more than that."
+        )
+    return people
+
+
+def resized(release: TableRelease, rows: int | None, *, rng: Rng) -> TableRelease:
+    """The release with another number of rows, if one is given: post-processing."""
+    if rows is None:
+        return release
+    data = release.table(n_rows=check.whole(at_least=1, rows=rows), rng=rng)
+    if not isinstance(release.model, PublishedRows):
+        return replace(release, data=data)
+    return replace(release, data=data, model=PublishedRows.of(release.schema, data))
+
+
+def _groups(curator: Curator, agreed: Agreement) -> Ask:
+    """Rows that are asked once, with all of epsilon, in the round that a coin says; now paid for.
+
+    The second round may ask about every column and every pair.
+    """
+    columns = len(agreed.asked)
+    if comb(columns, 2) + columns > MAX_PARTS:
+        raise InputError(
+            f"{columns:,} columns have more pairs than the {MAX_PARTS:,} questions a plan may "
+            "have. Nothing was spent. Publish fewer columns."
+        )
+    people_of(curator, at_least=LEAST_PEOPLE)
+    interview = curator.interview(PureDP(agreed.epsilon), columns=agreed.asked)
+
+    def ask(message: Mapping[str, Any]) -> AnswerRows:
+        plan = RoundPlan.from_dict(message, agreed)
+        curator.tell(f"asking round {plan.round}", 0, 0)
+        parts = [part.made(agreed.schema, agreed.epsilon) for part in plan.parts]
+        drawn, said = interview.ask(parts, plan.weights)
+        simulated = not curator.private
+        return AnswerRows(question=plan.id, part=drawn, answer=said, simulated=simulated)
+
+    return ask
+
+
+def _everybody(curator: Curator, agreed: Agreement) -> Ask:
+    """Rows that are asked in both rounds, about every column; now paid for."""
+    label = f"respond in two rounds, {len(agreed.asked)} targets"
+    curator.reserve(PureDP(agreed.epsilon), label=label)
+
+    def ask(message: Mapping[str, Any]) -> RecordRows:
+        plan = RecordPlan.from_dict(message, agreed)
+        curator.tell(f"asking round {plan.round}", 0, 0)
+        said = curator.respond(plan.budgets).codes
+        codes = np.stack([said[name] for name in plan.budgets])
+        return RecordRows(question=plan.id, codes=codes, simulated=not curator.private)
+
+    return ask
+
+
+def _check_replace(curator: Curator) -> None:
+    if curator.protect != OneRow(neighbors="replace"):
+        raise InputError(
+            "rows randomized one by one publish how many there are, so one row that is replaced is "
+            f"protected, and {curator.protect} was to be. Nothing was spent. Use "
+            "OneRow(neighbors='replace')."
+        )
+
+
+def _epsilon(curator: Curator) -> Fraction:
+    """All that is left, if it can pay for answers."""
+    _check_replace(curator)
+    left = curator.left
+    if not isinstance(left, PureDP):
+        raise InputError(
+            f"answers cost pure epsilon, but the budget is {curator.budget}. Nothing was spent. "
+            "Give epsilon without delta."
+        )
+    return left.epsilon
+
+
+def _block(schema: Schema, codes: Mapping[str, NDArray[Any]], rows: int) -> NDArray[Any]:
+    """A row for each column of the schema; a column of one value holds nothing but that."""
+    block = np.zeros((len(schema), rows), dtype=np.result_type(*map(code_type, schema)))
+    for place, name in enumerate(schema.names):
+        if name in codes:
+            block[place] = codes[name]
+    return block

@@ -1,0 +1,1 @@
+"""Questions, tallies and estimates from answers."""

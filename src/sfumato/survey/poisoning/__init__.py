@@ -1,0 +1,1 @@
+"""What fake answers gain, and the traces they leave."""

@@ -1,0 +1,371 @@
+"""Traces that honest answers don't leave, whatever people's values are, each with its chance.
+
+An honest answer comes from a known mechanism and an unknown value. What is looked at here has
+limits that hold for all values, and the chances are upper bounds for any number of answers, no
+approximations: an alarm at 1% is false in at most 1% of surveys, if everybody is honest.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log, sqrt
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse, walsh_hadamard
+from sfumato.local.frequency.local_hashing import FastOlh
+from sfumato.local.mechanism import FrequencyMechanism
+from sfumato.survey.dp2pub.faithful_rounds import RecordTally
+from sfumato.survey.dp2pub.grouped_rounds import RoundTally
+from sfumato.survey.poisoning.marginal_answers import Heard, heard_ways
+from sfumato.survey.protocol.record_rounds import RecordPlan
+from sfumato.survey.protocol.rounds import Agreement, RoundPlan
+
+Vector = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LEAST_ANSWERS: Final = 50
+"""Parts with fewer answers are not looked at: what fakes do there hardly matters."""
+MOST_PARTS: Final = 2_000
+"""Of a plan with more, those with the most answers are looked at."""
+_SENT: Final = "whoever draws a question also sends the answer"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """One thing that was looked at, and how likely honest answers are to look so odd."""
+
+    kind: str
+    about: tuple[str, ...]
+    """The columns; none where it is about the whole round."""
+    chance: float
+    """At most so likely among honest answers, all places that were looked at counted in."""
+    words: str
+    """What was found, for a person."""
+    assumes: str = ""
+    """What must hold for the chance to be right; empty where nothing but the mechanism must."""
+
+
+def beyond(seen: Vector, n: int, low: Vector | float, high: Vector | float) -> Vector:
+    """How likely a share as far outside its limits is: exp(-n KL(seen, nearest limit)).
+
+    ``seen`` are shares of n independent answers, each of which has the property with a probability
+    between ``low`` and ``high``. Chernoff 1952; for unequal probabilities Hoeffding 1963,
+    "Probability inequalities for sums of bounded random variables", theorem 1.
+
+    >>> beyond(np.array([0.5, 0.6]), 100, 0.4, 0.5).round(4).tolist()
+    [1.0, 0.1335]
+    """
+    limit = np.clip(seen, low, high)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        there = np.where(seen > 0, seen * np.log(seen / limit), 0.0)
+        gone = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / (1 - limit)), 0.0)
+    return np.asarray(np.exp(-n * np.where(seen == limit, 0.0, there + gone)))
+
+
+def far_from_zero(sums: Vector, n: int, *, variance: float, largest: float) -> Vector:
+    """How likely sums of n terms of mean 0 are to be as large, on either side.
+
+    2 exp(-s^2 / (2 (n variance + largest |s| / 3))): Bernstein 1927; Boucheron, Lugosi, Massart
+    2013, "Concentration inequalities", corollary 2.11.
+    """
+    size = np.abs(sums)
+    bound = 2 * np.exp(-(size**2) / (2 * (n * variance + largest * size / 3)))
+    return np.asarray(np.minimum(1.0, bound))
+
+
+def above_zero(average: float, n: int, *, variance: float, span: float) -> float:
+    """How likely n independent terms of mean 0 are to have so large an average.
+
+    With probability 1 - d it is at most sqrt(2 V L/n) + 7 span L/(3(n - 1)), L = ln(2/d), where V
+    is the variance that was seen: Maurer, Pontil 2009, "Empirical Bernstein bounds and sample
+    variance penalization", arXiv 0907.3740, theorem 4. This is that d.
+
+    >>> round(above_zero(0.06, 1_000, variance=0.25, span=1.0), 3)
+    0.017
+    """
+    if average <= 0 or n < LEAST_ANSWERS:
+        return 1.0
+    a, b = sqrt(2 * variance / n), 7 * span / (3 * (n - 1))
+    root = (sqrt(a * a + 4 * b * average) - a) / (2 * b)
+    return min(1.0, 2 * exp(-root * root))
+
+
+def copied(n: int, copies: int, likeliest: float) -> float:
+    """How likely some answer is to come so often among n, if none has more than ``likeliest``.
+
+    Of c people all give one answer with a probability of at most sum_x P(x)^c, which is at most
+    likeliest^(c - 1), and there are binom(n, c) such groups.
+
+    >>> copied(1_000, 2, 2**-40) < 1e-6
+    True
+    """
+    if copies < 2 or likeliest <= 0:
+        return 1.0 if copies < 2 else 0.0
+    groups = lgamma(n + 1) - lgamma(copies + 1) - lgamma(n - copies + 1)
+    return exp(min(0.0, groups + (copies - 1) * log(likeliest)))
+
+
+def gap_chance(gap: float, reach: float, *, above: int, below: int) -> float:
+    """How likely a gap under the largest of some numbers is, beside the reach of those under it.
+
+    Of independent numbers Y with one distribution, sorted from the largest, the gap Y(k) - Y(k+1)
+    is at least t times the reach Y(k+1) - Y(m+1) with a probability of at most the product over
+    i = k+1..m of i/(i + k t), if the hazard of the distribution does not fall, as for uniform,
+    normal, Poisson, exponential and (from the shape 1 on) gamma numbers. Then Y is a concave
+    function of exponential numbers (Barlow, Proschan 1975, "Statistical theory of reliability and
+    life testing"), whose gaps are independent and Z(i)/i (Renyi 1953, "On the theory of order
+    statistics"), and P(Z(k)/k >= t sum Z(i)/i) is the product. It is reached by exponential ones.
+
+    Args:
+        gap: Under the number k; nothing is odd about one that is not above 0.
+        reach: Above 0.
+        above: k.
+        below: m.
+
+    >>> round(gap_chance(5, 1, above=1, below=2), 6)  # 2/7
+    0.285714
+    """
+    if gap <= 0:
+        return 1.0
+    places = np.arange(above + 1, below + 1)
+    return float(np.exp(-np.log1p(above * gap / reach / places).sum()))
+
+
+def smallest(chances: Vector, *, sides: int = 2) -> float:
+    """The chance of the oddest of many places: that of one of them, times their number."""
+    return float(min(1.0, sides * chances.size * chances.min())) if chances.size else 1.0
+
+
+def round_traces(
+    agreed: Agreement, tally: RoundTally | RecordTally, *, least: int = LEAST_ANSWERS
+) -> list[Trace]:
+    """All that can be looked at in the answers of one round.
+
+    Args:
+        agreed: The survey.
+        tally: The counted answers.
+        least: Parts with fewer answers are not looked at, but for how many these are.
+    """
+    least = max(least, LEAST_ANSWERS)
+    if isinstance(tally, RoundTally):
+        found = [parts_trace(tally)] if len(tally.plan.parts) > 1 else []
+        for place in _places(tally, least):
+            part = tally.plan.parts[place]
+            mechanism = part.mechanism(agreed.schema, tally.plan.epsilon)
+            found += histogram_traces(mechanism, tally.counts[place], about=part.columns)
+        return found + agreement_traces(agreed, tally, least=least)
+    found = []
+    for name, heard in heard_ways(agreed, [tally]).items():
+        counts = heard[0].supports.astype(np.int64)
+        mechanism = tally.plan.mechanisms(agreed.schema)[name]
+        found += histogram_traces(mechanism, counts, about=(name,))
+    return [*found, record_copies(agreed, tally.plan, tally.block)] if tally.people else found
+
+
+def parts_trace(tally: RoundTally) -> Trace:
+    """Whether parts were drawn as the plan says: each with its weight."""
+    plan: RoundPlan = tally.plan
+    weights = np.array(plan.weights, dtype=np.float64) / sum(plan.weights)
+    people = tally.people
+    chances = beyond(tally.answers / max(people, 1), people, weights, weights)
+    worst = int(chances.argmin())
+    about = plan.parts[worst].columns
+    return Trace(
+        kind="parts",
+        about=about,
+        chance=smallest(chances),
+        words=f"{tally.answers[worst]:,} answers are about {' and '.join(about)}, where devices "
+        f"draw it {weights[worst] * people:,.0f} times on average",
+        assumes=_SENT,
+    )
+
+
+def histogram_traces(
+    mechanism: FrequencyMechanism, counts: Counts, *, about: tuple[str, ...]
+) -> list[Trace]:
+    """What a histogram of whole answers shows, for the protocols whose answer is one integer."""
+    people = int(counts.sum())
+    if people < LEAST_ANSWERS:
+        return []
+    found = [_values_trace(mechanism, counts, about)]
+    if isinstance(mechanism, Grr):
+        return found
+    found.append(supports_trace(mechanism, mechanism.supports(counts), people, about))
+    if isinstance(mechanism, FastOlh):
+        found.append(_seeds_trace(mechanism, counts, about))
+    unused = _unused_shares(mechanism, counts)
+    if unused.size:
+        q = float(mechanism.q)
+        chances = beyond(unused, people, q, q)
+        found.append(
+            Trace(
+                kind="unused",
+                about=about,
+                chance=smallest(chances),
+                words=f"values that nobody can have are supported by up to {unused.max():.1%} of "
+                f"the answers, where chance alone gives {q:.1%}",
+            )
+        )
+    return found
+
+
+def supports_trace(
+    mechanism: FrequencyMechanism, supports: Vector, people: int, about: tuple[str, ...]
+) -> Trace:
+    """Whether estimates lie between 0 and 1, but for the noise: support is between q and p."""
+    p, q = float(mechanism.p), float(mechanism.q)
+    shares = supports / people
+    chances = beyond(shares, people, q, p)
+    worst = int(chances.argmin())
+    return Trace(
+        kind="impossible",
+        about=about,
+        chance=smallest(chances),
+        words=f"one value is estimated at {(shares[worst] - q) / (p - q):.0%} of the people",
+    )
+
+
+def record_copies(
+    agreed: Agreement, plan: RecordPlan, block: NDArray[np.unsignedinteger[Any]]
+) -> Trace:
+    """Whether whole records of answers repeat more often than randomized ones can."""
+    likeliest = 1.0
+    for own in plan.mechanisms(agreed.schema).values():
+        likeliest *= float(own.p)
+    return copies_trace(block.T, likeliest, about=())
+
+
+def copies_trace(
+    answers: NDArray[np.generic], likeliest: float, *, about: tuple[str, ...]
+) -> Trace:
+    """Whether one answer came more often than any can.
+
+    Args:
+        answers: A row for each person.
+        likeliest: The largest probability of any answer, whatever the value.
+        about: The columns.
+    """
+    rows = np.ascontiguousarray(answers)
+    whole = rows.view(np.dtype((np.void, rows.itemsize * (rows.shape[1] if rows.ndim > 1 else 1))))
+    most = int(np.unique(whole, return_counts=True)[1].max(initial=0))
+    return Trace(
+        kind="copies",
+        about=about,
+        chance=copied(len(rows), most, likeliest),
+        words=f"one answer came {most:,} times in the same bits",
+    )
+
+
+def agreement_traces(
+    agreed: Agreement, tally: RoundTally, *, least: int = LEAST_ANSWERS
+) -> list[Trace]:
+    """Whether those asked about a column alone and those asked about it in a pair agree.
+
+    Devices draw their part by chance, so both are samples of the same people, and the difference
+    of two unbiased estimates has the mean 0. A term of it is at most 1/(n (p - q)) wide:
+    Hoeffding 1963, theorem 2, for people drawn at random; for given ones, of whom parts are drawn
+    without replacement, the exponent may be smaller by a part of 1/n (section 6).
+    """
+    found = []
+    for name, heard in heard_ways(agreed, [tally]).items():
+        alone = [each for each in heard if len(tally.plan.parts[each.way.place].columns) == 1]
+        paired = [each for each in heard if each.people >= least and each not in alone]
+        if not alone or not paired or alone[0].people < least:
+            continue
+        found.append(_agreement(name, alone[0], paired))
+    return found
+
+
+def _agreement(name: str, alone: Heard, paired: Sequence[Heard]) -> Trace:
+    weights = np.array([each.precision for each in paired])
+    weights = weights / weights.sum()
+    others = np.tensordot(weights, np.stack([each.frequencies for each in paired]), axes=1)
+    spread = 1 / (alone.people * alone.way.gap**2) + sum(
+        weight**2 / (each.people * each.way.gap**2)
+        for weight, each in zip(weights.tolist(), paired, strict=True)
+    )
+    apart = alone.frequencies - others
+    chances = np.exp(-2 * apart**2 / spread)
+    worst = int(chances.argmin())
+    return Trace(
+        kind="agreement",
+        about=(name,),
+        chance=smallest(chances),
+        words=f"{alone.frequencies[worst]:.0%} of those asked alone and {others[worst]:.0%} of "
+        "those asked in pairs have one value",
+        assumes=_SENT,
+    )
+
+
+def _values_trace(mechanism: FrequencyMechanism, counts: Counts, about: tuple[str, ...]) -> Trace:
+    """Whether each answer came as often as some values can make it."""
+    people = int(counts.sum())
+    low, high = _limits(mechanism, counts.size)
+    shares = counts / people
+    chances = beyond(shares, people, low, high)
+    worst = int(chances.argmin())
+    return Trace(
+        kind="values",
+        about=about,
+        chance=smallest(chances),
+        words=f"one answer came {counts[worst]:,} times, and honest devices give it "
+        f"{low[worst] * people:,.0f} to {high[worst] * people:,.0f} times on average",
+    )
+
+
+def _seeds_trace(mechanism: FastOlh, counts: Counts, about: tuple[str, ...]) -> Trace:
+    """Whether seeds of hashes were drawn evenly: they are, whatever the value."""
+    people, seeds = int(counts.sum()), counts.reshape(-1, mechanism.response.values).sum(axis=1)
+    chances = beyond(seeds / people, people, 1 / seeds.size, 1 / seeds.size)
+    worst = int(chances.argmin())
+    return Trace(
+        kind="seeds",
+        about=about,
+        chance=smallest(chances),
+        words=f"one hash seed came {seeds[worst]:,} times, where devices draw each "
+        f"{people / seeds.size:,.0f} times on average",
+    )
+
+
+def _limits(mechanism: FrequencyMechanism, cells: int) -> tuple[Vector, Vector]:
+    """The least and the largest probability of each answer over all values.
+
+    An answer that supports all values (index 0 of Hadamard, seed 0 of hashing) or none has one.
+    """
+    p, q = float(mechanism.p), float(mechanism.q)
+    if isinstance(mechanism, HadamardResponse):
+        low, high = np.full(cells, 2 * (1 - p) / cells), np.full(cells, 2 * p / cells)
+        low[0] = high[0]
+        return low, high
+    if isinstance(mechanism, FastOlh):
+        values = mechanism.response.values
+        seeds, other = cells // values, (1 - p) / (values - 1)
+        low, high = np.full(cells, other / seeds), np.full(cells, p / seeds)
+        low[0], high[1:values] = high[0], low[0]
+        return low, high
+    return np.full(cells, q), np.full(cells, p)
+
+
+def _unused_shares(mechanism: FrequencyMechanism, counts: Counts) -> Vector:
+    """The shares of answers that support inputs beyond the categories: q each, whatever the value.
+
+    Hadamard matrices have rows, and fields of hashes elements, up to a power of two.
+    """
+    people = int(counts.sum())
+    if isinstance(mechanism, HadamardResponse):
+        rows = walsh_hadamard(counts)[mechanism.categories + 1 :]
+        return np.asarray((people + rows) / 2 / people)
+    if isinstance(mechanism, FastOlh):
+        whole = FastOlh(categories=1 << mechanism.seed_bits, epsilon=mechanism.epsilon)
+        if whole.cells == mechanism.cells and whole.seed_bits == mechanism.seed_bits:
+            return np.asarray(whole.supports(counts)[mechanism.categories :] / people)
+    return np.empty(0)
+
+
+def _places(tally: RoundTally, least: int) -> Iterable[int]:
+    """The parts with enough answers, those with most first, up to a limit."""
+    order = np.argsort(-tally.answers, kind="stable")[:MOST_PARTS]
+    return [int(place) for place in order if tally.answers[place] >= least]

@@ -1,0 +1,1 @@
+"""What goes over the wire: messages, rounds, links, signatures."""

@@ -1,0 +1,240 @@
+"""What a survey tells everybody before anything is asked, and what goes over the wire afterwards.
+
+All messages are small versioned JSON. The announcement and the plans are signed (``envelopes``);
+an upload names itself by a report id, so that sending it again changes nothing; the receipt says
+the round and an hour, no more. Ideas: Distributed Aggregation Protocol, draft-ietf-ppm-dap.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sfumato import check
+from sfumato.errors import InputError
+from sfumato.survey.protocol.messages import VERSION, Answer, version
+from sfumato.survey.protocol.rounds import Agreement, check_fields, check_spelling
+
+ID: Final = re.compile(r"[0-9a-f]{32}")
+HASH: Final = re.compile(r"[0-9a-f]{40}")
+TOKEN: Final = re.compile(r"[0-9a-f]{48}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_INVISIBLE: Final = "\n\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+"""Signs without a shape that texts need, Persian ones for example."""
+LONGEST_TITLE: Final = 200
+LONGEST_TEXT: Final = 4_000
+LONGEST_QUESTION: Final = 500
+
+_ANNOUNCED: Final = {
+    *("sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"),
+    *("minimum", "invited", "closes", "page", "first_plan"),
+}
+_REHEARSAL: Final = "rehearsal"
+"""A field that stands in an announcement only where it is true."""
+_UPLOAD: Final = {"sfumato", "kind", "report", "token", "answer"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Announcement:
+    """A survey as it is shown to a person: the words, and the agreement that a device pins."""
+
+    task: str
+    """The random name of the survey: 32 hexadecimal digits."""
+    title: str
+    agreement: Agreement
+    first_plan: str
+    """The fingerprint of the plan of the first round, so that devices refuse another one."""
+    text: str = ""
+    """What it is for, in the owner's words."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """By column, how it is asked for; a column without one is asked for by its name."""
+    minimum: int = 1_000
+    """Answers below which nobody is shown an estimate of a column or a pair, and by which what is
+    shown of an open round changes."""
+    invited: bool = True
+    """Whether an answer needs an invitation; without, one person can answer many times."""
+    closes: str | None = None
+    """The last moment of the survey, in UTC, for people; None if the owner closes it."""
+    page: str = ""
+    """SHA-256 of the page that the server hands out, if it does."""
+    rehearsal: bool = False
+    """Whether this is no real survey: only then simulated answers are taken, and everything is
+    shown to the owner at once."""
+
+    def __post_init__(self) -> None:
+        matching(ID, task=self.task)
+        short_text(LONGEST_TITLE, title=self.title, at_least=1)
+        short_text(LONGEST_TEXT, text=self.text)
+        check.whole(at_least=1, at_most=10**12, minimum=self.minimum)
+        for name in ("invited", "rehearsal"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InputError(f"{name} must be true or false, got {value!r:.40}")
+        _check_questions(self.questions, self.agreement)
+        if self.page != "":
+            matching(_DIGEST, page=self.page)
+        matching(ID, first_plan=self.first_plan)
+        if self.closes is not None:
+            moment(closes=self.closes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message."""
+        return {
+            "sfumato": VERSION,
+            "kind": "survey",
+            "task": self.task,
+            "title": self.title,
+            "text": self.text,
+            "questions": dict(self.questions),
+            "survey": self.agreement.id,
+            "agreement": self.agreement.manifest(),
+            "minimum": self.minimum,
+            "invited": self.invited,
+            "closes": self.closes,
+            "page": self.page,
+            "first_plan": self.first_plan,
+            **({_REHEARSAL: True} if self.rehearsal else {}),
+        }
+
+    @staticmethod
+    def from_dict(message: Any) -> "Announcement":
+        """The announcement in a message; anything else is refused."""
+        said = {_REHEARSAL} & set(message) if isinstance(message, Mapping) else set()
+        if isinstance(message, Mapping) and not message.get("first_plan"):
+            raise InputError(
+                "the survey does not announce the plan of its first round, so each device could be "
+                "asked by another one. The survey was not used."
+            )
+        check_fields(message, _ANNOUNCED | said, "a survey")
+        questions = message["questions"]
+        if not isinstance(questions, Mapping):
+            raise InputError("questions are texts by column. The survey was not used.")
+        found = Announcement(
+            task=message["task"],
+            title=message["title"],
+            agreement=Agreement.from_manifest(message["agreement"]),
+            text=message["text"],
+            questions=dict(questions),
+            minimum=message["minimum"],
+            invited=message["invited"],
+            closes=message["closes"],
+            page=message["page"],
+            rehearsal=message.get(_REHEARSAL, False),
+            first_plan=message["first_plan"],
+        )
+        check_spelling(found.to_dict(), message, "survey")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upload:
+    """One answer on its way: drawn once, and sent as often as the network needs."""
+
+    report: str
+    """The random name of this answer: 32 hexadecimal digits, drawn on the device."""
+    answer: Answer
+    token: str | None = None
+    """The invitation; None where none is needed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message."""
+        return {
+            "sfumato": VERSION,
+            "kind": "upload",
+            "report": self.report,
+            "token": self.token,
+            "answer": self.answer.to_dict(),
+        }
+
+    @staticmethod
+    def from_dict(message: Any) -> "Upload":
+        """The upload in a message; anything else is refused, and never quoted."""
+        if not isinstance(message, Mapping) or set(message) != _UPLOAD:
+            raise InputError("an upload has sfumato, kind, report, token and answer.")
+        version(message)
+        report, token = message["report"], message["token"]
+        if message["kind"] != "upload" or not is_text_like(ID, report):
+            raise InputError("an upload names itself by 32 hexadecimal digits.")
+        if token is not None and not is_text_like(TOKEN, token):
+            raise InputError("an invitation has 48 hexadecimal digits.")
+        return Upload(report=report, token=token, answer=Answer.from_dict(message["answer"]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Receipt:
+    """What the server says of an answer that it keeps."""
+
+    report: str
+    round: int
+    hour: str
+    """When it came, rounded down to the hour, in UTC: no finer time is kept anywhere."""
+    repeated: bool
+    """Whether it had come before; it counts once."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message."""
+        return {
+            "sfumato": VERSION,
+            "kind": "receipt",
+            "report": self.report,
+            "round": self.round,
+            "hour": self.hour,
+            "repeated": self.repeated,
+        }
+
+
+def survey_hash(payload: str) -> str:
+    """The short name of what a survey announced: the first 40 digits of its SHA-256.
+
+    Whoever compares it with others knows that all were shown the same survey and first plan.
+    """
+    return hashlib.sha256(payload.encode()).hexdigest()[:40]
+
+
+def hour_of(time: datetime) -> str:
+    """A time rounded down to the hour.
+
+    >>> hour_of(datetime(2026, 11, 16, 10, 59, tzinfo=UTC))
+    '2026-11-16T10Z'
+    """
+    return time.astimezone(UTC).isoformat()[:13] + "Z"
+
+
+def moment(**named: Any) -> datetime:
+    """A moment in UTC, written like 2026-12-31T18:00Z."""
+    ((name, text),) = named.items()
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%MZ").replace(tzinfo=UTC)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be in UTC, like 2026-12-31T18:00Z") from None
+
+
+def matching(pattern: re.Pattern[str], **named: Any) -> str:
+    """A text of a fixed form; the error names the field, not what was given."""
+    ((name, text),) = named.items()
+    if not is_text_like(pattern, text):
+        raise InputError(f"{name} must look like {pattern.pattern}")
+    return str(text)
+
+
+def is_text_like(pattern: re.Pattern[str], text: Any) -> bool:
+    """Whether something is a text of a fixed form."""
+    return isinstance(text, str) and pattern.fullmatch(text) is not None
+
+
+def short_text(longest: int, *, at_least: int = 0, **named: Any) -> str:
+    """A text that people wrote: not too long, nothing in it that moves or hides other signs."""
+    ((name, text),) = named.items()
+    if not isinstance(text, str) or not at_least <= len(text.strip()) <= len(text) <= longest:
+        raise InputError(f"{name} must be a text of {at_least} to {longest:,} characters")
+    if not all(sign.isprintable() or sign in _INVISIBLE for sign in text):
+        raise InputError(f"{name} must not hold control characters")
+    return text
+
+
+def _check_questions(questions: Mapping[str, str], agreement: Agreement) -> None:
+    for name, text in questions.items():
+        if name not in agreement.schema.names:
+            raise InputError("questions are about columns of the survey; one is not.")
+        short_text(LONGEST_QUESTION, question=text, at_least=1)

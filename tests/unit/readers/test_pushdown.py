@@ -1,0 +1,363 @@
+"""Counting on the server: the counts of a whole read, bit for bit, whichever way they were had."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from servers import Database
+from sfumato import Curator, Independent, OneRow, PureDP, publish
+from sfumato.counting import coded_table
+from sfumato.counting.exact_counts import count_marginals, rows
+from sfumato.counting.table import Table
+from sfumato.errors import StorageError, TableError
+from sfumato.randomness import simulation_rng
+from sfumato.readers import pushdown
+from sfumato.readers.open_table import open_table, source_of
+from sfumato.readers.pushdown import GroupingSource, PushdownTable, most_values
+from sfumato.readers.source_table import SourceTable
+from sfumato.schema import Category, Integer, Marginal, Number, Schema
+from sfumato.schema.file_format import FileForm
+
+YEAR = {"low": "2024-01-01", "high": "2024-12-31"}
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "word": ("text", {"kind": "category", "values": ["a", "b"], "other": True, "missing": True}),
+    "code": ("int2", {"kind": "category", "values": ["1", "2"], "other": True, "missing": True}),
+    "float": ("float8", {"kind": "category", "values": ["0", "1"], "other": True, "missing": True}),
+    "mood": ("mood", {"kind": "ordinal", "values": ["sad", "ok"], "missing": True}),
+    "flag": ("boolean", {"kind": "boolean", "missing": True}),
+    "spelled": ("varchar", {"kind": "boolean", "missing": True, "missing_texts": ["?"]}),
+    "age": ("integer", {"kind": "integer", "low": 0, "high": 9, "step": 3, "missing": True}),
+    "typed": ("text", {"kind": "integer", "low": 0, "high": 9, "missing": True}),
+    "exact": ("numeric", {"kind": "integer", "low": -5, "high": 5, "missing": True}),
+    "day": ("date", {"kind": "date", "step": "month", "missing": True, **YEAR}),
+    "moment of a day": ("timestamp", {"kind": "date", "step": "month", "missing": True, **YEAR}),
+    "weight": ("real", {"kind": "number", "edges": [-1, 0, 1.5, 9], "missing": True}),
+    "instant": ("timestamptz", {
+        "kind": "datetime", "step": "day", "zone": "Asia/Tehran", "missing": True,
+        "low": "2024-01-01T00:00:00Z", "high": "2024-12-31T23:59:59Z",
+    }),
+}  # fmt: skip
+VALUES: dict[str, list[str | None]] = {
+    "word": ["a", "b", "A", " a ", "", "é", None],
+    "code": ["1", "2", "7", None],
+    "float": ["0", "-0", "1", "1.5", "NaN", None],
+    "mood": ["sad", "ok", None],
+    "flag": ["t", "f", None],
+    "spelled": ["yes", "NO", " 1", "?", "junk", "", None],
+    "age": ["0", "2", "3", "9", "44", "-3", None],
+    "typed": ["1", "1.0", " 4", "0x1F", "junk", "99999999999999999999", "12", None],
+    "exact": ["1", "1.00", "NaN", "-7", None],
+    "day": ["2024-01-31", "2024-02-01", "infinity", "0044-03-15 BC", None],
+    "moment of a day": ["2024-01-31 23:59:59.9", "2024-01-31 10:00", "2030-01-01", None],
+    "weight": ["-0", "0", "NaN", "1.4999999", "77", None],
+    "instant": ["2024-03-20 20:30+00", "2024-03-21 00:00+03:30", "infinity", None],
+}
+SCHEMA = Schema.from_dict({
+    "sfumato": 1,
+    "file": {"trim": True},
+    "columns": [{"name": name, **form} for name, (_, form) in KINDS.items()],
+})  # fmt: skip
+PAIRS = list(combinations(SCHEMA.names, 2))
+
+
+class Watched:
+    """A source that remembers what it was asked for."""
+
+    def __init__(self, source: GroupingSource) -> None:
+        self._source = source
+        self.sets: list[tuple[Marginal, ...]] = []
+        self.reads: list[Marginal] = []
+        self.full = False
+
+    def names(self) -> tuple[str, ...]:
+        return self._source.names()
+
+    def describe(self) -> str:
+        return self._source.describe()
+
+    def estimated_rows(self) -> int:
+        return self._source.estimated_rows()
+
+    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
+        self.reads.append(columns)
+        return self._source.batches(columns)
+
+    def grouped(self, sets: Sequence[Marginal]) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
+        self.sets.append(tuple(sets))
+        if self.full:
+            raise StorageError("no space is left")
+        return self._source.grouped(sets)
+
+
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every table were too large to be kept in memory."""
+    monkeypatch.setattr(coded_table, "CACHE_BYTES", -1)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def fill(database: Database, columns: dict[str, list[str | None]], types: dict[str, str]) -> None:
+    """A table of typed columns from texts."""
+    database.run("DROP TABLE IF EXISTS t, texts; DROP TYPE IF EXISTS mood")
+    database.run("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    database.fill("texts", columns)
+    cast = ", ".join(f"{quoted(n)}::{types.get(n, 'text')} AS {quoted(n)}" for n in columns)
+    database.run(f"SET timezone = 'UTC'; CREATE TABLE t AS SELECT {cast} FROM texts")
+
+
+def both(database: Database, schema: Schema) -> tuple[PushdownTable, SourceTable, Watched]:
+    """A table that may count on the server, one that reads, and what the first one asked for."""
+    address = f"{database.address}::t"
+    watched = Watched(source_of(address, schema.names))
+    return PushdownTable(schema, watched), SourceTable(schema, source_of(address, ())), watched
+
+
+def assert_same(ours: Table, read: Table, marginals: Sequence[Marginal]) -> None:
+    found, wanted = count_marginals(ours, marginals), count_marginals(read, marginals)
+    for marginal in marginals:
+        np.testing.assert_array_equal(found[marginal], wanted[marginal], err_msg=str(marginal))
+
+
+def small(**columns: int) -> Schema:
+    """Whole numbers from 0, so many of each."""
+    found = (Integer(name=name, low=0, high=size - 1) for name, size in columns.items())
+    return Schema(columns=tuple(found))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, list[str | None]]:
+    n_rows = draw(st.integers(0, 9))
+    lists = {name: st.sampled_from(values) for name, values in VALUES.items()}
+    return {
+        name: draw(st.lists(one, min_size=n_rows, max_size=n_rows)) for name, one in lists.items()
+    }
+
+
+@settings(
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(columns=tables(), asked=st.lists(st.sampled_from(PAIRS), min_size=1, max_size=4))
+@pytest.mark.usefixtures("nothing_kept")
+def test_every_kind_of_column_is_counted_as_a_read_counts_it(
+    database: Database, columns: dict[str, list[str | None]], asked: list[Marginal]
+) -> None:
+    fill(database, columns, {name: kind for name, (kind, _) in KINDS.items()})
+    ours, read, watched = both(database, SCHEMA)
+    assert_same(ours, read, [*((name,) for name in SCHEMA.names), *asked, ()])
+    assert rows(ours) == rows(read) == len(columns["age"])
+    assert watched.sets
+
+
+def test_values_are_told_apart_by_their_bytes_whatever_a_collation_says(
+    database: Database, nothing_kept: None
+) -> None:
+    database.run("""
+        CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+        CREATE TABLE t (word text COLLATE blind);
+        INSERT INTO t VALUES ('a'), ('A'), ('a');
+    """)
+    assert database.run("SELECT count(DISTINCT word) FROM t") == "1\n"  # it would merge them
+    schema = Schema(columns=(Category(name="word", values=("a", "A")),))
+    ours, _, watched = both(database, schema)
+    assert count_marginals(ours, [("word",)])[("word",)].tolist() == [2, 1]
+    assert watched.reads == []
+
+
+def test_hostile_names_do_no_harm(database: Database, nothing_kept: None) -> None:
+    names = ["نام", 'a"b', "select", "x'; DROP TABLE t; --", "%s $1", "c0", "c1"]
+    fill(database, {name: [str(place), "1", "1"] for place, name in enumerate(names)}, {})
+    schema = small(**dict.fromkeys(names, 7))
+    ours, read, watched = both(database, schema)
+    assert_same(ours, read, [(name,) for name in names])
+    assert watched.reads == []
+
+
+def test_missing_values_are_no_columns_that_a_set_lacks(
+    database: Database, nothing_kept: None
+) -> None:
+    schema = Schema(
+        columns=tuple(Integer(name=n, low=0, high=999, missing=True) for n in ("a", "b", "c"))
+    )
+    fill(database, {"a": [None, None, "1"], "b": [None, "2", None], "c": ["3", None, None]}, {})
+    ours, read, watched = both(database, schema)
+    assert_same(ours, read, [("a",), ("b",), ("c",), ()])
+    assert watched.sets == [(("a",), ("b",), ("c",))]
+    assert watched.reads == []
+
+
+def test_more_columns_than_one_mask_holds(database: Database, nothing_kept: None) -> None:
+    names = tuple(f"column {place}" for place in range(70))
+    fill(database, {n: [str(p % 5), "1", None] for p, n in enumerate(names)}, {})
+    schema = Schema(columns=tuple(Integer(name=n, low=0, high=9, missing=True) for n in names))
+    ours, read, watched = both(database, schema)
+    assert_same(ours, read, [(name,) for name in names])
+    assert [len(sets) for sets in watched.sets] == [70]
+
+
+def test_few_declared_combinations_are_asked_for_once_and_answer_everything(
+    database: Database,
+) -> None:
+    fill(database, {n: [str(row % 3) for row in range(50)] for n in ("a", "b", "c")}, {})
+    ours, read, watched = both(database, small(a=3, b=4, c=5))
+    ours.validate()
+    assert_same(ours, read, [(), ("a",), ("c", "b"), ("a", "b", "c")])
+    assert watched.sets == [(("a", "b", "c"),)]
+    assert watched.reads == []
+
+
+def test_what_fits_in_memory_is_read_once_instead(database: Database) -> None:
+    fill(database, {n: [str(row % 3) for row in range(50)] for n in ("a", "b")}, {})
+    ours, read, watched = both(database, small(a=1000, b=1000))
+    ours.validate()
+    assert_same(ours, read, [("a",), ("b",)])
+    assert watched.sets == []
+    assert watched.reads == [("a", "b")]
+
+
+def test_only_what_nobody_can_bound_is_read_beside(database: Database, nothing_kept: None) -> None:
+    fill(database, {"a": ["1", "2"], "b": ["3", "4"], "w": ["0.5", "1.5"]}, {})
+    columns = (*small(a=1000, b=1000), Number(name="w", edges=(0, 1, 2)))
+    ours, read, watched = both(database, Schema(columns=columns))
+    ours.validate()
+    assert_same(ours, read, [("a",), ("b",), ("w",), ()])
+    assert watched.sets == [(("a",), ("b",))]
+    assert watched.reads == [("w",), ("w",)]
+
+
+def test_a_misfit_is_named_by_its_row_and_without_its_value(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {"a": ["1", "1", "SECRET", "x"], "b": ["1"] * 4}, {})
+    strict = replace(small(a=1000, b=1000), file=FileForm(strict=True))
+    ours, read, watched = both(database, strict)
+    messages = []
+    for table in (ours, read):
+        with pytest.raises(TableError, match="column 'a', row 3: the value is not") as caught:
+            table.validate()
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "SECRET" not in messages[0]
+    assert watched.sets
+
+
+def test_misfits_are_counted_alike_by_the_server_and_by_a_read(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {"a": ["1", "1", "SECRET", "x", "SECRET"], "b": ["1"] * 5}, {})
+    ours, read, watched = both(database, small(a=1000, b=1000))
+    for table in (ours, read):
+        table.validate()
+        assert table.unfit_values() == {"a": 3}
+    assert_same(ours, read, [("a",), ("b",)])
+    assert watched.sets
+
+
+def test_a_column_that_is_not_asked_for_may_hold_anything(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {"a": ["1", "1"], "b": ["x", None]}, {})
+    ours, read, watched = both(database, small(a=1000, b=1000))
+    assert_same(ours, read, [("a",)])
+    assert watched.reads == []
+
+
+def test_far_more_values_than_declared_end_the_asking(
+    database: Database, nothing_kept: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushdown, "MOST_GROUPS", 50)
+    fill(database, {"a": [f"v{row}" for row in range(300)], "b": ["x"] * 300}, {})
+    columns = (Category(name=n, values=tuple(map(str, range(40))), other=True) for n in "ab")
+    ours, read, watched = both(database, Schema(columns=tuple(columns)))
+    for _ in range(2):
+        assert_same(ours, read, [("a",), ("b",)])
+    assert len(watched.sets) == 1
+    assert len(watched.reads) == 2
+
+
+def test_a_server_that_can_not_count_is_read(database: Database, nothing_kept: None) -> None:
+    fill(database, {"a": ["1", "2"], "b": ["3", "4"]}, {})
+    ours, read, watched = both(database, small(a=1000, b=1000))
+
+    watched.full = True
+    assert_same(ours, read, [("a",), ("b",)])
+    assert watched.reads == [("a", "b")]
+
+
+def test_an_empty_table_has_no_rows_on_either_way(database: Database, nothing_kept: None) -> None:
+    database.run("CREATE TABLE t (a int, b int)")
+    ours, read, watched = both(database, small(a=1000, b=1000))
+    assert_same(ours, read, [("a",), ("b",), ()])
+    with pytest.raises(TableError, match="nothing to publish"):
+        ours.validate()
+    assert watched.reads == []
+
+
+def test_counts_of_the_server_are_of_the_same_snapshot(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {"a": ["1", "2"]}, {})
+    table = open_table(f"{database.address}::t", small(a=2**17))
+    assert isinstance(table, PushdownTable)
+    database.run("INSERT INTO t VALUES ('1'); DELETE FROM t WHERE a = '2'")
+    assert rows(table) == 2
+    assert count_marginals(table, [("a",)])[("a",)][:4].tolist() == [0, 1, 1, 0]
+
+
+def test_rows_of_people_are_bounded_by_reading(database: Database, nothing_kept: None) -> None:
+    values = {"a": [str(row % 4) for row in range(40)], "who": [f"p{r % 7}" for r in range(40)]}
+    fill(database, values, {})
+    ours, read, watched = both(database, small(a=4))
+    assert_same(ours.bounded("who", 2), read.bounded("who", 2), [("a",), ()])
+    assert watched.sets == []
+
+
+def test_the_planner_tells_about_how_many_rows_there_are(database: Database) -> None:
+    database.run("CREATE TABLE t AS SELECT i AS a FROM generate_series(1, 20000) i; ANALYZE t")
+    database.run("CREATE VIEW half AS SELECT a FROM t WHERE a <= 10000")
+    for name, n_rows in (("t", 20_000), ("half", 10_000)):
+        source = source_of(f"{database.address}::{name}", ("a",))
+        assert isinstance(source, GroupingSource)
+        assert source.estimated_rows() == pytest.approx(n_rows, rel=0.05)
+
+
+def test_a_release_is_the_same_whichever_way_was_taken(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {n: [str(r * r % 7) for r in range(90)] for n in ("a", "b")}, {})
+    schema = Schema(columns=small(a=700, b=700).columns, dataset="d")
+    ours, read, watched = both(database, schema)
+    releases = []
+    for table in (ours, read):
+        curator = Curator(
+            table,
+            protect=OneRow(neighbors="add-remove"),
+            budget=PureDP(epsilon=1),
+            rng=simulation_rng(3),
+        )
+        release = publish(Independent(), curator)
+        releases.append(release.table(n_rows=200, rng=simulation_rng(4)))
+    assert releases[0].equals(releases[1])
+    assert watched.sets
+    assert watched.reads == []
+
+
+def test_a_declared_column_has_so_many_values_at_most() -> None:
+    by_name = {column.name: most_values(column) for column in SCHEMA}
+    assert by_name["word"] == 4
+    assert by_name["flag"] == 3
+    assert by_name["age"] == 11
+    assert by_name["day"] == 367
+    assert by_name["weight"] == by_name["instant"] == float("inf")

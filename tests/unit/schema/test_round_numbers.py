@@ -1,0 +1,47 @@
+"""Round numbers enclose what they are made from, and are few."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfumato.schema import Number
+from sfumato.schema.round_numbers import even_edges, outward, rising_edges, round_unit
+
+numbers = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False).map(lambda x: round(x, 3))
+
+
+@given(low=numbers, high=numbers)
+def test_even_edges_enclose_both_numbers_and_are_at_most_22(low, high):
+    low, high = sorted((low, high))
+    edges = even_edges(low, high, most=20)
+    assert edges[0] <= low
+    assert edges[-1] >= high
+    assert 2 <= len(edges) <= 22
+    assert Number(name="n", edges=edges).size == len(edges) - 1
+
+
+@given(span=st.floats(min_value=1e-9, max_value=1e15), most=st.integers(2, 50))
+def test_the_unit_is_the_smallest_round_one_that_fits(span, most):
+    unit = round_unit(Decimal(span), most=most)
+    assert unit * most >= Decimal(span)
+    assert unit.scaleb(-unit.adjusted()) in (1, 2, 5)
+    smaller = unit / Decimal("2.5") if unit.scaleb(-unit.adjusted()) == 5 else unit / 2
+    assert smaller * most < Decimal(span)
+
+
+@given(high=st.floats(min_value=1e-3, max_value=1e12))
+def test_rising_edges_begin_at_0_and_end_above(high):
+    edges = rising_edges(high)
+    assert edges[0] == 0
+    assert edges[-1] >= high > edges[-2]
+    assert len(edges) <= 14
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "found"),
+    [(17, 90, 5, (15, 94)), (-3, 3, 10, (-10, 9)), (0, 99, 10, (0, 99)), (7, 7, 1, (7, 7))],
+)
+def test_whole_limits_move_apart_to_whole_blocks(low, high, unit, found):
+    assert outward(low, high, unit) == found
