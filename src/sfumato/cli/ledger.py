@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.cli import cap_text, release_check, show
+from sfumato.cli import cap_text, show
+from sfumato.commands import release_check
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,12 +14,9 @@ from sfumato.cli import (
     answers,
     audit,
     demo,
-    dp2pub,
-    evaluate,
     interrupts,
     ledger,
     plan,
-    publish,
     recommend,
     run,
     schema,
@@ -27,6 +24,8 @@ from sfumato.cli import (
     survey,
 )
 from sfumato.cli import log_file as logs
+from sfumato.cli.command_line import callback
+from sfumato.commands.registry import COMMANDS, GROUPS
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
 log = logging.getLogger(__name__)
@@ -44,16 +43,26 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("plan")(plan.plan)
-app.command("publish")(publish.publish)
-app.command("dp2pub")(dp2pub.dp2pub)
 app.command("run")(run.run)
-app.command("evaluate")(evaluate.evaluate)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
+
+
+def _add_commands() -> None:
+    """Every command that has a request, in its group if it is called by two words."""
+    groups = {name: typer.Typer(help=told) for name, told in GROUPS.items()}
+    for name, group in groups.items():
+        app.add_typer(group, name=name)
+    for words, command in COMMANDS.items():
+        group, _, name = words.rpartition(" ")
+        (groups[group] if group else app).command(name)(callback(command))
+
+
+_add_commands()
 
 
 def main() -> NoReturn:

@@ -79,7 +79,7 @@ SaveRun = Annotated[
 def one_table(given: list[str]) -> str:
     """The one table of a command; several are refused with what to do instead."""
     if len(given) > 1:
-        from sfumato.commands.inputs import check_one_table
+        from sfumato.commands.parameters import check_one_table
 
         check_one_table(given)
     return given[0]

@@ -1,20 +1,18 @@
 """``sfumato run FILE``: the command of a run file again."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from sfumato.cli import dp2pub, evaluate, options, publish, recommend, run_files
+from sfumato.cli import options, run_files
+from sfumato.cli.command_line import own_options
+from sfumato.commands.registry import COMMANDS
+from sfumato.commands.request import options_of
 from sfumato.errors import InputError
 
-COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
-    "publish": publish.publish,
-    "dp2pub": dp2pub.dp2pub,
-    "evaluate": evaluate.evaluate,
-    "recommend fit": recommend.fit,
-}
+SAVED: Final = {words: command for words, command in COMMANDS.items() if command.saved}
+"""What a run file can hold."""
 
 
 def run(
@@ -30,17 +28,17 @@ def run(
 ) -> None:
     """Give the command of a run file again: a new run, and a new charge, unless --resume."""
     command, given = run_files.load(file)
-    if command not in COMMANDS:
-        listed = ", ".join(COMMANDS)
+    if command not in SAVED:
+        listed = ", ".join(SAVED)
         raise InputError(f"{file}: command must be one of {listed}. Nothing was spent.")
-    known = run_files.declared(COMMANDS[command])
+    known = {**options_of(SAVED[command].request), **own_options(SAVED[command])}
     flags = {"force": force, "resume": bool(resume), "quiet": quiet, "json": json}
     asked = [flag for flag, wanted in flags.items() if wanted]
     asked += ["no-resume"] * (resume is False)
     wanted = [*(flag.removeprefix("no-") for flag in asked), *(["out"] if out else [])]
     if unknown := [flag for flag in wanted if flag not in known]:
         raise InputError(f"{command} has no --{unknown[0]}. Nothing was spent. Leave it out.")
-    words = run_files.arguments(file, {**given, **_elsewhere(out)}, known)
+    words = run_files.arguments(file, {**given, **_elsewhere(out)}, SAVED[command])
     begun = [*command.split(), *(f"--{flag}" for flag in asked)]
     ended = context.find_root().command.main([*begun, *words], "sfumato", standalone_mode=False)
     if isinstance(ended, int):  # also 130: typer makes a code of a signal

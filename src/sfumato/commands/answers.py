@@ -12,7 +12,8 @@ from sfumato.commands.answers_in_spark import (
     simulate_in_spark,
 )
 from sfumato.commands.inputs import dataset_name, loaded_schema, read_strictly
-from sfumato.commands.publication import Tell, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
 from sfumato.commands.resume import telling_what_was_paid
 from sfumato.errors import InputError, StorageError, nothing_spent
 from sfumato.gate import Curator

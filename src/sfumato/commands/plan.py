@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.inputs import asked_workload, check_ranges, loaded_schema
-from sfumato.commands.publication import Tell, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
 from sfumato.errors import InputError
 from sfumato.models.prediction import Optimum, non_adaptive_optimum
 from sfumato.planning import noise

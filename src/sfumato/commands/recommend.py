@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from sfumato import check
 from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
-from sfumato.commands.publication import Tell, check_comparison, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import check_comparison, silent
 from sfumato.commands.resume import keeping, telling_what_was_paid
 from sfumato.counting.ratings import Ratings
 from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent

@@ -19,7 +19,8 @@ from sfumato.commands.internal_folder import (
     publishable,
     write_comparison,
 )
-from sfumato.commands.publication import Tell, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
 from sfumato.commands.recommend import RatingsAsked, Unit, asked_for, budget_of, protection_of
 from sfumato.errors import InputError
 from sfumato.evaluation.baselines import Baseline, run_baselines

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from sfumato.commands.column_guess import Guess, LeftOut, guess
 from sfumato.commands.internal_folder import write_whole
-from sfumato.commands.publication import Tell, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
 from sfumato.counting.table import Source, public_names
 from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
 from sfumato.ledger.ledger import Ledger

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.commands.publication import Tell, silent
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
 from sfumato.errors import InputError, StorageError
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.server.simulator_attacks import (
