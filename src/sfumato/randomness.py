@@ -211,8 +211,8 @@ def check_rng(rng: object) -> None:
     """Refuse what is no generator of this module, before anything is drawn."""
     if not isinstance(rng, Rng):
         raise InputError(
-            f"rng must be made by secure_rng(), or by simulation_rng(seed) for tests; got "
-            f"{type(rng).__name__}. Nothing was drawn."
+            "rng must be made by secure_rng(), or by simulation_rng(seed) for tests; got "
+            f"{type(rng).__name__}."
         )
 
 

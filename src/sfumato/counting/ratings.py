@@ -24,7 +24,6 @@ from sfumato.schema.schema import Schema
 
 Ints = NDArray[np.int64]
 
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -95,7 +94,7 @@ class RatingForm:
 
     def wrong(self, what: str) -> TableError:
         """What is wrong with the rows, and that nothing was done."""
-        return TableError(f"{self.where}: {what}. {_NOTHING_DONE}")
+        return TableError(f"{self.where}: {what}.")
 
     def at(self, where: str) -> "RatingForm":
         """The same for rows of which messages say where they are."""

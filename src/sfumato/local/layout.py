@@ -70,15 +70,14 @@ class IntegerLayout:
         array = np.asarray(answers)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(
-                "answers must be a list of whole numbers, got "
-                f"{array.dtype} of shape {array.shape}. None was counted."
+                f"answers must be a list of whole numbers, got {array.dtype} of shape "
+                f"{array.shape}."
             )
         fits = array.dtype.kind == "u" and np.iinfo(array.dtype).max < self.below
         if array.size and not fits and (array.min() < 0 or array.max() >= self.below):
             place = int(np.argmax((array < 0) | (array >= self.below)))
             raise InputError(
-                f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}. "
-                "None was counted."
+                f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}."
             )
         return native(array, self.dtype)
 
@@ -144,19 +143,18 @@ class BitLayout:
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype != np.uint8:
             raise InputError(
                 f"answers must be rows of {self.width} bytes, got {array.dtype} of shape "
-                f"{array.shape}. None was counted."
+                f"{array.shape}."
             )
         used = self.length % 8
         if used and array.size and (array[:, -1] >> used).any():
             place = int(np.argmax(array[:, -1] >> used > 0))
-            raise InputError(f"answer {place} has bits beyond {self.length}. None was counted.")
+            raise InputError(f"answer {place} has bits beyond {self.length}.")
         if self.ones is not None and array.size:
             found = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
             if (found != self.ones).any():
                 place = int(np.argmax(found != self.ones))
                 raise InputError(
-                    f"answer {place} has {found[place]} bits set instead of {self.ones}. "
-                    "None was counted."
+                    f"answer {place} has {found[place]} bits set instead of {self.ones}."
                 )
         return np.ascontiguousarray(array)
 

@@ -251,6 +251,6 @@ def _check_forest(schema: Schema, edges: Mapping[Edge, object]) -> None:
         if one == other:
             raise InputError(
                 f"the edge {edge[0]!r} to {edge[1]!r} closes a circle: a tree model needs a "
-                "forest. Nothing was fitted. Use spanning_tree to choose the edges."
+                "forest. Use spanning_tree to choose the edges."
             )
         group[one] = other

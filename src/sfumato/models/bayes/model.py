@@ -80,8 +80,8 @@ class BayesNet:
         if largest > CELL_LIMIT:
             raise InputError(
                 f"the marginal of {', '.join(names) or 'all rows'} needs tables of {largest:.3g} "
-                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Nothing was computed. "
-                "Ask for fewer columns, or draw rows and count them."
+                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Ask for fewer "
+                "columns, or draw rows and count them."
             )
         if not names:
             return np.array(self.total)

@@ -57,7 +57,7 @@ def disjoint_clusters(
         clusters.append(tuple(name for name in remaining if name in kept))
         remaining = [name for name in remaining if name not in kept]
     if sorted(name for cluster in clusters for name in cluster) != sorted(attributes):
-        raise InternalError("clusters must hold every attribute once. Nothing was released.")
+        raise InternalError("clusters must hold every attribute once.")
     return tuple(clusters)
 
 
@@ -140,13 +140,13 @@ def _floored(entropies: Mapping[str, float], name: str, floor: float) -> Fractio
 
 def _check_attributes(attributes: Sequence[str], blankets: Mapping[str, Collection[str]]) -> None:
     if not attributes or len(set(attributes)) < len(attributes):
-        raise InputError("attributes must be one or more different names. Nothing was clustered.")
+        raise InputError("attributes must be one or more different names.")
     known = set(attributes)
     for name in attributes:
         if name not in blankets or not known.issuperset(blankets[name]):
             raise InputError(
                 f"the Markov blanket of {name!r} is missing or names something that is no "
-                "attribute. Nothing was clustered."
+                "attribute."
             )
 
 
@@ -161,4 +161,4 @@ def _check_disjoint(clusters: Sequence[Cluster]) -> None:
 
 def _assert_whole(shares: Collection[Fraction]) -> None:
     if sum(shares) != 1 or not all(share > 0 for share in shares):
-        raise InternalError("budget shares must be positive and sum to 1. Nothing was spent.")
+        raise InternalError("budget shares must be positive and sum to 1.")

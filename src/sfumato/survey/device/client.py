@@ -123,9 +123,7 @@ class Form:
     def answer_again(self, value: Any, *, memo: Memo) -> Answer:
         """The same answer every time, for as long as the value stays the same."""
         if not isinstance(memo, Memo):
-            raise InputError(
-                f"memo must be a Memo, got {type(memo).__name__}. Nothing was answered."
-            )
+            raise InputError(f"memo must be a Memo, got {type(memo).__name__}.")
         known = code_of(self.column, value) if self.grid is None else number_of(self.column, value)
         context = f"{self.id} {known!r}".encode()  # the fingerprint holds protocol and epsilon
         rng = derived_rng(memo.secret, context, secure=memo.secure)

@@ -65,10 +65,7 @@ class VarianceQuestion:
 
     def __post_init__(self) -> None:
         if self.protocol not in MEANS:
-            raise InputError(
-                f"protocol must be one of {', '.join(MEANS)}; got {self.protocol!r}. "
-                "Nothing was answered."
-            )
+            raise InputError(f"protocol must be one of {', '.join(MEANS)}; got {self.protocol!r}.")
         object.__setattr__(self, "epsilon", self.value.epsilon)
 
     @cached_property

@@ -138,7 +138,7 @@ class RecordQuestion:
         """One person's answer to send, from the record's values by name."""
         check_rng(rng)
         if not isinstance(record, Mapping):
-            raise InputError("a record is a mapping of columns to values. Nothing was answered.")
+            raise InputError("a record is a mapping of columns to values.")
         codes = [code_of(column, record.get(column.name)) for column in self.schema]
         drawn = self.mechanism.answer(codes, rng=rng)
         return Answer(question=self.id, value=self._to_json(drawn), simulated=not rng.secure)
@@ -149,8 +149,7 @@ class RecordQuestion:
         lengths = {len(codes[name]) if name in codes else -1 for name in self.schema.names}
         if len(lengths) > 1 or -1 in lengths:
             raise InputError(
-                f"codes are needed for {', '.join(self.schema.names)}, all of one length. "
-                "Nothing was answered."
+                f"codes are needed for {', '.join(self.schema.names)}, all of one length."
             )
         block = np.stack([np.asarray(codes[name]) for name in self.schema.names])
         answers = self.mechanism.answer_many(block, rng=rng)
@@ -185,7 +184,7 @@ class RecordQuestion:
 
     def _add(self, answers: Any, state: State) -> None:
         if isinstance(self.mechanism, PartwiseMechanism) != isinstance(answers, RecordAnswers):
-            raise InputError("these answers were made by another method. None was counted.")
+            raise InputError("these answers were made by another method.")
         self.mechanism.add(answers, state)
 
     def _to_json(self, drawn: Any) -> list[Any]:

@@ -87,8 +87,7 @@ class Tally:
             return
         if not isinstance(collected, Iterable) or isinstance(collected, str | bytes):
             raise InputError(
-                f"answers are batches, answers or their messages; got "
-                f"{type(collected).__name__}. None was counted."
+                f"answers are batches, answers or their messages; got {type(collected).__name__}."
             )
         for batch in self._gathered(collected):
             self._add_batch(batch)

@@ -59,7 +59,7 @@ class Envelope:
         except (InvalidSignature, ValueError, binascii.Error, UnicodeEncodeError):
             raise InputError(
                 "the signature is not of the key that this survey is known by: somebody else "
-                "wrote this, or it was changed on the way. Nothing was answered."
+                "wrote this, or it was changed on the way."
             ) from None
         return parse(self.payload)
 

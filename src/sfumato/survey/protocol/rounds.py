@@ -322,12 +322,12 @@ def _halved_epsilon(epsilon: check.Number, asked: Marginal) -> Fraction:
     if not low <= exact <= high:
         raise InputError(
             f"epsilon of two answers about {columns} columns must be between {float(low):g} and "
-            f"{high}, got {epsilon!r}. Nothing was asked."
+            f"{high}, got {epsilon!r}."
         )
     if exact.denominator * ROUNDS * columns * BUDGET_UNITS * MAX_EPSILON >= 10**_DIGITS:
         raise InputError(
             f"epsilon has too many digits to be divided among {columns} columns, got {epsilon!r}. "
-            "Nothing was asked. Round it."
+            "Round it."
         )
     return exact
 
@@ -336,14 +336,10 @@ def _check_promise(message: Mapping[str, Any], agreed: Agreement) -> None:
     """The survey and its epsilon are the agreed ones."""
     epsilon = exact_epsilon(message["epsilon"])
     if epsilon > agreed.epsilon:
-        raise BudgetError(
-            f"the plan asks for epsilon {epsilon}, but {agreed.epsilon} was agreed. "
-            "Nothing was answered."
-        )
+        raise BudgetError(f"the plan asks for epsilon {epsilon}, but {agreed.epsilon} was agreed.")
     if message["survey"] != agreed.id or epsilon != agreed.epsilon:
         raise InputError(
-            "the plan belongs to another survey: other columns, epsilon or rules than agreed. "
-            "Nothing was answered."
+            "the plan belongs to another survey: other columns, epsilon or rules than agreed."
         )
 
 
