@@ -80,7 +80,7 @@ class TableError(InputError):
 
 
 class BudgetError(SfumatoError):
-    """The ledger or the budget refuses a spend. Nothing was looked at."""
+    """The ledger or the budget refuses a spend."""
 
     exit_code = 3
 
@@ -96,11 +96,11 @@ class LedgerCorruptError(StorageError):
 
 
 class BusyError(StorageError):
-    """The collection service has more to do than it can keep. Nothing was stored; come again."""
+    """The collection service has more to do than it can keep; come again."""
 
 
 class InternalError(SfumatoError):
-    """A check of our own failed. Nothing was released; please report it."""
+    """A check of our own failed; please report it."""
 
     exit_code = 70
 

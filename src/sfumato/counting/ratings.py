@@ -93,7 +93,7 @@ class RatingForm:
     """Whether a row that does not fit is refused; else it is no rating, or the nearest one."""
 
     def wrong(self, what: str) -> TableError:
-        """What is wrong with the rows, and that nothing was done."""
+        """What is wrong with the rows."""
         return TableError(f"{self.where}: {what}.")
 
     def at(self, where: str) -> "RatingForm":

@@ -60,8 +60,7 @@ class IntegerLayout:
         whole = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
         if not whole or not 0 <= answer < self.below:
             raise InputError(
-                f"an answer must be a whole number from 0 to {self.below - 1}, "
-                f"got {answer!r:.60}. It was not counted."
+                f"an answer must be a whole number from 0 to {self.below - 1}, got {answer!r:.60}."
             )
         return int(answer)
 
@@ -115,15 +114,14 @@ class BitLayout:
         text = 4 * ((self.width + 2) // 3)
         if not isinstance(value, str) or len(value) != text:
             raise InputError(
-                f"an answer must be base64 text of {text} characters, got {value!r:.60}. "
-                "It was not counted."
+                f"an answer must be base64 text of {text} characters, got {value!r:.60}."
             )
         try:
             packed = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            raise InputError(f"not base64: {value!r:.60}. It was not counted.") from None
+            raise InputError(f"not base64: {value!r:.60}.") from None
         if base64.b64encode(packed).decode() != value:
-            raise InputError(f"not canonical base64: {value!r:.60}. It was not counted.")
+            raise InputError(f"not canonical base64: {value!r:.60}.")
         return self.checked(packed)
 
     def checked(self, answer: Any) -> bytes:
@@ -131,9 +129,7 @@ class BitLayout:
         if not isinstance(answer, bytes):
             raise InputError(f"an answer must be packed bits, got {answer!r:.60}")
         if len(answer) != self.width:
-            raise InputError(
-                f"an answer has {self.width} bytes, got {len(answer)}. It was not counted."
-            )
+            raise InputError(f"an answer has {self.width} bytes, got {len(answer)}.")
         self.checked_many(np.frombuffer(answer, dtype=np.uint8).reshape(1, -1))
         return answer
 

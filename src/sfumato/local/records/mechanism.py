@@ -98,7 +98,7 @@ class RecordMechanism:
         """The record as plain integers, if it is one of these sizes."""
         if len(record) != len(self.sizes):
             given, wanted = len(record), len(self.sizes)
-            raise InputError(f"a record has {wanted} attributes, got {given}. It was not used.")
+            raise InputError(f"a record has {wanted} attributes, got {given}.")
         pairs = zip(record, self.sizes, strict=True)
         return tuple(whole_code(code, below=size) for code, size in pairs)
 

@@ -49,7 +49,7 @@ class TreeModel:
             if any(np.abs(side - self.shares[name]).max() > _AGREE for side, name in sides):
                 raise InputError(
                     f"the table of {one!r} and {other!r} says something else about a column than "
-                    "the column's own shares. No model was made. Rake it first."
+                    "the column's own shares. Rake it first."
                 )
 
     def marginal(self, names: Marginal) -> Table:

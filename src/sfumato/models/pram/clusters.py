@@ -132,9 +132,7 @@ def _most_connected(names: list[str], blankets: Mapping[str, Collection[str]]) -
 def _floored(entropies: Mapping[str, float], name: str, floor: float) -> Fraction:
     entropy = entropies.get(name)
     if entropy is None or not isfinite(entropy) or entropy < 0:
-        raise InputError(
-            f"{name!r} needs a finite entropy >= 0, got {entropy!r}. No budget was shared out."
-        )
+        raise InputError(f"{name!r} needs a finite entropy >= 0, got {entropy!r}.")
     return Fraction(max(float(entropy), float(floor)))
 
 
@@ -155,7 +153,7 @@ def _check_disjoint(clusters: Sequence[Cluster]) -> None:
     if not clusters or not all(clusters) or len(set(names)) < len(names):
         raise InputError(
             "clusters must be one or more, none empty, and no attribute in two of them: it would "
-            "be randomized twice and paid twice. No budget was shared out."
+            "be randomized twice and paid twice."
         )
 
 

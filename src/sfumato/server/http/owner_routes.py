@@ -207,7 +207,7 @@ def _check_shown(schema: Schema) -> None:
         except InputError:
             raise InputError(
                 f"column {number} has a name or a value that can't be shown: more than "
-                f"{LONGEST_QUESTION} characters, or control characters. No survey was made."
+                f"{LONGEST_QUESTION} characters, or control characters."
             ) from None
 
 

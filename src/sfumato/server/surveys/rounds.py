@@ -204,4 +204,4 @@ def _limit(layout: Layout) -> int:
 
 
 def _misfit() -> InputError:
-    return InputError("the answer is none to this plan. It was not counted.")
+    return InputError("the answer is none to this plan.")

@@ -164,7 +164,7 @@ class RecordQuestion:
         state, simulated, singles = self.mechanism.zero(), False, []
         for answer in answers:
             if answer.question != self.id:
-                raise InputError("this is an answer to another question. It was not counted.")
+                raise InputError("this is an answer to another question.")
             simulated |= answer.simulated
             if isinstance(answer, RecordBatch):
                 self._add(answer.answers, state)
@@ -195,7 +195,7 @@ class RecordQuestion:
 
     def _from_json(self, value: Any) -> Any:
         if not isinstance(value, list):
-            raise InputError("an answer about a record is a list. It was not counted.")
+            raise InputError("an answer about a record is a list.")
         if not isinstance(self.mechanism, PartwiseMechanism):
             return value
         parts, read = self.mechanism.parts, []

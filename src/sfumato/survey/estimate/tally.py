@@ -131,8 +131,8 @@ class Tally:
     def _same_question(self, question: str) -> None:
         if question != self.form.id:
             raise InputError(
-                f"this is an answer to another question ({question[:40]!r}, not {self.form.id!r}): "
-                "another column, protocol or epsilon. It was not counted."
+                f"this is an answer to another question ({question[:40]!r}, not "
+                f"{self.form.id!r}): another column, protocol or epsilon."
             )
 
 

@@ -38,9 +38,9 @@ class Envelope:
     def from_dict(message: Any) -> "Envelope":
         """The envelope in a message; anything else is refused."""
         if not isinstance(message, Mapping) or set(message) != _FIELDS:
-            raise InputError("a signed message has payload and signature. It was not used.")
+            raise InputError("a signed message has payload and signature.")
         if not all(isinstance(text, str) for text in message.values()):
-            raise InputError("payload and signature are texts. The message was not used.")
+            raise InputError("payload and signature are texts.")
         return Envelope(payload=message["payload"], signature=message["signature"])
 
     def opened(self, key: str) -> Any:

@@ -48,7 +48,7 @@ class RecordPlan:
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=ROUNDS, round=self.round)
         if not self.budgets:
-            raise InputError("a plan has budgets for one column or more. It was not used.")
+            raise InputError("a plan has budgets for one column or more.")
         exact = {name: local_epsilon(epsilon) for name, epsilon in self.budgets.items()}
         object.__setattr__(self, "budgets", exact)
         exact_epsilon(str(self.cost))  # a ledger must be able to spell it
@@ -103,7 +103,7 @@ class RecordPlan:
             )
         listed = message["budgets"]
         if not isinstance(listed, Mapping) or set(listed) != set(agreed.asked):
-            raise InputError("a plan has budgets for the agreed columns. It was not used.")
+            raise InputError("a plan has budgets for the agreed columns.")
         found = RecordPlan(
             survey=agreed.id,
             round=message["round"],
