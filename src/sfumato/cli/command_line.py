@@ -10,7 +10,7 @@ import typer
 
 from sfumato.cli import progress, run_files
 from sfumato.commands import lines
-from sfumato.commands.request import Command, Option, default_of, options_of
+from sfumato.commands.request import Command, Option, boundary, default_of, options_of
 
 QUIET: Final = "quiet"
 JSON: Final = "json"
@@ -23,6 +23,10 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
     declared = typed_options(command)
 
     def call(context: typer.Context, **given: Any) -> None:
+        with boundary(spends=command.spends):
+            work(context, **given)
+
+    def work(context: typer.Context, **given: Any) -> None:
         as_json = given.pop(JSON, False)
         quiet = given.pop(QUIET, False) or as_json
         path = given.pop(SAVE_RUN, None)

@@ -78,7 +78,7 @@ def show(request: Dp2PubRequest, release: "TableRelease") -> Iterator[str]:
     return lines.published(request, release)
 
 
-dp2pub_table = function(Dp2PubRequest, run, name="dp2pub_table")
+dp2pub_table = function(Dp2PubRequest, run, name="dp2pub_table", spends=True)
 
 COMMAND = Command(
     words="dp2pub",

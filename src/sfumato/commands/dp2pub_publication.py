@@ -25,7 +25,7 @@ from sfumato.commands.internal_folder import publishable
 from sfumato.commands.parameters import check_one_table
 from sfumato.commands.publication import Make, Publication, check_outputs, run
 from sfumato.commands.request import as_path, public_options
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.guarantees import PureDP
@@ -76,26 +76,25 @@ _NO_GROUPS: Final = {
 
 def publish(request: Dp2PubRequest) -> TableRelease:
     """Publish a table by DP2-Pub, as under the kind of trust that is asked for."""
-    with nothing_spent():
-        check_one_table(request.table)
-        budget = PureDP(request.epsilon)
-        known = read_strictly(loaded_schema(request.schema), request.strict)
-        _check_neighbors(request.neighbors)
-        check_resume(request.resume, request.seed)
-        make = _maker(request, known, budget)
-        if (out := as_path(request.out)) is not None:
-            publishable(out)
-        plan = Publication(
-            request=request,
-            table=request.table,
-            schema=known,
-            budget=budget,
-            protect=PROTECT,
-            dataset=dataset_name(known, request.dataset),
-            command=public_options("dp2pub", request),
-        )
-        check_outputs(plan, *([request.schema] if isinstance(request.schema, str | Path) else []))
-        found = inferred_before(plan)
+    check_one_table(request.table)
+    budget = PureDP(request.epsilon)
+    known = read_strictly(loaded_schema(request.schema), request.strict)
+    _check_neighbors(request.neighbors)
+    check_resume(request.resume, request.seed)
+    make = _maker(request, known, budget)
+    if (out := as_path(request.out)) is not None:
+        publishable(out)
+    plan = Publication(
+        request=request,
+        table=request.table,
+        schema=known,
+        budget=budget,
+        protect=PROTECT,
+        dataset=dataset_name(known, request.dataset),
+        command=public_options("dp2pub", request),
+    )
+    check_outputs(plan, *([request.schema] if isinstance(request.schema, str | Path) else []))
+    found = inferred_before(plan)
     return run(plan, partial(counted, make, found), doing="randomizing rows")
 
 
@@ -104,8 +103,8 @@ def _check_neighbors(neighbors: Neighbors) -> None:
     if neighbors != "replace":
         raise InputError(
             "neighbors must be 'replace' here, got 'add-remove': rows that are randomized one by "
-            "one publish how many there are, and add-remove would have to hide that. Nothing was "
-            "spent. Leave --neighbors out, or use `sfumato publish`."
+            "one publish how many there are, and add-remove would have to hide that. Leave "
+            "--neighbors out, or use `sfumato publish`."
         )
 
 
@@ -118,7 +117,7 @@ def _variant(trust: Trust, variant: Variant | None) -> Variant:
     if variant not in allowed:
         raise InputError(
             f"with trust {trust!r} variant must be {allowed[0]!r}, got {variant!r}: "
-            f"{_NO_GROUPS[trust]}. Nothing was spent. Leave --variant out, or use --trust nobody."
+            f"{_NO_GROUPS[trust]}. Leave --variant out, or use --trust nobody."
         )
     return variant
 
@@ -191,7 +190,7 @@ def _check_no_network(*, degree: int | None, max_cluster: int | None) -> None:
     if named := [option for option, value in given.items() if value is not None]:
         raise InputError(
             f"{' and '.join(named)} can't be set with trust 'nobody': how the rounds ask is agreed "
-            "with the devices. Nothing was spent. Leave it out, or choose another --trust."
+            "with the devices. Leave it out, or choose another --trust."
         )
 
 
@@ -200,13 +199,13 @@ def _check_epsilon(budget: PureDP, *, least: Fraction, most: Fraction) -> None:
     if len(str(budget.epsilon)) > LONGEST_EPSILON:
         raise InputError(
             f"epsilon must be a number of few digits, such as 0.5, got {float(budget.epsilon):g} "
-            "with more than a message to a device spells. Nothing was spent. Round it."
+            "with more than a message to a device spells. Round it."
         )
     if not least <= budget.epsilon <= most:
         raise InputError(
             f"epsilon must be between {float(least):g} and {float(most):g} for these columns and "
             f"this trust, as one answer has {float(MIN_EPSILON):g} to {MAX_EPSILON} of it; got "
-            f"{float(budget.epsilon):g}. Nothing was spent."
+            f"{float(budget.epsilon):g}."
         )
 
 
@@ -215,6 +214,6 @@ def _check_degree(degree: int, columns: int) -> None:
     if sets > MOST_PARENT_SETS:
         raise InputError(
             f"a network of {columns} columns with up to {degree} parents has {sets:,} sets of "
-            f"parents to compare, at most {MOST_PARENT_SETS:,} are. Nothing was spent. Lower "
+            f"parents to compare, at most {MOST_PARENT_SETS:,} are. Lower "
             "--degree."
         )

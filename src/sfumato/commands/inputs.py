@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.parameters import WORKLOADS
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.methods import LEAST_EPSILON
@@ -38,7 +38,7 @@ def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workl
     """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
     if isinstance(given, Workload):
         if given.schema.columns != schema.columns:
-            raise InputError("the workload was made for another schema. Nothing was spent.")
+            raise InputError("the workload was made for another schema.")
         return given
     if given is None:
         return all_marginals(schema, degree=min(2, len(schema)))
@@ -46,10 +46,7 @@ def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workl
     if degree is not None:
         return all_marginals(schema, degree=degree)
     if not Path(given).is_file():
-        raise InputError(
-            f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}. "
-            "Nothing was spent."
-        )
+        raise InputError(f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}.")
     return load_workload(schema, given)
 
 
@@ -60,8 +57,8 @@ def check_ranges(workload: Workload) -> None:
         if cells > CELL_LIMIT:
             raise InputError(
                 f"the workload has a range over {len(box.bounds)} columns with "
-                f"{Decimal(cells):.2e} cells; "
-                f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
+                f"{Decimal(cells):.2e} cells; at most {CELL_LIMIT:,} can be answered. Limit fewer "
+                "columns."
             )
 
 
@@ -78,10 +75,7 @@ def check_rows(rows: int | None, neighbors: Neighbors) -> None:
         return
     check.whole(at_least=1, at_most=MOST_VALUES, rows=rows)
     if neighbors == "replace":
-        raise InputError(
-            "with replace the number of rows is public and counted: leave --rows out. "
-            "Nothing was spent."
-        )
+        raise InputError("with replace the number of rows is public and counted: leave --rows out.")
 
 
 def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
@@ -94,13 +88,10 @@ def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
     """
     most = values // columns
     if check.whole(at_least=1, rows=rows) > most:
-        raise InputError(
-            f"rows must be at most {most:,} for {columns} columns, got {rows:,}. Nothing was spent."
-        )
+        raise InputError(f"rows must be at most {most:,} for {columns} columns, got {rows:,}.")
     return rows
 
 
-@nothing_spent()
 def check_schema_share(epsilon: check.Number, share: check.Number | None) -> None:
     """Refuse a share of epsilon that finds no schema or leaves no release, before it is spent."""
     if share is None:
@@ -112,7 +103,7 @@ def check_schema_share(epsilon: check.Number, share: check.Number | None) -> Non
         raise InputError(
             f"infer_share {share!s:.40} of epsilon {epsilon!s:.40} leaves nothing but noise: a "
             f"schema takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at "
-            f"least {float(LEAST_EPSILON):g}. Nothing was spent."
+            f"least {float(LEAST_EPSILON):g}."
         )
 
 
@@ -120,8 +111,8 @@ def asked_protection(neighbors: Neighbors, person: str | None, max_rows: int | N
     """Whom to protect: one row, or one person with a bounded number of rows."""
     if (person is None) != (max_rows is None):
         raise InputError(
-            "one person with many rows needs both the column that names the person (--person) "
-            "and the most rows that count (--max-rows). Nothing was spent."
+            "one person with many rows needs both the column that names the person (--person) and "
+            "the most rows that count (--max-rows)."
         )
     if person is None or max_rows is None:
         return OneRow(neighbors=neighbors)
@@ -134,7 +125,7 @@ def dataset_name(schema: Schema, given: str | None) -> str:
     if name is None or not name.strip():
         raise InputError(
             'the budget belongs to a data set, and none is named. Put "dataset" into the schema '
-            "or give --dataset NAME. Nothing was spent."
+            "or give --dataset NAME."
         )
     return name
 
@@ -143,6 +134,6 @@ def check_resume(resume: bool | None, seed: int | None) -> None:
     """Refuse to resume what keeps no journal."""
     if resume and seed is not None:
         raise InputError(
-            "a simulation costs nothing and keeps no journal, so it can't be resumed. Nothing was "
-            "spent. Leave --resume or --seed out."
+            "a simulation costs nothing and keeps no journal, so it can't be resumed. Leave "
+            "--resume or --seed out."
         )

@@ -20,7 +20,7 @@ from sfumato.commands.internal_folder import (
 from sfumato.commands.parameters import TableRun, Tell
 from sfumato.commands.request import as_path
 from sfumato.commands.resume import journal_for, keeping, telling, telling_what_was_paid
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.gate import FINISHED, Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
@@ -107,28 +107,27 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
         ledger: Of a run that has opened it already, so that all entries tell one day.
     """
     request, tell = plan.request, plan.tell
-    with nothing_spent():
-        rng = secure_rng() if request.seed is None else simulation_rng(request.seed)
-        tell("checking the table", 0, 0)
-        table = open_table(
-            plan.table, plan.schema, encoding=request.encoding, delimiter=request.delimiter
-        )
-        table.watch(reading(tell))
-        _name_left_out(table.describe(), table.left_out(), plan.protect)
-        if ledger is None:
-            ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
-        journal = None
-        if rng.secure:
-            journal = journal_for(ledger, command=plan.identity(), resume=request.resume)
-        curator = Curator(
-            table,
-            protect=plan.protect,
-            budget=plan.budget,
-            ledger=ledger,
-            rng=rng,
-            progress=tell,
-            journal=journal,
-        )
+    rng = secure_rng() if request.seed is None else simulation_rng(request.seed)
+    tell("checking the table", 0, 0)
+    table = open_table(
+        plan.table, plan.schema, encoding=request.encoding, delimiter=request.delimiter
+    )
+    table.watch(reading(tell))
+    _name_left_out(table.describe(), table.left_out(), plan.protect)
+    if ledger is None:
+        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
+    journal = None
+    if rng.secure:
+        journal = journal_for(ledger, command=plan.identity(), resume=request.resume)
+    curator = Curator(
+        table,
+        protect=plan.protect,
+        budget=plan.budget,
+        ledger=ledger,
+        rng=rng,
+        progress=tell,
+        journal=journal,
+    )
     with telling_what_was_paid(journal):
         tell(doing, 0, 0)
         release = replace(make(curator), command=plan.command)
@@ -152,9 +151,7 @@ def check_outputs(plan: Publication, *inputs: Any) -> None:
         check_size(int(plan.command["rows"]), len(plan.schema))
     if plan.folder is None:
         if plan.request.evaluate:
-            raise InputError(
-                "an evaluation needs a folder to write to: give out. Nothing was spent"
-            )
+            raise InputError("an evaluation needs a folder to write to: give out.")
         return
     for given in (plan.table, *inputs):
         check_apart(plan.folder, given, named="the input")

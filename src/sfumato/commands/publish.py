@@ -88,7 +88,7 @@ def show(request: PublishRequest, release: "TableRelease") -> Iterator[str]:
     return lines.published(request, release)
 
 
-publish_table = function(PublishRequest, run, name="publish_table")
+publish_table = function(PublishRequest, run, name="publish_table", spends=True)
 
 COMMAND = Command(
     words="publish",

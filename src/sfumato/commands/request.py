@@ -6,6 +6,7 @@ so that ``--help`` answers at once; the work is imported when a command runs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, Field, dataclass, fields
 from inspect import Parameter, Signature, cleandoc
 from pathlib import Path
@@ -101,17 +102,21 @@ def public_options(words: str, request: Any) -> dict[str, Any]:
     return told
 
 
-def function(request: Callable[P, Q], run: Callable[[Q], R], *, name: str) -> Callable[P, R]:
+def function(
+    request: Callable[P, Q], run: Callable[[Q], R], *, name: str, spends: bool = False
+) -> Callable[P, R]:
     """The Python function of a command: its parameters are the fields of the request.
 
     Args:
         request: The class of the request.
         run: What the function does with one.
         name: Of the function.
+        spends: It may charge a ledger: then an error says whether it did.
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return run(request(*args, **kwargs))
+        with boundary(spends=spends):
+            return run(request(*args, **kwargs))
 
     assert isinstance(request, type)
     call.__name__ = call.__qualname__ = name
@@ -120,6 +125,15 @@ def function(request: Callable[P, Q], run: Callable[[Q], R], *, name: str) -> Ca
     parameters = sorted(map(_parameter, fields(request)), key=lambda each: each.kind)
     object.__setattr__(call, "__signature__", Signature(parameters))
     return call
+
+
+def boundary(*, spends: bool) -> AbstractContextManager[None]:
+    """Where errors of a command that may spend say that nothing was spent, if that is so."""
+    if not spends:
+        return nullcontext()
+    from sfumato.ledger.outcome import spending_boundary
+
+    return spending_boundary()
 
 
 def _option(field: Field[Any]) -> Option:

@@ -36,7 +36,6 @@ from sfumato.commands.parameters import check_one_table
 from sfumato.commands.publication import Publication, check_outputs, run
 from sfumato.commands.publish import PublishRequest
 from sfumato.commands.request import as_path, public_options
-from sfumato.errors import nothing_spent
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import NEIGHBORS
@@ -51,28 +50,25 @@ _DOING = "measuring and fitting"
 
 def publish(request: PublishRequest) -> TableRelease:
     """Publish a table whose columns are declared, or are found out first, privately."""
-    with nothing_spent():
-        check_one_table(request.table)
-        check.one_of(NEIGHBORS, neighbors=request.neighbors)
+    check_one_table(request.table)
+    check.one_of(NEIGHBORS, neighbors=request.neighbors)
     return _without_schema(request) if request.schema is None else _with_schema(request)
 
 
 def _with_schema(request: PublishRequest) -> TableRelease:
-    with nothing_spent():
-        check_share_unused(request.infer_share)
-        known = loaded_schema(request.schema) if request.schema is not None else STAND_IN
-        algorithm, plan = _planned(request, read_strictly(known, request.strict), left=None)
-        found = inferred_before(plan)
+    check_share_unused(request.infer_share)
+    known = loaded_schema(request.schema) if request.schema is not None else STAND_IN
+    algorithm, plan = _planned(request, read_strictly(known, request.strict), left=None)
+    found = inferred_before(plan)
     return run(plan, partial(published, algorithm, found), doing=_DOING)
 
 
 def _without_schema(request: PublishRequest) -> TableRelease:
-    with nothing_spent():
-        check_inferable(request.workload, request.totals, strict=request.strict)
-        check_schema_share(request.epsilon, request.infer_share)
-        whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
-        _, plan = _planned(request, STAND_IN, left=whole)
-        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
+    check_inferable(request.workload, request.totals, strict=request.strict)
+    check_schema_share(request.epsilon, request.infer_share)
+    whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
+    _, plan = _planned(request, STAND_IN, left=whole)
+    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
     found = find_schema(plan, budget=whole, share=share, ledger=ledger)
     with keeping_schema(found, plan.folder):
         algorithm, plan = _planned(request, found.schema, left=found.rest(whole))

@@ -83,12 +83,11 @@ def algorithm_named(
     """The algorithm that a command names, with its own options given as text."""
     if name not in KINDS:
         listed = ", ".join(METHODS)
-        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+        raise InputError(f"method must be one of {listed}, got {name!r}.")
     taking = [kind for kind in KINDS if "totals" in {one.name for one in fields(KINDS[kind])}]
     if totals and name not in taking:
         raise InputError(
-            f"{name} can't use public totals. Nothing was spent. Leave them out, or choose one of "
-            f"{', '.join(taking)}."
+            f"{name} can't use public totals. Leave them out, or choose one of {', '.join(taking)}."
         )
     given = {"workload": workload, "rows": rows, "totals": totals}
     made: Algorithm | Auto = _with_options(name, KINDS[name], given, options)
@@ -99,7 +98,7 @@ def recommender_named(name: str, *, options: Mapping[str, str]) -> RecommenderMe
     """The recommender that a command names, with its own options given as text."""
     if name not in RECOMMENDERS:
         listed = ", ".join(RECOMMENDERS)
-        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+        raise InputError(f"method must be one of {listed}, got {name!r}.")
     made: RecommenderMethod = _with_options(name, RECOMMENDERS[name], {}, options)
     return made
 
@@ -128,8 +127,8 @@ def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
     except InputError:
         raise InputError(
             f"{budget} for {protect}, divided among the steps of the method, brings more noise "
-            "than can be drawn: nothing would be left of the table. Nothing was spent. Choose a "
-            "larger epsilon or delta, or let fewer rows of a person count."
+            "than can be drawn: nothing would be left of the table. Choose a larger epsilon or "
+            "delta, or let fewer rows of a person count."
         ) from None
 
 
@@ -152,7 +151,7 @@ def budget_for(
     if pure.epsilon < LEAST_EPSILON:
         raise InputError(
             f"{pure} leaves nothing but noise: choose an epsilon of at least "
-            f"{float(LEAST_EPSILON):g}. Nothing was spent."
+            f"{float(LEAST_EPSILON):g}."
         )
     approximate = ApproxDP(epsilon, DELTA if delta is None else delta)
     if isinstance(algorithm, GAUSSIAN):
@@ -187,7 +186,7 @@ def _with_options(
     for option, text in options.items():
         if option not in settable:
             listed = ", ".join(settable) or "none"
-            message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
+            message = f"{name} has no option {option!r}; its options: {listed}."
             raise InputError(message)
         chosen[option] = _option(option, text, kind=known[option])
     return kind(**chosen)

@@ -172,7 +172,7 @@ def poisoning_check(
     if not isinstance(mechanism, FrequencyMechanism):
         raise InputError(
             f"{question.protocol} asks for a number, and only answers about frequencies are "
-            "checked. Nothing was looked at."
+            "checked."
         )
     tally, values = Tally(form=question), list[NDArray[Any]]()
     for batch in _batches(question, answers):
