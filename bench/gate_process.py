@@ -1,18 +1,19 @@
 """What a gate in a process of its own would cost: the same runs with the curator behind a pipe.
 
-SFUMATO_DATA=... python bench/gate_process.py [--table adult] [--runs 5]
+SFUMATO_DATA=... python bench/gate_process.py [--table nltcs] [--runs 5]
 
-A prototype, for decision 23 only: the curator lives in a child process, its verbs are called through
-a pipe, and the algorithm's process never holds the table. Printed are the start of the child, the
+A prototype, for decision 23 only: the curator lives in a child process, its verbs are called
+through a pipe, and the process of the algorithm never holds the table. Printed are the start, the
 price of one call, and whole runs beside those of the curator as it is, in turn, as ratios of
 seconds. The noise is seeded, so both must give the same measurements: that is checked.
 """
 
 import argparse
 import copyreg
+import io
 import multiprocessing
-import multiprocessing.reduction
 import os
+import pickle
 import statistics
 import time
 import types
@@ -40,6 +41,28 @@ SEED = 1
 copyreg.pickle(types.MappingProxyType, lambda mapping: (dict, (dict(mapping),)))
 
 
+class _Pickler(pickle.Pickler):
+    """The table's schema goes by name: verbs ask whether a view is of that very object."""
+
+    def persistent_id(self, value):
+        return "schema" if isinstance(value, sf.Schema) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, schema):
+        super().__init__(file)
+        self._schema = schema
+
+    def persistent_load(self, name):
+        return self._schema
+
+
+def _packed(value):
+    file = io.BytesIO()
+    _Pickler(file, protocol=5).dump(value)
+    return file.getvalue()
+
+
 class Behind:
     """What an algorithm sees of a curator in another process."""
 
@@ -51,24 +74,26 @@ class Behind:
         there.close()
         self.calls, self.bytes = 0, 0
         self.rng = sf.simulation_rng(SEED + 1)
+        self.schema = _schema(folder)
 
     def __getattr__(self, name):
         if name in STATE:
-            return self._ask(name, (), None)
+            return self._ask(name, None)
         if name in VERBS:
-            return lambda *args, **named: self._ask(name, args, named)
+            return lambda *args, **named: self._ask(name, [*enumerate(args), *named.items()])
         raise AttributeError(name)
 
     def tell(self, what, done, of):
         """Nobody watches."""
 
-    def _ask(self, name, args, named):
-        message = multiprocessing.reduction.ForkingPickler.dumps((name, args, named))
+    def _ask(self, name, given):
+        parts = None if given is None else [(key, _packed(value)) for key, value in given]
+        message = pickle.dumps((name, parts), protocol=5)
         self.calls += 1
         self._here.send_bytes(message)
         answer = self._here.recv_bytes()
         self.bytes += len(message) + len(answer)
-        value = multiprocessing.reduction.ForkingPickler.loads(answer)
+        value = _Unpickler(io.BytesIO(answer), self.schema).load()
         if isinstance(value, Exception):
             raise value
         return value
@@ -81,22 +106,32 @@ class Behind:
 
 
 def _serve(pipe, folder):
-    curator = _curator(folder)
+    """Answer; the same argument again is the same object, as verbs expect of views and targets."""
+    curator, known = _curator(folder), {}
+
+    def value_of(text):
+        if text not in known:
+            known[text] = _Unpickler(io.BytesIO(text), curator.schema).load()
+        return known[text]
+
     while True:
-        try:
-            name, args, named = multiprocessing.reduction.ForkingPickler.loads(pipe.recv_bytes())
-        except EOFError:
-            return
+        name, parts = pickle.loads(pipe.recv_bytes())
         try:
             value = getattr(curator, name)
-            value = value if named is None else value(*args, **named)
+            if parts is not None:
+                args = [value_of(text) for key, text in parts if isinstance(key, int)]
+                value = value(*args, **{k: value_of(t) for k, t in parts if isinstance(k, str)})
         except Exception as error:
             value = error
-        pipe.send_bytes(multiprocessing.reduction.ForkingPickler.dumps(value))
+        pipe.send_bytes(_packed(value))
+
+
+def _schema(folder):
+    return sf.Schema.load(next(Path(folder).glob("*-domain.json")))
 
 
 def _curator(folder):
-    schema = sf.Schema.load(next(Path(folder).glob("*-domain.json")))
+    schema = _schema(folder)
     table = sf.open_table(next(Path(folder).glob("*.csv")), schema)
     return sf.Curator(
         table,
@@ -125,16 +160,16 @@ def _run(curator, name, schema):
 def main():
     """Print the table."""
     given = argparse.ArgumentParser()
-    given.add_argument("--table", default="adult")
+    given.add_argument("--table", default="nltcs")
     given.add_argument("--runs", type=int, default=5)
     given.add_argument("--methods", nargs="*", default=list(METHODS))
     given = given.parse_args()
     folder = str(Path(os.environ["SFUMATO_DATA"], given.table))
-    schema = sf.Schema.load(next(Path(folder).glob("*-domain.json")))
+    schema = _schema(folder)
     for start in ("fork", "spawn"):
         begun = time.perf_counter()
         behind = Behind(folder, start=start)
-        behind.left
+        behind.pick(10)
         print(f"start by {start:6} {time.perf_counter() - begun:6.2f} s")
         begun = time.perf_counter()
         for _ in range(1_000):
@@ -142,16 +177,18 @@ def main():
         print(f"one call          {1e3 * (time.perf_counter() - begun):6.1f} microseconds")
         behind.close()
     begun = time.perf_counter()
-    _curator(folder).left
+    _curator(folder)
     print(f"a curator here    {time.perf_counter() - begun:6.2f} s")
     for name in given.methods:
         _run(_curator(folder), name, schema)  # compiles
         here, apart, calls, size = [], [], 0, 0
         for _ in range(given.runs):
-            seconds, outcome = _run(_curator(folder), name, schema)
+            held = _curator(folder)
+            held.pick(10)
+            seconds, outcome = _run(held, name, schema)
             here.append(seconds)
             behind = Behind(folder, start="fork")
-            behind.left
+            behind.pick(10)
             seconds, other = _run(behind, name, schema)
             apart.append(seconds)
             calls, size = behind.calls, behind.bytes
@@ -159,8 +196,9 @@ def main():
             _check_same(outcome, other)
         ratio = statistics.median(apart) / statistics.median(here)
         print(
-            f"{name:12} here {statistics.median(here):6.3f} s, apart {statistics.median(apart):6.3f}"
-            f" s, ratio {ratio:5.2f}, {calls:,} calls, {size / 1e6:,.1f} MB"
+            f"{name:12} here {statistics.median(here):6.3f} s, "
+            f"apart {statistics.median(apart):6.3f} s, ratio {ratio:5.2f}, "
+            f"{calls:,} calls, {size / 1e6:,.1f} MB"
         )
 
 

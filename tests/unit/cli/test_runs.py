@@ -329,7 +329,10 @@ def test_a_demo_is_not_told_to_resume_which_it_can_not(
     assert "resume" not in stopped.err
 
 
-@pytest.mark.parametrize("place", ["sfumato.cli.options.settings", "sfumato.cli.run_files.keep"])
+@pytest.mark.parametrize(
+    "place",
+    ["sfumato.commands.parameters.check_one_table", "sfumato.commands.table_publication.publish"],
+)
 def test_a_run_file_that_is_interrupted_ends_like_its_command(
     place: str, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
