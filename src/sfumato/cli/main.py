@@ -17,7 +17,6 @@ from sfumato.cli import (
     interrupts,
     ledger,
     plan,
-    recommend,
     run,
     schema,
     streams,
@@ -47,7 +46,6 @@ app.command("run")(run.run)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
-app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
@@ -58,8 +56,8 @@ def _add_commands() -> None:
     for name, group in groups.items():
         app.add_typer(group, name=name)
     for words, command in COMMANDS.items():
-        group, _, name = words.rpartition(" ")
-        (groups[group] if group else app).command(name)(callback(command))
+        first, _, last = words.rpartition(" ")
+        (groups[first] if first else app).command(last)(callback(command))
 
 
 _add_commands()

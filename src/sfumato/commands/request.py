@@ -77,9 +77,12 @@ class Command(Generic[Q, R]):
 
 
 def options_of(request: type) -> dict[str, Option]:
-    """The options of a request by field, in the order of the help: its own, then inherited ones."""
+    """The options of a request by field, in the order of the help.
+
+    First what has a place, then the request's own, then inherited ones.
+    """
     own = request.__annotations__
-    declared = sorted(fields(request), key=lambda field: field.name not in own)
+    declared = sorted(fields(request), key=lambda each: (each.kw_only, each.name not in own))
     return {field.name: _option(field) for field in declared}
 
 
