@@ -11,7 +11,6 @@ import typer
 
 from sfumato import _version
 from sfumato.cli import (
-    answers,
     audit,
     demo,
     interrupts,
@@ -45,7 +44,6 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
-app.add_typer(answers.app, name="answers")
 app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 

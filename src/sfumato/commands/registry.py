@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from sfumato.commands import dp2pub, evaluate, publish, recommend
+from sfumato.commands import answers, dp2pub, evaluate, publish, recommend
 from sfumato.commands.request import Command
 
-GROUPS: Final[dict[str, str]] = {"recommend": recommend.GROUP}
+GROUPS: Final[dict[str, str]] = {"answers": answers.GROUP, "recommend": recommend.GROUP}
 """The first words of commands that are called by two, and what they are about."""
 COMMANDS: Final[dict[str, Command[Any, Any]]] = {
     command.words: command
@@ -13,6 +13,9 @@ COMMANDS: Final[dict[str, Command[Any, Any]]] = {
         publish.COMMAND,
         dp2pub.COMMAND,
         evaluate.COMMAND,
+        answers.SIMULATE,
+        answers.ESTIMATE,
+        answers.ADVISE,
         recommend.FIT,
         recommend.TOP,
         recommend.EVALUATE,
