@@ -12,13 +12,11 @@ import typer
 
 from sfumato import _version
 from sfumato.cli import (
-    answers,
     audit,
     demo,
     interrupts,
     ledger,
     plan,
-    recommend,
     run,
     schema,
     streams,
@@ -49,8 +47,6 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
-app.add_typer(answers.app, name="answers")
-app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
@@ -61,8 +57,8 @@ def _add_commands() -> None:
     for name, group in groups.items():
         app.add_typer(group, name=name)
     for words, command in COMMANDS.items():
-        first, _, name = words.rpartition(" ")
-        (groups[first] if first else app).command(name)(callback(command))
+        first, _, last = words.rpartition(" ")
+        (groups[first] if first else app).command(last)(callback(command))
 
 
 _add_commands()

@@ -78,9 +78,14 @@ class Command(Generic[Q, R]):
 
 
 def options_of(request: type) -> dict[str, Option]:
-    """The options of a request by field, in the order of the help: its own, then inherited ones."""
-    own = request.__annotations__
-    declared = sorted(fields(request), key=lambda field: field.name not in own)
+    """The options of a request by field, in the order of the help.
+
+    First what has a place, then what the command's own module declares, then what is shared.
+    """
+    home = request.__module__
+    classes = [each for each in request.__mro__ if each.__module__ == home]
+    own = {name for each in classes for name in each.__annotations__}
+    declared = sorted(fields(request), key=lambda each: (each.kw_only, each.name not in own))
     return {field.name: _option(field) for field in declared}
 
 
