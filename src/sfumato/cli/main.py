@@ -20,8 +20,8 @@ from sfumato.cli import (
     recommend,
     run,
     schema,
+    serve,
     streams,
-    survey,
 )
 from sfumato.cli import log_file as logs
 from sfumato.cli.command_line import callback
@@ -48,18 +48,17 @@ app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
-app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
 
 def _add_commands() -> None:
     """Every command that has a request, in its group if it is called by two words."""
-    groups = {name: typer.Typer(help=told) for name, told in GROUPS.items()}
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
-    for words, command in COMMANDS.items():
-        group, _, name = words.rpartition(" ")
-        (groups[group] if group else app).command(name)(callback(command))
+    groups = {"": app} | {name: typer.Typer(help=told) for name, told in GROUPS.items()}
+    for name in GROUPS:
+        app.add_typer(groups[name], name=name)
+    for command in (*COMMANDS.values(), serve.COMMAND):
+        group, _, name = command.words.rpartition(" ")
+        groups[group].command(name)(callback(command))
 
 
 _add_commands()
