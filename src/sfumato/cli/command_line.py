@@ -1,6 +1,7 @@
 """The command line of a command, made from its request: options, help, run file, progress."""
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from dataclasses import MISSING, replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -35,7 +36,7 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
         request = command.request(**known)
         if path is not None:
             run_files.keep(context, path, command, force=bool(values.get("force")))
-        with progress.shown(quiet=quiet) as tell:
+        with progress.shown(quiet=quiet or not _has_progress(command)) as tell:
             if _has_progress(command):
                 request = replace(request, tell=tell)
             result = command.run(request)
@@ -132,5 +133,6 @@ def _print(command: Command[Any, Any], request: Any, result: Any, *, as_json: bo
     if as_json and command.json is not None:
         typer.echo(lines.json_text(command.json(request, result)))
         return
-    for line in command.show(request, result):
-        typer.echo(line)
+    with suppress(KeyboardInterrupt) if command.endless else nullcontext():
+        for line in command.show(request, result):
+            typer.echo(line, err=isinstance(line, lines.WarningLine))

@@ -19,8 +19,8 @@ from sfumato.cli import (
     plan,
     run,
     schema,
+    serve,
     streams,
-    survey,
 )
 from sfumato.cli import log_file as logs
 from sfumato.cli.command_line import callback
@@ -47,18 +47,17 @@ app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")
-app.add_typer(survey.app, name="survey")
 app.add_typer(ledger.app, name="ledger")
 
 
 def _add_commands() -> None:
     """Every command that has a request, in its group if it is called by two words."""
-    groups = {name: typer.Typer(help=told) for name, told in GROUPS.items()}
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
-    for words, command in COMMANDS.items():
-        first, _, last = words.rpartition(" ")
-        (groups[first] if first else app).command(last)(callback(command))
+    groups = {"": app} | {name: typer.Typer(help=told) for name, told in GROUPS.items()}
+    for name in GROUPS:
+        app.add_typer(groups[name], name=name)
+    for command in (*COMMANDS.values(), serve.COMMAND):
+        group, _, name = command.words.rpartition(" ")
+        groups[group].command(name)(callback(command))
 
 
 _add_commands()

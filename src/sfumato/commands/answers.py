@@ -235,7 +235,7 @@ def show_advice(request: AdviseRequest, rows: "list[Advice]") -> Iterator[str]:
         yield f"chart       {request.chart}"
 
 
-simulate_answers = function(SimulateRequest, simulate, name="simulate_answers")
+simulate_answers = function(SimulateRequest, simulate, name="simulate_answers", spends=True)
 estimate_answers = function(EstimateRequest, estimate, name="estimate_answers")
 
 GROUP: Final = "Answers randomized on the device: simulate, estimate, advise."

@@ -19,6 +19,12 @@ SHOWN_DELTA: Final = Fraction(1, 10**9)
 """At which an epsilon is shown where no cap has a delta."""
 
 
+class WarningLine(str):
+    """A line for standard error: a warning beside what a command shows."""
+
+    __slots__ = ()
+
+
 def json_text(value: Any) -> str:
     """One JSON document."""
     return json.dumps(value, indent=1, ensure_ascii=False)

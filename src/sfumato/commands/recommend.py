@@ -234,7 +234,7 @@ def show_accuracy(request: RecommenderEvaluationRequest, accuracy: "Accuracy") -
         yield f"internal    {page}  (do not publish)"
 
 
-fit_recommender = function(FitRequest, fit, name="fit_recommender")
+fit_recommender = function(FitRequest, fit, name="fit_recommender", spends=True)
 recommend_top = function(TopRequest, top, name="recommend_top")
 evaluate_recommender = function(RecommenderEvaluationRequest, evaluate, name="evaluate_recommender")
 

@@ -75,6 +75,8 @@ class Command(Generic[Q, R]):
     """It may charge a ledger: then an error says whether it did."""
     exit_code: Callable[[R], int] | None = None
     """By default 0."""
+    endless: bool = False
+    """It may show until somebody interrupts it, which is then no error."""
 
 
 def options_of(request: type) -> dict[str, Option]:
