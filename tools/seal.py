@@ -21,7 +21,7 @@ BUDGET: Final = ("gate/budget.py", "gate/scout.py")
 """Who calls the journal's spend."""
 
 _MODULES: Final = ("gc", "ctypes")
-_INSPECT: Final = ("signature", "cleandoc", "getdoc", "Parameter")
+_INSPECT: Final = ("signature", "cleandoc", "getdoc", "Parameter", "Signature")
 """What of inspect is no way into an object."""
 _READERS: Final = ("getattr", "setattr", "delattr", "hasattr")
 FRAMES: Final = ("cli/streams.py",)

@@ -54,12 +54,24 @@ app.add_typer(ledger.app, name="ledger")
 
 def _add_commands() -> None:
     """Every command that has a request, in its group if it is called by two words."""
-    groups = {name: typer.Typer(help=told) for name, told in GROUPS.items()}
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
+    groups = {"": app} | {name: _group(told) for name, told in GROUPS.items()}
+    for name in GROUPS:
+        app.add_typer(groups[name], name=name)
     for words, command in COMMANDS.items():
-        group, _, name = words.rpartition(" ")
-        (groups[group] if group else app).command(name)(callback(command))
+        first, _, last = words.rpartition(" ")
+        groups[first].command(last)(callback(command))
+
+
+def _group(told: str) -> typer.Typer:
+    """Commands that share their first word, which alone prints their help."""
+    group = typer.Typer()
+
+    @group.callback(invoke_without_command=True, help=told)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return group
 
 
 _add_commands()
