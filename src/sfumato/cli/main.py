@@ -16,7 +16,6 @@ from sfumato.cli import (
     demo,
     interrupts,
     ledger,
-    plan,
     recommend,
     run,
     schema,
@@ -42,7 +41,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("audit")(audit.audit)
 app.add_typer(schema.app, name="schema")

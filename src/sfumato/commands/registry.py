@@ -2,11 +2,17 @@
 
 from typing import Any, Final
 
-from sfumato.commands import dp2pub, evaluate, publish
+from sfumato.commands import dp2pub, evaluate, plan, publish
 from sfumato.commands.request import Command
 
 GROUPS: Final[dict[str, str]] = {}
 """The first words of commands that are called by two, and what they are about."""
 COMMANDS: Final[dict[str, Command[Any, Any]]] = {
-    command.words: command for command in (publish.COMMAND, dp2pub.COMMAND, evaluate.COMMAND)
+    command.words: command
+    for command in (
+        plan.COMMAND,
+        publish.COMMAND,
+        dp2pub.COMMAND,
+        evaluate.COMMAND,
+    )
 }
