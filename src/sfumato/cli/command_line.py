@@ -31,7 +31,7 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
         request = command.request(**known)
         if path is not None:
             run_files.keep(context, path, command, force=bool(values.get("force")))
-        with progress.shown(quiet=quiet) as tell:
+        with progress.shown(quiet=quiet or not _has_progress(command)) as tell:
             if _has_progress(command):
                 request = replace(request, tell=tell)
             result = command.run(request)

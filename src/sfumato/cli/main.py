@@ -18,7 +18,6 @@ from sfumato.cli import (
     ledger,
     recommend,
     run,
-    schema,
     streams,
     survey,
 )
@@ -43,7 +42,6 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("audit")(audit.audit)
-app.add_typer(schema.app, name="schema")
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")

@@ -2,14 +2,18 @@
 
 from typing import Any, Final
 
-from sfumato.commands import dp2pub, evaluate, plan, publish
+from sfumato.commands import dp2pub, evaluate, plan, publish, schema
 from sfumato.commands.request import Command
 
-GROUPS: Final[dict[str, str]] = {}
+GROUPS: Final[dict[str, str]] = {
+    "schema": schema.GROUP,
+}
 """The first words of commands that are called by two, and what they are about."""
 COMMANDS: Final[dict[str, Command[Any, Any]]] = {
     command.words: command
     for command in (
+        schema.DRAFT,
+        schema.CONFIRM,
         plan.COMMAND,
         publish.COMMAND,
         dp2pub.COMMAND,
