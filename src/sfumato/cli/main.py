@@ -15,7 +15,6 @@ from sfumato.cli import (
     audit,
     demo,
     interrupts,
-    ledger,
     recommend,
     run,
     streams,
@@ -45,7 +44,6 @@ app.command("audit")(audit.audit)
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")
-app.add_typer(ledger.app, name="ledger")
 
 
 def _add_commands() -> None:

@@ -2,11 +2,12 @@
 
 from typing import Any, Final
 
-from sfumato.commands import dp2pub, evaluate, plan, publish, schema
+from sfumato.commands import dp2pub, evaluate, ledger, plan, publish, schema
 from sfumato.commands.request import Command
 
 GROUPS: Final[dict[str, str]] = {
     "schema": schema.GROUP,
+    "ledger": ledger.GROUP,
 }
 """The first words of commands that are called by two, and what they are about."""
 COMMANDS: Final[dict[str, Command[Any, Any]]] = {
@@ -18,5 +19,9 @@ COMMANDS: Final[dict[str, Command[Any, Any]]] = {
         publish.COMMAND,
         dp2pub.COMMAND,
         evaluate.COMMAND,
+        ledger.SHOW,
+        ledger.CAP,
+        ledger.VERIFY,
+        ledger.EXPORT,
     )
 }
