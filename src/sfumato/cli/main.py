@@ -12,7 +12,6 @@ import typer
 from sfumato import _version
 from sfumato.cli import (
     answers,
-    audit,
     demo,
     interrupts,
     recommend,
@@ -40,7 +39,6 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
-app.command("audit")(audit.audit)
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")
 app.add_typer(survey.app, name="survey")

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sfumato.commands import dp2pub, evaluate, ledger, plan, publish, schema
+from sfumato.commands import audit, dp2pub, evaluate, ledger, plan, publish, schema
 from sfumato.commands.request import Command
 
 GROUPS: Final[dict[str, str]] = {
@@ -23,5 +23,6 @@ COMMANDS: Final[dict[str, Command[Any, Any]]] = {
         ledger.CAP,
         ledger.VERIFY,
         ledger.EXPORT,
+        audit.COMMAND,
     )
 }

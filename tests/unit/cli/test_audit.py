@@ -10,11 +10,12 @@ from audits.__main__ import app as all_audits
 from audits.registry import EVERY_CASE
 from sfumato import auditing
 from sfumato.auditing import results_table
-from sfumato.cli.audit import audit
+from sfumato.cli.command_line import callback
+from sfumato.commands.audit import COMMAND
 from sfumato.errors import InputError
 
 app = typer.Typer()
-app.command()(audit)
+app.command()(callback(COMMAND))
 
 
 def run(*arguments):
@@ -77,7 +78,7 @@ def test_a_page_is_written_and_replaced_but_nothing_else_is(tmp_path):
     page.write_text("my own notes\n")
     refused = run(*arguments)
     assert isinstance(refused.exception, InputError)
-    assert "is not a page of audits. Nothing was audited." in str(refused.exception)
+    assert "is not a page of audits." in str(refused.exception)
     assert page.read_text() == "my own notes\n"
 
 
