@@ -12,7 +12,6 @@ import typer
 from sfumato import _version
 from sfumato.cli import (
     answers,
-    demo,
     interrupts,
     recommend,
     run,
@@ -37,7 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.add_typer(answers.app, name="answers")
 app.add_typer(recommend.app, name="recommend")

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sfumato.commands import audit, dp2pub, evaluate, ledger, plan, publish, schema
+from sfumato.commands import audit, demo, dp2pub, evaluate, ledger, plan, publish, schema
 from sfumato.commands.request import Command
 
 GROUPS: Final[dict[str, str]] = {
@@ -13,6 +13,7 @@ GROUPS: Final[dict[str, str]] = {
 COMMANDS: Final[dict[str, Command[Any, Any]]] = {
     command.words: command
     for command in (
+        demo.COMMAND,
         schema.DRAFT,
         schema.CONFIRM,
         plan.COMMAND,
