@@ -6,11 +6,12 @@ import typer
 
 from audits.registry import EVERY_CASE, EXPLAINED
 from sfumato.cli import streams
-from sfumato.cli.audit import audit_command
+from sfumato.cli.command_line import callback
+from sfumato.commands.audit import audit_command
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command()(audit_command(EVERY_CASE, command="python -m audits", explained=EXPLAINED))
+app.command()(callback(audit_command(EVERY_CASE, typed="python -m audits", explained=EXPLAINED)))
 
 
 def main() -> None:

@@ -67,7 +67,8 @@ _ROOMS = {
     "sfumato.commands.publish": ("publish_table",),
     "sfumato.commands.recommend": ("evaluate_recommender", "fit_recommender", "recommend_top"),
     "sfumato.commands.recommender_evaluation": ("Accuracy", "AccuracyRun"),
-    "sfumato.commands.schema": ("Confirmation", "Draft", "confirm_schema", "draft_schema"),
+    "sfumato.commands.schema": ("confirm_schema", "draft_schema"),
+    "sfumato.commands.schema_draft": ("Confirmation", "Draft"),
     "sfumato.noise": (
         "DiscreteGaussian",
         "DiscreteLaplace",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sfumato.cli import progress, run_files
+from sfumato.cli import progress, run_files, streams
 from sfumato.commands import lines
 from sfumato.commands.request import Command, Option, boundary, default_of, options_of
 
@@ -41,6 +41,9 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
                 request = replace(request, tell=tell)
             result = command.run(request)
         _print(command, request, result, as_json=as_json)
+        if command.warnings is not None:
+            for line in command.warnings(request, result):
+                streams.complain(f"{line}\n")
         if command.exit_code is not None and (code := command.exit_code(result)):
             raise typer.Exit(code)
 
@@ -85,8 +88,8 @@ def _parameter(command: Command[Any, Any], name: str, option: Option) -> Paramet
     default = default_of(command.request, name)
     if _required(command, name):
         default = Parameter.empty
-    elif default == () or default == "":
-        default = None if option.kind is not str or option.many else default
+    elif default == ():
+        default = None
     return _typer_parameter(name, option, default)
 
 

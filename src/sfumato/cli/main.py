@@ -4,7 +4,6 @@ import io
 import logging
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -12,13 +11,8 @@ import typer
 
 from sfumato import _version
 from sfumato.cli import (
-    audit,
-    demo,
     interrupts,
-    ledger,
-    plan,
     run,
-    schema,
     serve,
     streams,
 )
@@ -29,8 +23,6 @@ from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 log = logging.getLogger(__name__)
 
-_MAY_SPEND: Final = ("publish", "dp2pub", "run", "demo", "fit", "simulate")
-"""Commands that may charge the ledger: if one fails before, it says that nothing was spent."""
 _ONLY_SHOW: Final = ("ledger", "plan", "--help", "-h")
 """Commands that make and charge nothing: it is no loss if nobody reads them to the end."""
 
@@ -42,22 +34,29 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
 app.command("run")(run.run)
-app.command("audit")(audit.audit)
-app.add_typer(schema.app, name="schema")
-app.add_typer(ledger.app, name="ledger")
 
 
 def _add_commands() -> None:
     """Every command that has a request, in its group if it is called by two words."""
-    groups = {"": app} | {name: typer.Typer(help=told) for name, told in GROUPS.items()}
+    groups = {"": app} | {name: _group(told) for name, told in GROUPS.items()}
     for name in GROUPS:
         app.add_typer(groups[name], name=name)
     for command in (*COMMANDS.values(), serve.COMMAND):
-        group, _, name = command.words.rpartition(" ")
-        groups[group].command(name)(callback(command))
+        first, _, last = command.words.rpartition(" ")
+        groups[first].command(last)(callback(command))
+
+
+def _group(told: str) -> typer.Typer:
+    """Commands that share their first word, which alone prints their help."""
+    group = typer.Typer()
+
+    @group.callback(invoke_without_command=True, help=told)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return group
 
 
 _add_commands()
@@ -76,7 +75,7 @@ def _main() -> NoReturn:
     try:
         streams.open_closed()
         _print_any_name()
-        with interrupts.termination_too(), _boundary():
+        with interrupts.termination_too():
             outcome = _outcome()
         if outcome == interrupts.EXIT_CODE:  # typer caught the signal, and said nothing
             interrupts.stop()
@@ -104,16 +103,6 @@ def _main() -> NoReturn:
             InternalError.exit_code,
             error,
         )
-
-
-def _boundary() -> AbstractContextManager[None]:
-    """Where errors of a command that may spend say whether it did."""
-    given = sys.argv[1:]
-    if "--help" in given or not any(word in given for word in _MAY_SPEND):
-        return nullcontext()
-    from sfumato.ledger.outcome import spending_boundary
-
-    return spending_boundary()
 
 
 def _outcome() -> Any:

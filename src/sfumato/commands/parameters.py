@@ -23,8 +23,13 @@ WORKLOADS: Final = {"1-way": 1, "2-way": 2, "3-way": 3}
 """Workloads by name: all marginals of so many columns."""
 
 
-def cap(text: str) -> "CapValue":
-    """``3`` is epsilon 3 with delta 1e-6, ``3,1e-9`` has its own delta, ``3,0`` is a pure cap."""
+def cap(text: str, *, name: str = "--cap") -> "CapValue":
+    """``3`` is epsilon 3 with delta 1e-6, ``3,1e-9`` has its own delta, ``3,0`` is a pure cap.
+
+    Args:
+        text: As it was typed.
+        name: What messages call it.
+    """
     from sfumato.privacy import ApproxDP, PureDP
 
     epsilon, comma, given = text.partition(",")
@@ -32,7 +37,7 @@ def cap(text: str) -> "CapValue":
     try:
         return ApproxDP(epsilon, delta) if check.exact(delta=delta) else PureDP(epsilon)
     except InputError as error:
-        raise InputError(f"--cap is EPSILON or EPSILON,DELTA: {error}") from None
+        raise InputError(f"{name} is EPSILON or EPSILON,DELTA: {error}") from None
 
 
 def settings(given: list[str]) -> dict[str, str]:

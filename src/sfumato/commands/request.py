@@ -46,6 +46,8 @@ class Option:
     """On the command line, although the function has a default."""
     typed: bool = True
     """It can be given on the command line; what only Python can give is not."""
+    shell_only: bool = False
+    """The Python function does not have it: say, the file for what the function returns."""
     public: bool | Callable[[Any], Any] = False
     """It is told in ``release.json``: as it is, or what this makes of it."""
     least: int | None = None
@@ -73,6 +75,8 @@ class Command(Generic[Q, R]):
     """``--save-run`` writes it as a run file."""
     spends: bool = False
     """It may charge a ledger: then an error says whether it did."""
+    warnings: Callable[[Q, R], Iterator[str]] | None = None
+    """Lines on standard error, after what is shown; also after JSON."""
     exit_code: Callable[[R], int] | None = None
     """By default 0."""
     endless: bool = False
@@ -120,17 +124,19 @@ def function(
         name: Of the function.
         spends: It may charge a ledger: then an error says whether it did.
     """
+    assert isinstance(request, type)
+    shown = [each for each in fields(request) if not _option(each).shell_only]
+    signature = Signature(sorted(map(_parameter, shown), key=lambda each: each.kind))
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature.bind(*args, **kwargs)  # a TypeError for parameters that it does not have
         with boundary(spends=spends):
             return run(request(*args, **kwargs))
 
-    assert isinstance(request, type)
     call.__name__ = call.__qualname__ = name
     call.__module__ = request.__module__
     call.__doc__ = _docstring(request)
-    parameters = sorted(map(_parameter, fields(request)), key=lambda each: each.kind)
-    object.__setattr__(call, "__signature__", Signature(parameters))
+    object.__setattr__(call, "__signature__", signature)
     return call
 
 
@@ -160,6 +166,8 @@ def _docstring(request: type) -> str:
     """What a request is, and its parameters, as Google-style docstrings have them."""
     lines = [cleandoc(request.__doc__ or ""), "", "Args:"]
     for name, option in options_of(request).items():
+        if option.shell_only:
+            continue
         text = in_python(f"{name}: {option.help} {option.python}".rstrip())
         lines.append(fill(text, _DOC_WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8))
     return "\n".join(lines)

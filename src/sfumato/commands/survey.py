@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sfumato.survey.protocol.links import SurveyLink
     from sfumato.survey.protocol.seal import Sealed
 
+GROUP: Final = "Collect answers that devices randomize: serve, create, invite, answer, export."
 TOKEN: Final = "SFUMATO_SURVEY_TOKEN"
 """The variable of the environment that holds a server's token."""
 SERVER: Final = "http://127.0.0.1:8750"
