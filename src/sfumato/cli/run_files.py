@@ -1,14 +1,19 @@
-"""Run files: a command and its options as TOML, to be given again, read and compared.
+"""Run files: a command and its options as TOML, to be read, compared, and given again.
 
 Keys are the names of options; paths are relative to the file. Passwords are never written.
+``--save-run FILE`` writes one, ``sfumato run FILE`` gives its command again.
 """
 
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import typer
+
+from sfumato.commands.publish import PublishRequest
+from sfumato.commands.registry import COMMANDS
 from sfumato.commands.request import Command, Option, options_of
 from sfumato.errors import InputError, StorageError
 
@@ -20,7 +25,50 @@ _ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
+_SHARED: Final = options_of(PublishRequest)
+"""Options of ``run`` that it hands on, as the first command declares them."""
 _SAID: Final = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What --save-run wrote.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Another folder to write. [default: the file's]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help=_SHARED["force"].help)] = False,
+    resume: Annotated[
+        bool | None, typer.Option("--resume/--no-resume", help=_SHARED["resume"].help)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print release.json and nothing else.")
+    ] = False,
+) -> None:
+    """Give the command of a run file again: a new run, and a new charge, unless --resume."""
+    saved = {words: command for words, command in COMMANDS.items() if command.saved}
+    words, given = load(file)
+    if words not in saved:
+        raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
+    root = context.find_root().command
+    flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
+    flags |= {"--quiet": quiet, "--json": json}
+    wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+    known = _known_options(root, words)
+    if unknown := [name for name in (*wanted, *["--out"] * (out is not None)) if name not in known]:
+        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
+    elsewhere = {} if out is None else {"out": str(out.absolute())}
+    options = arguments(file, {**given, **elsewhere}, saved[words])
+    ended = root.main([*words.split(), *wanted, *options], "sfumato", standalone_mode=False)
+    if isinstance(ended, int):  # also 130: typer makes a code of a signal
+        raise typer.Exit(ended)
+
+
+def _known_options(command: Any, words: str) -> list[str]:
+    """The options of one of the program's commands, as they are typed."""
+    for word in words.split():
+        command = command.commands[word]
+    return [name for each in command.params for name in (*each.opts, *each.secondary_opts)]
 
 
 def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> None:
@@ -44,7 +92,7 @@ def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> 
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(head + "\n".join(lines) + "\n")
     except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror}. Nothing was spent.") from None
+        raise StorageError(f"can't write {path}: {error.strerror}.") from None
 
 
 def keep(context: Any, path: Path, command: Command[Any, Any], *, force: bool) -> None:
@@ -74,16 +122,16 @@ def load(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror}. Nothing was spent.") from None
+        raise StorageError(f"can't read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML in UTF-8: {error}. Nothing was spent.") from None
+        raise InputError(f"{path} is not TOML in UTF-8: {error}.") from None
     except (ValueError, RecursionError):  # limits of Python: 4,300 digits, 1,000 calls
         raise InputError(
             f"{path} is no run file: it holds a number of thousands of digits, or lists within "
-            "lists without end. Nothing was spent."
+            "lists without end."
         ) from None
     if value.pop("sfumato", None) != FORMAT:
-        raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}. Nothing was spent.")
+        raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}.")
     return str(value.pop("command", "")), value
 
 
@@ -95,7 +143,7 @@ def arguments(path: Path, given: Mapping[str, Any], command: Command[Any, Any]) 
     if unknown := [key for key in given if key not in allowed]:
         raise InputError(
             f"{path}: unknown key {unknown[0]!r:.60}; the options of this command are "
-            f"{', '.join(allowed)}. Nothing was spent."
+            f"{', '.join(allowed)}."
         )
     named: list[str] = []
     placed: list[str] = []
@@ -115,9 +163,9 @@ def _texts(path: Path, key: str, value: Any, option: Option) -> list[str]:
     values = value if option.many and isinstance(value, list) else [value]
     if not all(_fits(one, option.kind) for one in values):
         said = _SAID.get(option.kind, "a list of texts" if option.many else "a text")
-        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}. Nothing was spent.")
+        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}.")
     if any("\0" in str(one) for one in values):
-        raise InputError(f"{path}: {key} holds U+0000, which no name does. Nothing was spent.")
+        raise InputError(f"{path}: {key} holds U+0000, which no name does.")
     return [_from_here(key, str(one), option.kind, path.parent) for one in values]
 
 
@@ -133,19 +181,19 @@ def _check_place(path: Path, out: Any, *, force: bool) -> None:
     if out is not None and Path(str(out)).resolve() in path.resolve().parents:
         raise InputError(
             f"{path} would be in the folder that may be published: a run file names your files. "
-            "Nothing was spent. Name another place."
+            "Name another place."
         )
     from sfumato.release import release_around
 
     if (around := release_around(path.absolute().parent)) is not None:
         raise InputError(
             f"{around} holds a release that may be published: a run file does not belong there, "
-            "as it names your files. Nothing was spent. Name another place."
+            "as it names your files. Name another place."
         )
     if path.exists() and not force:
-        raise InputError(f"{path} exists. Nothing was spent. Name another file, or add --force.")
+        raise InputError(f"{path} exists. Name another file, or add --force.")
     if path.exists() and not _is_ours(path):
-        raise InputError(f"{path} is no run file: --force does not replace it. Nothing was spent.")
+        raise InputError(f"{path} is no run file: --force does not replace it.")
 
 
 def _is_ours(path: Path) -> bool:
@@ -161,8 +209,8 @@ def _refuse_password(key: str, value: Any) -> None:
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):
             raise InputError(
-                f"{key} holds a password, which a run file would keep. Nothing was spent. Leave "
-                "it out of the address (PGPASSWORD or a password file has it), or save no run."
+                f"{key} holds a password, which a run file would keep. Leave it out of the address "
+                "(PGPASSWORD or a password file has it), or save no run."
             )
 
 
