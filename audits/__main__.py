@@ -5,7 +5,7 @@ import sys
 import typer
 
 from audits.registry import EVERY_CASE, EXPLAINED
-from sfumato.cli import streams
+from sfumato.cli import process
 from sfumato.cli.command_line import callback
 from sfumato.commands.audit import audit_command
 from sfumato.errors import SfumatoError
@@ -19,7 +19,7 @@ def main() -> None:
     try:
         app()
     except SfumatoError as error:
-        streams.complain(f"audits: {error}\n")
+        process.complain(f"audits: {error}\n")
         sys.exit(error.exit_code)
 
 

@@ -26,7 +26,7 @@ _MODULES: Final = ("gc", "ctypes")
 _INSPECT: Final = ("Signature", "signature", "cleandoc", "getdoc", "Parameter")
 """What of inspect is no way into an object."""
 _READERS: Final = ("getattr", "setattr", "delattr", "hasattr")
-FRAMES: Final = ("cli/streams.py",)
+FRAMES: Final = ("cli/process.py",)
 """Who looks at the frames of an error: to tell which stream it came from."""
 _ATTRIBUTES: Final = (
     *("__dict__", "__getattribute__", "__getstate__", "__closure__", "cell_contents", "__slots__"),

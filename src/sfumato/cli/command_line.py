@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from sfumato.cli import progress, run_files, streams
+from sfumato.cli import process, progress, run_files
 from sfumato.commands import lines
 from sfumato.commands.request import Command, Option, boundary, default_of, options_of
 
@@ -43,7 +43,7 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
         _print(command, request, result, as_json=as_json)
         if command.warnings is not None:
             for line in command.warnings(request, result):
-                streams.complain(f"{line}\n")
+                process.complain(f"{line}\n")
         if command.exit_code is not None and (code := command.exit_code(result)):
             raise typer.Exit(code)
 

@@ -11,12 +11,10 @@ import typer
 
 from sfumato import _version
 from sfumato.cli import (
-    interrupts,
-    run,
+    process,
+    run_files,
     serve,
-    streams,
 )
-from sfumato.cli import log_file as logs
 from sfumato.cli.command_line import callback
 from sfumato.commands.registry import COMMANDS, GROUPS
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
@@ -34,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
+app.command("run")(run_files.run)
 
 
 def _add_commands() -> None:
@@ -68,24 +66,24 @@ def main() -> NoReturn:
         with naming_options():
             _main()
     finally:
-        streams.settle()
+        process.settle_streams()
 
 
 def _main() -> NoReturn:
     try:
-        streams.open_closed()
+        process.open_closed_streams()
         _print_any_name()
-        with interrupts.termination_too():
+        with process.termination_too():
             outcome = _outcome()
-        if outcome == interrupts.EXIT_CODE:  # typer caught the signal, and said nothing
-            interrupts.stop()
+        if outcome == process.INTERRUPTED:  # typer caught the signal, and said nothing
+            process.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code, error)
-    except interrupts.InterruptionError as stopped:
-        interrupts.stop(stopped)
+    except process.InterruptionError as stopped:
+        process.stop(stopped)
     except (typer.Abort, KeyboardInterrupt):
-        interrupts.stop()
+        process.stop()
     except OSError as error:
         _fail_by(error)
     except MemoryError as error:
@@ -122,11 +120,11 @@ def _fail_by(error: OSError) -> NoReturn:
     said, as is the custom.
     """
     why = error.strerror or error
-    stream = None if error.filename else streams.named(error)
+    stream = None if error.filename else process.stream_of(error)
     only_shows = any(word in sys.argv[1:] for word in _ONLY_SHOW)
     if only_shows and stream == "standard output" and isinstance(error, BrokenPipeError):
-        logs.endings.info("nobody reads standard output any more")
-        sys.exit(streams.UNREAD)
+        process.endings.info("nobody reads standard output any more")
+        sys.exit(process.UNREAD)
     problem = f"{error.filename or 'a file'}: {why}"
     if stream is not None:
         problem = (
@@ -162,7 +160,7 @@ def _options(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Publish data about people without publishing the people."""
-    logs.begin(log_file, log_level)
+    process.begin_log(log_file, log_level)
     log.info("sfumato %s: %s", _version.__version__, context.invoked_subcommand)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -180,7 +178,7 @@ def _wrong_usage(error: Exception) -> str | None:
 def _fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     """One message; after a charge also what was charged, and how to go on."""
     message = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
-    logs.endings.error("%s", message)
-    after = [] if error is None else interrupts.lines_after(error)
-    streams.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
+    process.endings.error("%s", message)
+    after = [] if error is None else process.lines_after(error)
+    process.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
     sys.exit(code)

@@ -1,15 +1,20 @@
-"""Run files: a command and its options as TOML, to be given again, read and compared.
+"""Run files: a command and its options as TOML, to be read, compared, and given again.
 
 Keys are the names of options; paths are relative to the file. Passwords are never written.
+``--save-run FILE`` writes one, ``sfumato run FILE`` gives its command again.
 """
 
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from sfumato.commands.request import Command, Option, options_of
+import typer
+
+from sfumato.commands.publish import PublishRequest
+from sfumato.commands.registry import COMMANDS
+from sfumato.commands.request import Command, Option, boundary, options_of
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
@@ -20,7 +25,55 @@ _ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
+_SHARED: Final = options_of(PublishRequest)
+"""Options of ``run`` that it hands on, as the first command declares them."""
 _SAID: Final = {bool: "true or false", int: "a whole number", float: "a number"}
+
+
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What --save-run wrote.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Another folder to write. [default: the file's]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help=_SHARED["force"].help)] = False,
+    resume: Annotated[
+        bool | None, typer.Option("--resume/--no-resume", help=_SHARED["resume"].help)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print release.json and nothing else.")
+    ] = False,
+) -> None:
+    """Give the command of a run file again: a new run, and a new charge, unless --resume."""
+    flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
+    flags |= {"--quiet": quiet, "--json": json}
+    with boundary(spends=True):
+        _give_again(context.find_root().command, file, out, flags)
+
+
+def _give_again(root: Any, file: Path, out: Path | None, flags: Mapping[str, Any]) -> None:
+    """Load a run file, and run its command with these flags."""
+    saved = {words: command for words, command in COMMANDS.items() if command.saved}
+    words, given = load(file)
+    if words not in saved:
+        raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
+    wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+    known = _known_options(root, words)
+    if unknown := [name for name in (*wanted, *["--out"] * (out is not None)) if name not in known]:
+        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
+    elsewhere = {} if out is None else {"out": str(out.absolute())}
+    options = arguments(file, {**given, **elsewhere}, saved[words])
+    ended = root.main([*words.split(), *wanted, *options], "sfumato", standalone_mode=False)
+    if isinstance(ended, int):  # also 130: typer makes a code of a signal
+        raise typer.Exit(ended)
+
+
+def _known_options(command: Any, words: str) -> list[str]:
+    """The options of one of the program's commands, as they are typed."""
+    for word in words.split():
+        command = command.commands[word]
+    return [name for each in command.params for name in (*each.opts, *each.secondary_opts)]
 
 
 def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> None:
@@ -161,8 +214,8 @@ def _refuse_password(key: str, value: Any) -> None:
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):
             raise InputError(
-                f"{key} holds a password, which a run file would keep. Leave it out of the "
-                "address (PGPASSWORD or a password file has it), or save no run."
+                f"{key} holds a password, which a run file would keep. Leave it out of the address "
+                "(PGPASSWORD or a password file has it), or save no run."
             )
 
 
