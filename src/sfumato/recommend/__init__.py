@@ -1,7 +1,7 @@
 """Private recommenders, one file each: look at items, decide by the known noise, look again, fit.
 
-None of them sees an exact count or draws noise: that is the curator's work. ``looks`` has the two
-questions that are asked, ``releasing`` makes a release.
+None of them sees an exact count or draws noise: that is the curator's work. ``item_measurements``
+has the two questions that are asked, ``release`` makes a release.
 """
 
 from sfumato.recommend.algorithm import RecommenderAlgorithm, RecommenderFit
