@@ -23,7 +23,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator, scores
 from sfumato.gate.interview import Interview
 from sfumato.gate.scout import Scout
-from sfumato.publishing import METHODS, RECOMMENDERS
+from sfumato.publishing.methods import METHODS, RECOMMENDERS
 from sfumato.survey.protocol.rounds import TWO_ROUNDS
 
 AS_PART_OF = {

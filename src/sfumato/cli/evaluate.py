@@ -8,7 +8,7 @@ import typer
 from sfumato.cli import options, progress, release_check, run_files, show
 
 if TYPE_CHECKING:
-    from sfumato.evaluation import Evaluation
+    from sfumato.evaluation.result import Evaluation
 
 MOST_APART = 0.2
 _NAME = 26

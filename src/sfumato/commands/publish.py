@@ -43,12 +43,12 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors
-from sfumato.publishing import algorithm_named, budget_for, check_promise
 from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema, Workload
 from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Algorithm
+from sfumato.synthesis.algorithm import Algorithm
 
 
 def publish_table(

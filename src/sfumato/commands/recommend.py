@@ -23,10 +23,12 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
-from sfumato.publishing import RecommenderMethod, recommender_named, released
+from sfumato.publishing.algorithm_release import released
+from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import source_of
 from sfumato.readers.ratings import open_catalogue, open_ratings, refuse_own_catalogue
+from sfumato.recommend.algorithm import RecommenderAlgorithm
 from sfumato.release import check_apart, check_free, new_folder
 from sfumato.release.kept_copies import with_copy
 from sfumato.release.recommender import Recommended, RecommenderRelease
@@ -50,7 +52,7 @@ class RatingsAsked:
     catalogue: Catalogue
     scale: RatingScale
     protect: Protection
-    algorithm: RecommenderMethod
+    algorithm: RecommenderAlgorithm
     dataset: str
     columns: tuple[str, str, str]
     """Of the person, the item and the rating."""
@@ -268,7 +270,7 @@ def asked_for(
     catalogue: Catalogue | Any,
     scale: RatingScale | str,
     protect: Protection,
-    algorithm: RecommenderMethod,
+    algorithm: RecommenderAlgorithm,
     dataset: str | None,
     columns: tuple[str, str, str],
     encoding: str,

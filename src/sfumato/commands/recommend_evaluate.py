@@ -29,7 +29,7 @@ from sfumato.gate import Curator
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors
-from sfumato.publishing import recommender_named
+from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import simulation_rng
 from sfumato.release import check_usable
 from sfumato.report.accuracy import AccuracyRow, AccuracyView, render_accuracy

@@ -8,28 +8,38 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import local
 from sfumato.counting.shuffle import mixed
 from sfumato.counting.table import CodeBatch, Table, WritingTable
 from sfumato.errors import InputError
-from sfumato.local import Answers, Grid, LocalMechanism
 from sfumato.local.arrow import from_arrow, to_arrow
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.layout import Answers
+from sfumato.local.means.duchi import Duchi
+from sfumato.local.means.grid import Grid
+from sfumato.local.means.hybrid import Hybrid
+from sfumato.local.means.laplace import LocalLaplace
+from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.mechanism import LocalMechanism
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema
 
 ALLOWED: Final[tuple[Any, ...]] = (
-    local.Duchi,
-    local.FastOlh,
-    local.Grr,
-    local.HadamardResponse,
-    local.Hybrid,
-    local.LocalLaplace,
-    local.Olh,
-    local.Oue,
-    local.Piecewise,
-    local.SquareWave,
-    local.SubsetSelection,
-    local.Sue,
+    Duchi,
+    FastOlh,
+    Grr,
+    HadamardResponse,
+    Hybrid,
+    LocalLaplace,
+    Olh,
+    Oue,
+    Piecewise,
+    SquareWave,
+    SubsetSelection,
+    Sue,
 )
 """The mechanisms that may see exact codes: a closed list, as a subclass could return them."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sfumato.counting.shuffle import mixed
 from sfumato.counting.table import CodeBatch, Table
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema

@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
@@ -18,13 +19,7 @@ import pyarrow.parquet
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
-from sfumato.models.answers.mixture import MixtureModel
-from sfumato.models.answers.tree import TreeModel
-from sfumato.models.bayes.model import BayesNet
-from sfumato.models.dense.model import DenseModel
-from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import Model
-from sfumato.models.product import ProductModel
 from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
@@ -44,15 +39,16 @@ MOST_CSV_ROWS = 5_000_000
 """Of noisy counts; more are written as Parquet only."""
 
 
-_MODELS: Mapping[type[object], str] = {
-    DenseModel: "dense",
-    ProductModel: "product",
-    TreeModel: "tree",
-    BayesNet: "bayes_net",
-    MixtureModel: "mixture",
-    GraphicalModel: "graphical",
-    PublishedRows: "none",
+_MODELS: Final[Mapping[str, str]] = {
+    "dense": "sfumato.models.dense.model:DenseModel",
+    "product": "sfumato.models.product:ProductModel",
+    "tree": "sfumato.models.answers.tree:TreeModel",
+    "bayes_net": "sfumato.models.bayes.model:BayesNet",
+    "mixture": "sfumato.models.answers.mixture:MixtureModel",
+    "graphical": "sfumato.models.graphical.model:GraphicalModel",
+    "none": "sfumato.models.published_rows:PublishedRows",
 }
+"""The models that a release can save, by the name in ``release.json``; loaded when one is read."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +83,7 @@ class TableRelease:
                 "a local guarantee is about what a person answers, not about whether they answer: "
                 f"protect must be of neighbors='replace', got {self.protect}. Nothing was released."
             )
-        if type(self.model) not in _MODELS:
+        if _kind_of(self.model) is None:
             raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
 
     @property
@@ -170,7 +166,7 @@ class TableRelease:
             "method": dict(self.method),
             "rows": self.data.num_rows,
             "schema": self.schema.to_dict(),
-            "model": _MODELS[type(self.model)],
+            "model": _kind_of(self.model),
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
             "versions": dict(self.versions),
@@ -248,20 +244,16 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
     )
 
 
+def _kind_of(model: Model) -> str | None:
+    """The name under which a model is saved; None for a type that is not listed."""
+    path = f"{type(model).__module__}:{type(model).__qualname__}"
+    return next((kind for kind, listed in _MODELS.items() if listed == path), None)
+
+
 def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.Table) -> Model:
     if kind == "none":
         return PublishedRows.of(schema, data)
-    if kind == "tree":
-        return TreeModel.from_arrays(schema, arrays)
-    if kind == "bayes_net":
-        return BayesNet.from_arrays(schema, arrays)
-    if kind == "graphical":
-        return GraphicalModel.from_arrays(schema, arrays)
-    if kind == "mixture":
-        return MixtureModel.from_arrays(schema, arrays)
-    if kind == "dense":
-        return DenseModel(schema=schema, counts=arrays["counts"])
-    if kind == "product":
-        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
-        return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
-    raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+    if kind not in _MODELS:
+        raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+    model: Model = resolve_name(_MODELS[kind]).from_arrays(schema, arrays)
+    return model

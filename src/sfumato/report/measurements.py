@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import charts
-from sfumato.evaluation import total_variation
+from sfumato.evaluation.distances import total_variation
 from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
 from sfumato.models.graphical.junction_tree import cells as cells_of
 from sfumato.models.graphical.model import GraphicalModel

@@ -13,7 +13,7 @@ from sfumato.errors import BudgetError
 from sfumato.gate import Curator
 from sfumato.gate.rating_sums import Gram, ItemSums
 from sfumato.ledger import Ledger
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.records.parts import Part
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng

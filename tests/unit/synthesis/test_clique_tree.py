@@ -12,11 +12,12 @@ from sfumato.gate import Curator
 from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within, zcdp_budget
-from sfumato.publishing import publish
+from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, Workload, all_marginals, chosen_marginals, ranges
 from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import CliqueTree, Independent
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.independent import Independent
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 REPLACE = OneRow(neighbors="replace")

@@ -9,7 +9,8 @@ from sfumato.privacy import ZCDP, ApproxDP, PureDP, zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
 from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Independent, Mst
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mst import Mst
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 BUDGETS = [ApproxDP(4, "1e-6"), ZCDP("0.5"), PureDP(20)]

@@ -11,7 +11,7 @@ from sfumato.privacy import ZCDP, ApproxDP, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, ranges
 from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Mwem
+from sfumato.synthesis.mwem import Mwem
 
 WIDE = Schema(
     columns=tuple(Integer(name=f"x{place}", low=0, high=9) for place in range(8)), dataset="study"

@@ -1,5 +1,6 @@
 """A histogram over every cell of a small domain."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,11 @@ class DenseModel:
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The counts."""
         return {"counts": self.counts}
+
+    @staticmethod
+    def from_arrays(schema: Schema, arrays: Mapping[str, NDArray[np.float64]]) -> "DenseModel":
+        """What ``arrays`` gave."""
+        return DenseModel(schema=schema, counts=arrays["counts"])
 
 
 def check_size(schema: Schema, *, method: str) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.probabilities import MIN_EPSILON, ceil_div
 from sfumato.models.answers.dependence import (
     dependence,
