@@ -43,7 +43,7 @@ class SingleProcess:
         if os.getpid() != self.__process:
             raise BudgetError(
                 f"this {type(self).__name__} belongs to another process: after a fork both halves "
-                "would answer for one charge. Nothing was looked at. Make one in this process."
+                "would answer for one charge. Make one in this process."
             )
 
     @contextmanager

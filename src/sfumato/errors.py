@@ -12,8 +12,8 @@
     │   └── BusyError             4: the collection service has too much to do; come again
     └── InternalError             70: a check of our own failed; a bug
 
-A message says what was given, what is allowed, what was not done and what to do. It never
-carries a value from the data.
+A message says what was given, what is allowed and what to do. It never carries a value from the
+data. What was not done is an outcome, which a boundary adds (``ledger.outcome``).
 """
 
 import re
@@ -48,8 +48,19 @@ class SfumatoError(Exception):
     """
 
     exit_code = 1
+    outcome: str | None = None
+    """What did not happen, as a sentence: set by the boundary that knows it, never by who raises.
+
+    It follows the message wherever the error is shown.
+    """
 
     def __str__(self) -> str:
+        said = self.message
+        return said if self.outcome is None else f"{full_sentence(said)} {self.outcome}"
+
+    @property
+    def message(self) -> str:
+        """What is said without the outcome."""
         said = super().__str__()
         return said if _speaks_of_options.get() else in_python(said)
 
@@ -69,7 +80,7 @@ class TableError(InputError):
 
 
 class BudgetError(SfumatoError):
-    """The ledger or the budget refuses a spend. Nothing was looked at."""
+    """The ledger or the budget refuses a spend."""
 
     exit_code = 3
 
@@ -85,11 +96,11 @@ class LedgerCorruptError(StorageError):
 
 
 class BusyError(StorageError):
-    """The collection service has more to do than it can keep. Nothing was stored; come again."""
+    """The collection service has more to do than it can keep; come again."""
 
 
 class InternalError(SfumatoError):
-    """A check of our own failed. Nothing was released; please report it."""
+    """A check of our own failed; please report it."""
 
     exit_code = 70
 
@@ -125,24 +136,11 @@ def in_python(message: str) -> str:
     return "`".join(parts)
 
 
-@contextmanager
-def nothing_spent() -> Iterator[None]:
-    """Let every refusal that leaves the block, which spends nothing, end with saying so.
-
-    >>> with nothing_spent():
-    ...     raise InputError("rows must be > 0, got 0")
-    Traceback (most recent call last):
-    sfumato.errors.InputError: rows must be > 0, got 0. Nothing was spent.
-    """
-    try:
-        yield
-    except SfumatoError as error:
-        if "nothing was" not in str(error).lower():
-            error.args = (f"{sentence(error)} Nothing was spent.",)
-        raise
-
-
 def sentence(error: Exception) -> str:
-    """What an error says, with one full stop at its end."""
-    said = str(error)
+    """What an error says, without its outcome, with one full stop at its end."""
+    return full_sentence(error.message if isinstance(error, SfumatoError) else str(error))
+
+
+def full_sentence(said: str) -> str:
+    """A text with one full stop at its end, or the mark that it has."""
     return said if said.endswith(("?", "!")) else said.rstrip(".") + "."

@@ -176,8 +176,8 @@ def derived_rng(secret: bytes, context: bytes, *, secure: bool = False) -> Rng:
     if not isinstance(secret, bytes) or len(secret) < _SECRET_BYTES:
         given = f"{len(secret)}" if isinstance(secret, bytes) else type(secret).__name__
         raise InputError(
-            f"a secret must be at least {_SECRET_BYTES} bytes, got {given}. No generator was made. "
-            "Draw one with secure_rng and keep it."
+            f"a secret must be at least {_SECRET_BYTES} bytes, got {given}. Draw one with "
+            "secure_rng and keep it."
         )
     key = hmac.digest(secret, b"sfumato derived\0" + context, "sha256")
     return Rng(lambda: key, secure=secure)
@@ -211,8 +211,8 @@ def check_rng(rng: object) -> None:
     """Refuse what is no generator of this module, before anything is drawn."""
     if not isinstance(rng, Rng):
         raise InputError(
-            f"rng must be made by secure_rng(), or by simulation_rng(seed) for tests; got "
-            f"{type(rng).__name__}. Nothing was drawn."
+            "rng must be made by secure_rng(), or by simulation_rng(seed) for tests; got "
+            f"{type(rng).__name__}."
         )
 
 

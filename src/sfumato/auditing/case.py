@@ -160,8 +160,8 @@ def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
     """A local mechanism as a case: constant codes in, rows of its layout out."""
     if not isinstance(mechanism, LocalMechanism):
         raise InputError(
-            f"audit takes a local mechanism or a Case, got {type(mechanism).__name__}. Nothing "
-            "was drawn. sfumato.auditing.case(name) has those of `sfumato audit --list`."
+            f"audit takes a local mechanism or a Case, got {type(mechanism).__name__}. "
+            "sfumato.auditing.case(name) has those of `sfumato audit --list`."
         )
 
     written = cache(lambda: _written(mechanism))

@@ -31,7 +31,7 @@ def auc(on_x: Floats, on_y: Floats) -> float:
     0.875
     """
     if not on_x.size or not on_y.size:
-        raise InputError("scores are needed on both sides. Nothing was compared.")
+        raise InputError("scores are needed on both sides.")
     _, place, counts = np.unique(
         np.concatenate([on_x, on_y]), return_inverse=True, return_counts=True
     )
@@ -68,7 +68,7 @@ def gaussian_auc(rho: float) -> float:
     0.7602
     """
     if not rho >= 0:
-        raise InputError(f"rho must be at least 0, got {rho!r}. Nothing was computed.")
+        raise InputError(f"rho must be at least 0, got {rho!r}.")
     return 1 - erfc(sqrt(rho) / sqrt(2)) / 2
 
 
@@ -144,7 +144,7 @@ def list_changes(before: NDArray[np.int32], after: NDArray[np.int32]) -> Floats:
         after: The same lists later.
     """
     if before.shape != after.shape or before.ndim != 2:
-        raise InputError("two sets of lists of the same shape are needed. Nothing was compared.")
+        raise InputError("two sets of lists of the same shape are needed.")
     items = int(max(before.max(initial=0), after.max(initial=0))) + 1
     risen = np.zeros(items)
     for was, now in zip(before, after, strict=True):

@@ -70,7 +70,7 @@ def scale_from_zero(values: Vector, *, pixels: tuple[float, float]) -> Scale:
 def scale_over(values: Vector, *, pixels: tuple[float, float], log: bool) -> Scale:
     """Holds the values from the smallest to the largest."""
     if log and (values <= 0).any():
-        raise InputError("a logarithmic axis needs numbers above 0. Nothing was drawn.")
+        raise InputError("a logarithmic axis needs numbers above 0.")
     low, high = (float(values.min()), float(values.max())) if values.size else (1.0, 10.0)
     if low == high:
         low, high = (low / 2, high * 2) if log else (low - 0.5, high + 0.5)

@@ -143,7 +143,7 @@ def _checked(
 ) -> Vector:
     shape = (len(x_labels), len(y_labels))
     if len({len(row) for row in counts}) > 1:
-        raise InputError("counts must have rows of the same length. Nothing was drawn.")
+        raise InputError("counts must have rows of the same length.")
     table = finite(counts=counts)
     if 0 in shape and table.size == 0:
         return np.zeros(shape)

@@ -78,7 +78,7 @@ def depths(nodes: int, arrows: Sequence[Arrow]) -> list[int]:
             if not waiting[lower]:
                 ready.append(lower)
     if len(ready) < nodes:
-        raise InputError("the arrows run in a circle: a network has no cycles. Nothing was drawn.")
+        raise InputError("the arrows run in a circle: a network has no cycles.")
     return found
 
 

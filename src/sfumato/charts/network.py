@@ -160,21 +160,21 @@ def _checked(
 ) -> _Graph:
     place = {name: at for at, name in enumerate(nodes)}
     if len(place) < len(nodes):
-        raise InputError("nodes must be different names. Nothing was drawn.")
+        raise InputError("nodes must be different names.")
     if len(nodes) > MAX_NODES or len(edges) > MAX_EDGES:
         raise InputError(
             f"a drawing holds at most {MAX_NODES} nodes and {MAX_EDGES} edges, got {len(nodes)} "
-            f"and {len(edges)}. Nothing was drawn; leave out the weakest, or write a list."
+            f"and {len(edges)}. Leave out the weakest, or write a list."
         )
     ends = [end for edge in edges for end in (edge.start, edge.end)]
     if unknown := [name for name in [*ends, *groups] if name not in place]:
-        raise InputError(f"{unknown[0]!r:.60} is not one of the nodes. Nothing was drawn.")
+        raise InputError(f"{unknown[0]!r:.60} is not one of the nodes.")
     pairs = tuple((place[edge.start], place[edge.end]) for edge in edges)
     sets = {pair if directed else (min(pair), max(pair)) for pair in pairs}
     if len(sets) < len(pairs) or any(start == end for start, end in pairs):
-        raise InputError("an edge joins two different nodes, and once. Nothing was drawn.")
+        raise InputError("an edge joins two different nodes, and once.")
     if (finite(strength=[edge.strength or 0.0 for edge in edges]) < 0).any():
-        raise InputError("strength must be >= 0. Nothing was drawn.")
+        raise InputError("strength must be >= 0.")
     return _Graph(
         names=tuple(nodes),
         labels=_labels(nodes),

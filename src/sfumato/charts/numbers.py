@@ -23,8 +23,8 @@ def finite(**named: ArrayLike) -> Vector:
     array = np.asarray(values, dtype=np.float64)
     if not np.all(np.abs(array) <= _LARGEST):  # NaN compares false
         raise InputError(
-            f"{name} must hold finite numbers, got NaN or infinity. Nothing was drawn; "
-            "leave out the cells without a number."
+            f"{name} must hold finite numbers, got NaN or infinity. Leave out the cells without a "
+            "number."
         )
     return array
 
@@ -34,7 +34,7 @@ def same_length(**named: Sized) -> None:
     lengths = {name: len(values) for name, values in named.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise InputError(f"{listed}. All must have the same length; nothing was drawn.")
+        raise InputError(f"{listed}. All must have the same length.")
 
 
 def readable(value: float) -> str:

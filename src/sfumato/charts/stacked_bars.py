@@ -72,7 +72,7 @@ def _checked(labels: Sequence[str], parts: Mapping[str, Sequence[float]]) -> Vec
         same_length(labels=labels, part=values)
     lengths = finite(parts=np.array(list(parts.values()), dtype=np.float64))
     if (lengths < 0).any():
-        raise InputError("parts must be >= 0: they are lengths of bars. Nothing was drawn.")
+        raise InputError("parts must be >= 0: they are lengths of bars.")
     return lengths.reshape(len(parts), len(labels))
 
 

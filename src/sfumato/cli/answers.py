@@ -204,11 +204,10 @@ def _check_csv(path: Path | None, file: str, *, force: bool) -> None:
     if path.suffix != ".csv" or path == Path(file):
         raise InputError(f"the table is a CSV file: its name ends in .csv, got {path.name!r}.")
     if path.exists() and not force:
-        raise InputError(f"{path} exists. Nothing was written. Name another file, or add --force.")
+        raise InputError(f"{path} exists. Name another file, or add --force.")
     if path.exists() and not _is_ours(path):
         raise InputError(
-            f"{path} is no table of estimates: --force replaces such only. Nothing was written. "
-            "Name another file."
+            f"{path} is no table of estimates: --force replaces such only. Name another file."
         )
 
 

@@ -115,15 +115,14 @@ def _check_page(path: Path | None) -> None:
         return
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(
-            f"{path} can't be written: its folder does not exist or is not yours to change. "
-            "Nothing was audited. Make the folder, or name another file"
+            f"{path} can't be written: its folder does not exist or is not yours to change. Make "
+            "the folder, or name another file"
         )
     if not path.exists():
         return
     if not path.is_file() or not path.read_bytes().startswith(HEADING.encode() + b"\n"):
         raise InputError(
-            f"{path} exists and is not a page of audits. Nothing was audited. Name another file, "
-            "or remove that one"
+            f"{path} exists and is not a page of audits. Name another file, or remove that one"
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 
 if TYPE_CHECKING:
     from sfumato.privacy.composition import Cap
@@ -11,7 +11,6 @@ DELTA: Final = "1e-6"
 """Of a cap that is one number. With it a cap admits Gaussian noise too, which ``auto`` may take."""
 
 
-@nothing_spent()
 def cap(text: str, *, name: str) -> "Cap":
     """``3`` is epsilon 3 with delta 1e-6, ``3,1e-9`` has its own delta, ``3,0`` is a pure cap.
 

@@ -126,9 +126,7 @@ def export(
         with out.open("x", encoding="utf-8") as file:
             file.write(json_text.dumps(exported, indent=1) + "\n")
     except FileExistsError:
-        raise InputError(
-            f"{out} exists. Nothing was written. Name another file, or remove that one"
-        ) from None
+        raise InputError(f"{out} exists. Name another file, or remove that one") from None
     typer.echo(f"{len(exported['entries']):,} entries: {out}")
 
 
@@ -194,8 +192,8 @@ def _refuse_survey(folder: Path) -> None:
     if "survey" in found.method and not found.ledger["entries"]:
         raise InputError(
             f"{folder} is the release of a survey: devices keep their own accounts, and no ledger "
-            "has an entry of it. Nothing was checked. Use `sfumato survey verify "
-            f"{folder}`, which tells whether its files are as the survey signed them."
+            f"has an entry of it. Use `sfumato survey verify {folder}`, which tells whether its "
+            "files are as the survey signed them."
         )
 
 

@@ -56,10 +56,7 @@ def begin(file: Path | None, level: str) -> None:
     if file is None:
         return
     if not _is_log(file):
-        raise InputError(
-            f"{file} exists and is no log of sfumato. Nothing was appended, nothing was done. Name "
-            "another file."
-        )
+        raise InputError(f"{file} exists and is no log of sfumato. Name another file.")
     try:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         kept = logging.FileHandler(file, encoding="utf-8")

@@ -34,10 +34,10 @@ def check_places(folder: Path, *, force: bool) -> None:
     """Refuse to write over what is there, unless told to; never through a link."""
     for path in (folder, *places(folder)):
         if path.is_symlink():
-            raise InputError(f"{path} is a link. Nothing was made. Choose another --out.")
+            raise InputError(f"{path} is a link. Choose another --out.")
     for path in places(folder):
         if path.exists() and not (force and path.is_file()):
-            raise InputError(f"{path} exists. Nothing was made. Choose another --out, or --force.")
+            raise InputError(f"{path} exists. Choose another --out, or --force.")
 
 
 def make(folder: Path) -> tuple[Path, Path]:

@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -31,6 +32,8 @@ from sfumato.errors import InputError, InternalError, SfumatoError, StorageError
 
 log = logging.getLogger(__name__)
 
+_MAY_SPEND: Final = ("publish", "dp2pub", "run", "demo", "fit", "simulate")
+"""Commands that may charge the ledger: if one fails before, it says that nothing was spent."""
 _ONLY_SHOW: Final = ("ledger", "plan", "--help", "-h")
 """Commands that make and charge nothing: it is no loss if nobody reads them to the end."""
 
@@ -69,7 +72,7 @@ def _main() -> NoReturn:
     try:
         streams.open_closed()
         _print_any_name()
-        with interrupts.termination_too():
+        with interrupts.termination_too(), _boundary():
             outcome = _outcome()
         if outcome == interrupts.EXIT_CODE:  # typer caught the signal, and said nothing
             interrupts.stop()
@@ -92,11 +95,21 @@ def _main() -> NoReturn:
             raise
         kind = type(error).__name__
         _fail(
-            f"an error of our own ({kind}). Nothing more was published. "
+            f"an error of our own ({kind}). "
             "Set SFUMATO_DEBUG=1 to see where, and please report it.",
             InternalError.exit_code,
             error,
         )
+
+
+def _boundary() -> AbstractContextManager[None]:
+    """Where errors of a command that may spend say whether it did."""
+    given = sys.argv[1:]
+    if "--help" in given or not any(word in given for word in _MAY_SPEND):
+        return nullcontext()
+    from sfumato.ledger.outcome import spending_boundary
+
+    return spending_boundary()
 
 
 def _outcome() -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from sfumato import check
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 
 T = TypeVar("T")
 
@@ -93,7 +93,6 @@ def apart(out: Path, *inputs: str | Path | None) -> None:
         check_apart(out, given, named="the input")
 
 
-@nothing_spent()
 def settings(given: list[str]) -> dict[str, str]:
     """Options of a method, given as name=value."""
     pairs = [entry.partition("=") for entry in given]
@@ -106,7 +105,6 @@ def settings(given: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-@nothing_spent()
 def one_of(allowed: Iterable[T], **named: str) -> T:
     """One of a few words, by the name of its option."""
     return check.one_of(allowed, **named)

@@ -242,7 +242,7 @@ def _epsilons(one: str | None, several: str | None) -> list[str]:
     """The one that was asked for first, then the others."""
     listed = [] if several is None else [text.strip() for text in several.split(",")]
     if one is None and not listed:
-        raise InputError("give --epsilon E, or several with --epsilons. Nothing was looked at.")
+        raise InputError("give --epsilon E, or several with --epsilons.")
     return list(dict.fromkeys([*([] if one is None else [one]), *listed]))
 
 

@@ -19,7 +19,7 @@ def check_described(folder: Path) -> None:
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise StorageError(
             f"can't read the release {folder}: it is not a complete release, as its release.json "
-            "is damaged. Nothing was looked at."
+            "is damaged."
         ) from None
 
 

@@ -32,14 +32,14 @@ def run(
     command, given = run_files.load(file)
     if command not in COMMANDS:
         listed = ", ".join(COMMANDS)
-        raise InputError(f"{file}: command must be one of {listed}. Nothing was spent.")
+        raise InputError(f"{file}: command must be one of {listed}.")
     known = run_files.declared(COMMANDS[command])
     flags = {"force": force, "resume": bool(resume), "quiet": quiet, "json": json}
     asked = [flag for flag, wanted in flags.items() if wanted]
     asked += ["no-resume"] * (resume is False)
     wanted = [*(flag.removeprefix("no-") for flag in asked), *(["out"] if out else [])]
     if unknown := [flag for flag in wanted if flag not in known]:
-        raise InputError(f"{command} has no --{unknown[0]}. Nothing was spent. Leave it out.")
+        raise InputError(f"{command} has no --{unknown[0]}. Leave it out.")
     words = run_files.arguments(file, {**given, **_elsewhere(out)}, known)
     begun = [*command.split(), *(f"--{flag}" for flag in asked)]
     ended = context.find_root().command.main([*begun, *words], "sfumato", standalone_mode=False)

@@ -84,7 +84,7 @@ def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> 
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(head + "\n".join(lines) + "\n")
     except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror}. Nothing was spent.") from None
+        raise StorageError(f"can't write {path}: {error.strerror}.") from None
 
 
 def keep(context: Any, path: Path | None, *, command: Callable[..., None], force: bool) -> None:
@@ -125,16 +125,16 @@ def load(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror}. Nothing was spent.") from None
+        raise StorageError(f"can't read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML in UTF-8: {error}. Nothing was spent.") from None
+        raise InputError(f"{path} is not TOML in UTF-8: {error}.") from None
     except (ValueError, RecursionError):  # limits of Python: 4,300 digits, 1,000 calls
         raise InputError(
             f"{path} is no run file: it holds a number of thousands of digits, or lists within "
-            "lists without end. Nothing was spent."
+            "lists without end."
         ) from None
     if value.pop("sfumato", None) != FORMAT:
-        raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}. Nothing was spent.")
+        raise InputError(f"{path} is no run file: it says sfumato = {FORMAT}.")
     return str(value.pop("command", "")), value
 
 
@@ -144,7 +144,7 @@ def arguments(path: Path, given: Mapping[str, Any], known: Mapping[str, Declared
     if unknown := [key for key in given if key not in allowed]:
         raise InputError(
             f"{path}: unknown key {unknown[0]!r:.60}; the options of this command are "
-            f"{', '.join(allowed)}. Nothing was spent."
+            f"{', '.join(allowed)}."
         )
     named: list[str] = []
     placed: list[str] = []
@@ -164,9 +164,9 @@ def _texts(path: Path, key: str, value: Any, option: Declared) -> list[str]:
     values = value if option.many and isinstance(value, list) else [value]
     if not all(_fits(one, option.kind) for one in values):
         said = _SAID.get(option.kind, "a list of texts" if option.many else "a text")
-        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}. Nothing was spent.")
+        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}.")
     if any("\0" in str(one) for one in values):
-        raise InputError(f"{path}: {key} holds U+0000, which no name does. Nothing was spent.")
+        raise InputError(f"{path}: {key} holds U+0000, which no name does.")
     return [_from_here(key, str(one), option.kind, path.parent) for one in values]
 
 
@@ -182,19 +182,19 @@ def _check_place(path: Path, out: Any, *, force: bool) -> None:
     if out is not None and Path(str(out)).resolve() in path.resolve().parents:
         raise InputError(
             f"{path} would be in the folder that may be published: a run file names your files. "
-            "Nothing was spent. Name another place."
+            "Name another place."
         )
     from sfumato.release import release_around
 
     if (around := release_around(path.absolute().parent)) is not None:
         raise InputError(
             f"{around} holds a release that may be published: a run file does not belong there, "
-            "as it names your files. Nothing was spent. Name another place."
+            "as it names your files. Name another place."
         )
     if path.exists() and not force:
-        raise InputError(f"{path} exists. Nothing was spent. Name another file, or add --force.")
+        raise InputError(f"{path} exists. Name another file, or add --force.")
     if path.exists() and not _is_ours(path):
-        raise InputError(f"{path} is no run file: --force does not replace it. Nothing was spent.")
+        raise InputError(f"{path} is no run file: --force does not replace it.")
 
 
 def _is_ours(path: Path) -> bool:
@@ -210,8 +210,8 @@ def _refuse_password(key: str, value: Any) -> None:
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):
             raise InputError(
-                f"{key} holds a password, which a run file would keep. Nothing was spent. Leave "
-                "it out of the address (PGPASSWORD or a password file has it), or save no run."
+                f"{key} holds a password, which a run file would keep. Leave it out of the "
+                "address (PGPASSWORD or a password file has it), or save no run."
             )
 
 

@@ -79,8 +79,8 @@ def _fields(text: str) -> list[str]:
         fields = next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error:
         raise InputError(
-            "--names can't be read: a quote is not closed, or text follows one. Nothing was read. "
-            "Write names like age,town or, with a comma in one, 'age,\"town, state\"'."
+            "--names can't be read: a quote is not closed, or text follows one. Write names like "
+            "age,town or, with a comma in one, 'age,\"town, state\"'."
         ) from None
     return [name.strip() for name in fields]
 
@@ -114,11 +114,11 @@ def confirm(
 def _ask(number: int) -> None:
     if not sys.stdin.isatty():
         raise InputError(
-            f"{show.counted(number, 'column')} to confirm, and nobody to ask. Nothing was changed. "
-            "Read them, then say --yes."
+            f"{show.counted(number, 'column')} to confirm, and nobody to ask. Read them, then say "
+            "--yes."
         )
     if not typer.confirm("Could anybody have written this without the table?"):
-        raise InputError("not confirmed. Nothing was changed. Correct the file, then confirm it.")
+        raise InputError("not confirmed. Correct the file, then confirm it.")
 
 
 def _show(made: "Draft", out: Path) -> None:

@@ -99,9 +99,9 @@ def check_chart(path: Path | None) -> None:
     if path.suffix != ".svg":
         raise InputError(f"a chart is an SVG file: its name ends in .svg, got {path.name!r}.")
     if path.exists() and (not path.is_file() or not path.read_bytes().startswith(b"<svg")):
-        raise InputError(f"{path} exists and is no chart. Nothing was written. Name another file.")
+        raise InputError(f"{path} exists and is no chart. Name another file.")
     if not path.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {path.absolute().parent}. Nothing was written.")
+        raise InputError(f"there is no folder {path.absolute().parent}.")
 
 
 def write_text(path: Path, text: str) -> None:

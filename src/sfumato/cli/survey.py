@@ -68,8 +68,7 @@ def serve(
         from sfumato.server.surveys.lifecycle import Surveys
     except ModuleNotFoundError as error:
         raise InputError(
-            f"the service needs {error.name}, which is not installed. Nothing was started. "
-            "Install sfumato[service]."
+            f"the service needs {error.name}, which is not installed. Install sfumato[service]."
         ) from None
     if token_file is not None and not token_file.exists():
         check_new(token_file)
@@ -330,9 +329,7 @@ def _default_database() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StorageError(
-            f"can't make {folder}: {error.strerror}. Nothing was started. Name a --database."
-        ) from None
+        raise StorageError(f"can't make {folder}: {error.strerror}. Name a --database.") from None
     return folder / "surveys.sqlite"
 
 
@@ -359,17 +356,17 @@ def _server_token(file: Path | None) -> str:
         found = os.environ.get(TOKEN, "")
         if not found:
             raise InputError(
-                f"the server's token is needed: set {TOKEN}, or give --token-file. Nothing was "
-                "made. `sfumato survey serve` shows it when it first starts."
+                f"the server's token is needed: set {TOKEN}, or give --token-file. `sfumato "
+                "survey serve` shows it when it first starts."
             )
         return found.strip()
     try:
         with file.open(encoding="utf-8") as opened:
             return opened.read(_LONGEST_TOKEN).strip()
     except OSError as error:
-        raise StorageError(f"can't read {file}: {error.strerror}. Nothing was made.") from None
+        raise StorageError(f"can't read {file}: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InputError(f"{file} holds no token. Nothing was made.") from None
+        raise InputError(f"{file} holds no token.") from None
 
 
 def _state(state: str) -> str:

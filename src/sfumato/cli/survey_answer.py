@@ -127,9 +127,7 @@ def simulate(
         seed=seed,
     )
     if schema is not None and public_table is None:
-        raise InputError(
-            "--schema describes a --public-table, and there is none. Nothing was sent."
-        )
+        raise InputError("--schema describes a --public-table, and there is none.")
     codes = None if public_table is None else _codes(public_table, schema, people)
     with progress.shown(quiet=quiet or json) as tell:
         link, owner = _invited(survey, people)
@@ -149,13 +147,13 @@ def _agreed_link(link: "SurveyLink", given: str | None) -> "SurveyLink":
         return link
     if not is_text_like(HASH, given):
         raise InputError(
-            "--survey-hash: a survey hash is 40 hexadecimal digits (0-9, a-f), as the owner of the "
-            "survey published it. Nothing was sent. Copy it whole, or leave --survey-hash out."
+            "--survey-hash: a survey hash is 40 hexadecimal digits (0-9, a-f), as the owner of "
+            "the survey published it. Copy it whole, or leave --survey-hash out."
         )
     if link.survey_hash not in (None, given):
         raise InputError(
-            "the link holds another hash than --survey-hash. Nothing was sent. Ask whoever "
-            "invited you which one is right."
+            "the link holds another hash than --survey-hash. Ask whoever invited you which one is "
+            "right."
         )
     return replace(link, survey_hash=given)
 
@@ -216,7 +214,7 @@ def _invited(survey: str, uses: int) -> "tuple[SurveyLink, SurveyOwner | None]":
         return SurveyLink.read(survey), None
     owner = SurveyOwner(SurveyKeys.load(survey), patience=Patience(tries=3))
     if not owner.status()["state"].startswith("open"):
-        raise InputError("no round of this survey is open. Nothing was sent. Open one first.")
+        raise InputError("no round of this survey is open. Open one first.")
     (link,) = owner.invite(1, uses=uses)
     return link, owner
 
@@ -232,9 +230,7 @@ def _codes(table: str, schema: Path | None, people: int) -> dict[str, Any]:
     from sfumato.schema import Schema
 
     if schema is None:
-        raise InputError(
-            "--public-table needs --schema, the description of its columns. Nothing was sent."
-        )
+        raise InputError("--public-table needs --schema, the description of its columns.")
     known = Schema.load(schema)
     rows = open_table(table, known)
     if known.dataset is not None:
@@ -242,8 +238,8 @@ def _codes(table: str, schema: Path | None, people: int) -> dict[str, Any]:
     held = exact_codes(rows, known.names)
     if len(held[known.names[0]]) < people:
         raise InputError(
-            f"the table has fewer rows than the {people:,} people that were asked for. Nothing "
-            "was sent. Lower --people."
+            f"the table has fewer rows than the {people:,} people that were asked for. Lower "
+            "--people."
         )
     return {name: held[name][:people] for name in known.names}
 
@@ -256,11 +252,9 @@ def _record(path: Path) -> Any:
         with path.open("rb") as file:
             found = json.loads(file.read(_LARGEST_RECORD))
     except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror}. Nothing was sent.") from None
+        raise StorageError(f"can't read {path}: {error.strerror}.") from None
     except (ValueError, RecursionError):
-        raise InputError(
-            f"{path} is no JSON object of values by column. Nothing was sent."
-        ) from None
+        raise InputError(f"{path} is no JSON object of values by column.") from None
     return found
 
 
@@ -271,7 +265,5 @@ def _default_state(task: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StorageError(
-            f"can't make {folder}: {error.strerror}. Nothing was sent. Name a --state file."
-        ) from None
+        raise StorageError(f"can't make {folder}: {error.strerror}. Name a --state file.") from None
     return folder / f"{task}.json"

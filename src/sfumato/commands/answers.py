@@ -14,10 +14,11 @@ from sfumato.commands.answers_in_spark import (
 from sfumato.commands.inputs import dataset_name, loaded_schema, read_strictly
 from sfumato.commands.publication import Tell, silent
 from sfumato.commands.resume import telling_what_was_paid
-from sfumato.errors import InputError, StorageError, nothing_spent
+from sfumato.errors import InputError, StorageError
 from sfumato.gate import Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
@@ -31,6 +32,7 @@ from sfumato.survey.estimate.simulation import simulate
 from sfumato.survey.estimate.tally import AnswerBatch
 
 
+@spending_boundary()
 def simulate_answers(
     table: Any,
     *,
@@ -72,7 +74,7 @@ def simulate_answers(
         seed: Make a simulation that protects nobody, under a name that ends in ``-internal``.
         tell: Called with the progress.
     """
-    with nothing_spent():
+    with spending_boundary():
         known = read_strictly(loaded_schema(schema), strict)
         question = Question(
             column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
@@ -141,8 +143,7 @@ def _place(out: Path, seed: int | None) -> Path:
     check_suffix(out)
     if out.stem.casefold().endswith("-internal"):
         raise InputError(
-            f"{out} ends in -internal, the mark of what may not be published. Nothing was spent. "
-            "Choose another name."
+            f"{out} ends in -internal, the mark of what may not be published. Choose another name."
         )
     return out if seed is None else out.with_name(f"{out.stem}-internal{out.suffix}")
 
@@ -151,11 +152,9 @@ def _check_place(path: Path, table: Any, *, force: bool) -> None:
     """Refuse, before anything is spent, a place that can't or must not be written."""
     check_apart(path, table, named="the input")
     if path.exists() and not (force and path.is_file()):
-        raise InputError(f"{path} exists. Nothing was spent. Choose another name, or add --force.")
+        raise InputError(f"{path} exists. Choose another name, or add --force.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(
-            f"can't make the folder {path.parent}: {error.strerror}. Nothing was spent."
-        ) from None
+        raise StorageError(f"can't make the folder {path.parent}: {error.strerror}.") from None
     check_usable(path.parent)

@@ -25,16 +25,15 @@ def place_in_spark(out: str, table: Any, seed: int | None) -> str:
     if "/" not in folder or folder.casefold().endswith("-internal"):
         raise InputError(
             f"{out!r} names no folder that may be written: it needs a slash, and -internal at its "
-            "end is the mark of what may not be published. Nothing was spent. Write it like "
-            "spark::/data/answers."
+            "end is the mark of what may not be published. Write it like spark::/data/answers."
         )
     if not is_spark(table):
         raise InputError(
-            f"{out!r} is written by Spark, but the table is not read by it. Nothing was spent. "
-            "Give a file to write, or spark:: before the table."
+            f"{out!r} is written by Spark, but the table is not read by it. Give a file to write, "
+            "or spark:: before the table."
         )
     if isinstance(table, str) and f"{folder}/".startswith(f"{table.removeprefix(SPARK)}/"):
-        raise InputError(f"{out!r} lies inside the table. Nothing was spent. Choose another.")
+        raise InputError(f"{out!r} lies inside the table. Choose another.")
     return f"{SPARK}{folder}{'' if seed is None else '-internal'}"
 
 
@@ -60,7 +59,7 @@ def question_in_spark(address: str) -> tuple[Question, bool]:
         return question_from(text, address)
     found = [_question_of(file) for file in files_of(address)]
     if not found or any(other[0].id != found[0][0].id for other in found):
-        raise InputError(f"{address}: the files answer different questions. Nothing was counted.")
+        raise InputError(f"{address}: the files answer different questions.")
     return found[0][0], any(simulated for _, simulated in found)
 
 
@@ -91,7 +90,7 @@ class _Counting:
         try:
             values = values.cast(arrow_type(layout))  # Spark has no unsigned numbers
         except pa.ArrowInvalid:
-            raise InputError("a value is no answer to this question. Nothing was counted") from None
+            raise InputError("a value is no answer to this question") from None
         self.mechanism.add(from_arrow(layout, values), state[:-1])
         state[-1] += len(values)
 
@@ -103,5 +102,5 @@ def _question_of(file: str) -> tuple[Question, bool]:
         with system.open_input_file(path) as opened:
             metadata = pq.read_schema(opened).metadata
     except (pa.ArrowException, OSError):
-        raise StorageError(f"can't read the question in {file}. Nothing was counted.") from None
+        raise StorageError(f"can't read the question in {file}.") from None
     return question_in(metadata, file)

@@ -24,8 +24,9 @@ from sfumato.commands.inputs import (
 )
 from sfumato.commands.internal_folder import publishable
 from sfumato.commands.publication import Make, Publication, Tell, check_outputs, run, silent
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.gate import Curator
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
@@ -75,6 +76,7 @@ _NO_GROUPS: Final = {
 }
 
 
+@spending_boundary()
 def dp2pub_table(
     table: Any,
     *,
@@ -132,7 +134,7 @@ def dp2pub_table(
             again; None, the default, refuses if there is one.
         tell: Called with the progress.
     """
-    with nothing_spent():
+    with spending_boundary():
         check_one_table(table)
         budget, known = PureDP(epsilon), read_strictly(loaded_schema(schema), strict)
         _check_neighbors(neighbors)
@@ -183,8 +185,8 @@ def _check_neighbors(neighbors: Neighbors) -> None:
     if neighbors != "replace":
         raise InputError(
             "neighbors must be 'replace' here, got 'add-remove': rows that are randomized one by "
-            "one publish how many there are, and add-remove would have to hide that. Nothing was "
-            "spent. Leave --neighbors out, or use `sfumato publish`."
+            "one publish how many there are, and add-remove would have to hide that. Leave "
+            "--neighbors out, or use `sfumato publish`."
         )
 
 
@@ -197,7 +199,7 @@ def _variant(trust: Trust, variant: Variant | None) -> Variant:
     if variant not in allowed:
         raise InputError(
             f"with trust {trust!r} variant must be {allowed[0]!r}, got {variant!r}: "
-            f"{_NO_GROUPS[trust]}. Nothing was spent. Leave --variant out, or use --trust nobody."
+            f"{_NO_GROUPS[trust]}. Leave --variant out, or use --trust nobody."
         )
     return variant
 
@@ -273,8 +275,8 @@ def _check_no_network(*, degree: int | None, max_cluster: int | None) -> None:
     given = {"--degree": degree, "--max-cluster": max_cluster}
     if named := [option for option, value in given.items() if value is not None]:
         raise InputError(
-            f"{' and '.join(named)} can't be set with trust 'nobody': how the rounds ask is agreed "
-            "with the devices. Nothing was spent. Leave it out, or choose another --trust."
+            f"{' and '.join(named)} can't be set with trust 'nobody': how the rounds ask is "
+            "agreed with the devices. Leave it out, or choose another --trust."
         )
 
 
@@ -283,13 +285,13 @@ def _check_epsilon(budget: PureDP, *, least: Fraction, most: Fraction) -> None:
     if len(str(budget.epsilon)) > LONGEST_EPSILON:
         raise InputError(
             f"epsilon must be a number of few digits, such as 0.5, got {float(budget.epsilon):g} "
-            "with more than a message to a device spells. Nothing was spent. Round it."
+            "with more than a message to a device spells. Round it."
         )
     if not least <= budget.epsilon <= most:
         raise InputError(
             f"epsilon must be between {float(least):g} and {float(most):g} for these columns and "
             f"this trust, as one answer has {float(MIN_EPSILON):g} to {MAX_EPSILON} of it; got "
-            f"{float(budget.epsilon):g}. Nothing was spent."
+            f"{float(budget.epsilon):g}."
         )
 
 
@@ -298,6 +300,5 @@ def _check_degree(degree: int, columns: int) -> None:
     if sets > MOST_PARENT_SETS:
         raise InputError(
             f"a network of {columns} columns with up to {degree} parents has {sets:,} sets of "
-            f"parents to compare, at most {MOST_PARENT_SETS:,} are. Nothing was spent. Lower "
-            "--degree."
+            f"parents to compare, at most {MOST_PARENT_SETS:,} are. Lower --degree."
         )

@@ -90,7 +90,7 @@ class Inferred:
         if whole.epsilon <= self.cost.epsilon or whole.delta <= self.cost.delta:
             raise BudgetError(
                 f"finding the schema cost {self.cost}, which leaves nothing of {whole} for a "
-                "release. Nothing was spent now. Give more epsilon, and delta where that is less."
+                "release. Give more epsilon, and delta where that is less."
             )
         return ApproxDP(whole.epsilon - self.cost.epsilon, whole.delta - self.cost.delta)
 
@@ -217,13 +217,13 @@ def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
     """Refuse what speaks of columns that are not known yet."""
     if strict:
         raise InputError(
-            "--strict is for a schema that is given: without one there is nothing to fit. Nothing "
-            "was spent. Give --schema, or leave --strict out."
+            "--strict is for a schema that is given: without one there is nothing to fit. Give "
+            "--schema, or leave --strict out."
         )
     if totals or not (workload is None or workload in DEGREES):
         raise InputError(
             "a workload or public totals speak of columns and values, which are not known without "
-            "a schema. Nothing was spent. Give --schema, or leave them out."
+            "a schema. Give --schema, or leave them out."
         )
 
 
@@ -343,8 +343,8 @@ def _check_header(source: Source) -> None:
     if isinstance(source, CsvFile) and first_row_is_data(source.first_row()):
         raise TableError(
             f"{source.describe()}, line 1: this looks like a row of values, not like names of "
-            "columns, which are taken as public. Nothing was spent. Write names into the first "
-            "line, or use a schema: `sfumato schema draft --names age,town,...`"
+            "columns, which are taken as public. Write names into the first line, or use a "
+            "schema: `sfumato schema draft --names age,town,...`"
         )
 
 
@@ -365,8 +365,7 @@ def _check_fits(ledger: Ledger, cost: ApproxDP, whole: ApproxDP) -> None:
     if not any(composition.within(after.plus(way), cap) for way in ways):
         raise BudgetError(
             f"a schema for {cost} and a release for {rest} are more than the cap {cap} of dataset "
-            f"{ledger.dataset!r} admits. Nothing was looked at and nothing was spent. Lower "
-            "epsilon or delta, or raise the cap."
+            f"{ledger.dataset!r} admits. Lower epsilon or delta, or raise the cap."
         )
 
 
@@ -399,15 +398,15 @@ def _from_json(
     if not isinstance(cost, ApproxDP) or value["protect"] != protection.to_ledger(protect):
         raise BudgetError(
             f"the schema of dataset {ledger.dataset!r} was inferred for "
-            f"{protection.from_json(value['protect'])}, not for {protect}. Nothing was spent. "
-            "Protect the same, or write a schema."
+            f"{protection.from_json(value['protect'])}, not for {protect}. Protect the same, or "
+            "write a schema."
         )
     if value["schema"] is None:
-        spent = "which is spent" if private else "which was simulated"
+        spent = "which stays charged" if private else "which was simulated"
         raise TableError(
             f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
-            f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. Nothing "
-            "else was spent. Write a schema: `sfumato schema draft` helps."
+            f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
+            "Write a schema: `sfumato schema draft` helps."
         )
     found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.methods import LEAST_EPSILON
@@ -39,7 +39,7 @@ def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workl
     """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
     if isinstance(given, Workload):
         if given.schema.columns != schema.columns:
-            raise InputError("the workload was made for another schema. Nothing was spent.")
+            raise InputError("the workload was made for another schema.")
         return given
     if given is None:
         return all_marginals(schema, degree=min(2, len(schema)))
@@ -47,10 +47,7 @@ def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workl
     if degree is not None:
         return all_marginals(schema, degree=degree)
     if not Path(given).is_file():
-        raise InputError(
-            f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}. "
-            "Nothing was spent."
-        )
+        raise InputError(f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}.")
     return load_workload(schema, given)
 
 
@@ -61,8 +58,8 @@ def check_ranges(workload: Workload) -> None:
         if cells > CELL_LIMIT:
             raise InputError(
                 f"the workload has a range over {len(box.bounds)} columns with "
-                f"{Decimal(cells):.2e} cells; "
-                f"at most {CELL_LIMIT:,} can be answered. Nothing was spent. Limit fewer columns."
+                f"{Decimal(cells):.2e} cells; at most {CELL_LIMIT:,} can be answered. Limit fewer "
+                "columns."
             )
 
 
@@ -79,10 +76,7 @@ def check_rows(rows: int | None, neighbors: Neighbors) -> None:
         return
     check.whole(at_least=1, at_most=MOST_VALUES, rows=rows)
     if neighbors == "replace":
-        raise InputError(
-            "with replace the number of rows is public and counted: leave --rows out. "
-            "Nothing was spent."
-        )
+        raise InputError("with replace the number of rows is public and counted: leave --rows out.")
 
 
 def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
@@ -95,13 +89,10 @@ def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
     """
     most = values // columns
     if check.whole(at_least=1, rows=rows) > most:
-        raise InputError(
-            f"rows must be at most {most:,} for {columns} columns, got {rows:,}. Nothing was spent."
-        )
+        raise InputError(f"rows must be at most {most:,} for {columns} columns, got {rows:,}.")
     return rows
 
 
-@nothing_spent()
 def check_schema_share(epsilon: str, share: str | None) -> None:
     """Refuse a share of epsilon that finds no schema or leaves no release, before it is spent."""
     if share is None:
@@ -113,7 +104,7 @@ def check_schema_share(epsilon: str, share: str | None) -> None:
         raise InputError(
             f"infer_share {share:.40} of epsilon {epsilon:.40} leaves nothing but noise: a schema "
             f"takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at least "
-            f"{float(LEAST_EPSILON):g}. Nothing was spent."
+            f"{float(LEAST_EPSILON):g}."
         )
 
 
@@ -121,8 +112,8 @@ def asked_protection(neighbors: Neighbors, person: str | None, max_rows: int | N
     """Whom to protect: one row, or one person with a bounded number of rows."""
     if (person is None) != (max_rows is None):
         raise InputError(
-            "one person with many rows needs both the column that names the person (--person) "
-            "and the most rows that count (--max-rows). Nothing was spent."
+            "one person with many rows needs both the column that names the person (--person) and "
+            "the most rows that count (--max-rows)."
         )
     if person is None or max_rows is None:
         return OneRow(neighbors=neighbors)
@@ -135,7 +126,7 @@ def dataset_name(schema: Schema, given: str | None) -> str:
     if name is None or not name.strip():
         raise InputError(
             'the budget belongs to a data set, and none is named. Put "dataset" into the schema '
-            "or give --dataset NAME. Nothing was spent."
+            "or give --dataset NAME."
         )
     return name
 
@@ -147,11 +138,11 @@ def check_one_table(table: Any) -> None:
     if many or folder:
         given = f"the folder {table}" if folder else f"{len(table)} of them"
         raise InputError(
-            f"one table is published at a time, got {given}. Nothing was spent. If the tables are "
-            "about the same people, join them so that one row is one person, or so that a column "
-            "names the person (--person COLUMN --max-rows K), and publish that. If they are not, "
-            "or each shall stand alone, publish them one by one under the SAME --dataset with one "
-            "--cap, so that what they cost together is counted."
+            f"one table is published at a time, got {given}. If the tables are about the same "
+            "people, join them so that one row is one person, or so that a column names the "
+            "person (--person COLUMN --max-rows K), and publish that. If they are not, or each "
+            "shall stand alone, publish them one by one under the SAME --dataset with one --cap, "
+            "so that what they cost together is counted."
         )
 
 
@@ -159,8 +150,8 @@ def check_resume(resume: bool | None, seed: int | None) -> None:
     """Refuse to resume what keeps no journal."""
     if resume and seed is not None:
         raise InputError(
-            "a simulation costs nothing and keeps no journal, so it can't be resumed. Nothing was "
-            "spent. Leave --resume or --seed out."
+            "a simulation costs nothing and keeps no journal, so it can't be resumed. Leave "
+            "--resume or --seed out."
         )
 
 

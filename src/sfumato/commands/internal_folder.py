@@ -42,11 +42,11 @@ def internal_folder(folder: Path) -> Path:
 def publishable(out: Path) -> Path:
     """Refuse a name that is none, or that would mark the folder as not to be published."""
     if out.name in ("", ".."):
-        raise InputError(f"out must name a folder, got {str(out)!r}. Nothing was spent.")
+        raise InputError(f"out must name a folder, got {str(out)!r}.")
     if is_internal(out):
         raise InputError(
-            f"the output {out} ends in {INTERNAL}, the name of folders that may not be "
-            "published. Nothing was spent. Choose another --out."
+            f"the output {out} ends in {INTERNAL}, the name of folders that may not be published. "
+            "Choose another --out."
         )
     return out
 

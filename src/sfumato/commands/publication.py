@@ -18,10 +18,11 @@ from sfumato.commands.internal_folder import (
     write_internal,
 )
 from sfumato.commands.resume import journal_for, keeping, telling, telling_what_was_paid
-from sfumato.errors import InputError, nothing_spent
+from sfumato.errors import InputError
 from sfumato.gate import FINISHED, Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.protection import OnePerson, Protection
 from sfumato.randomness import secure_rng, simulation_rng
@@ -111,7 +112,7 @@ def run(
         doing: What ``make`` does, in the progress.
         ledger: Of a run that has opened it already, so that all entries tell one day.
     """
-    with nothing_spent():
+    with spending_boundary():
         rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
         tell("checking the table", 0, 0)
         table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
@@ -149,9 +150,7 @@ def check_outputs(plan: Publication, table: Any) -> None:
         check_size(int(plan.command["rows"]), len(plan.schema))
     if plan.folder is None:
         if plan.evaluate:
-            raise InputError(
-                "an evaluation needs a folder to write to: give out. Nothing was spent"
-            )
+            raise InputError("an evaluation needs a folder to write to: give out")
         return
     check_apart(plan.folder, table, named="the input")
     check_apart(plan.folder, plan.ledger or default_path(), named="the ledger")

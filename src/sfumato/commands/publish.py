@@ -38,8 +38,8 @@ from sfumato.commands.inputs import (
 from sfumato.commands.internal_folder import publishable
 from sfumato.commands.kept_schema import keeping_schema
 from sfumato.commands.publication import Make, Publication, Tell, check_outputs, run, silent
-from sfumato.errors import nothing_spent
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors
@@ -51,6 +51,7 @@ from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm
 
 
+@spending_boundary()
 def publish_table(
     table: Any,
     *,
@@ -181,7 +182,7 @@ class _Wish:
 
     def with_schema(self, schema: Schema | Mapping[str, Any] | str | Path) -> TableRelease:
         """The release of a table whose columns are declared."""
-        with nothing_spent():
+        with spending_boundary():
             check_one_table(self.table)
             check_share_unused(self.infer_share)
             algorithm, plan = self._planned(
@@ -192,7 +193,7 @@ class _Wish:
 
     def without_schema(self) -> TableRelease:
         """The release of a table whose columns are found out first, privately."""
-        with nothing_spent():
+        with spending_boundary():
             check_one_table(self.table)
             check_inferable(self.workload, self.totals, strict=self.strict)
             whole, share = whole_budget(self.epsilon, self.delta), share_of(self.infer_share)

@@ -16,10 +16,11 @@ from sfumato.commands.internal_folder import internal_folder, publishable, remov
 from sfumato.commands.publication import Tell, check_comparison, silent
 from sfumato.commands.resume import keeping, telling_what_was_paid
 from sfumato.counting.ratings import Ratings
-from sfumato.errors import InputError, SfumatoError, StorageError, nothing_spent
+from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.gate import Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
@@ -75,6 +76,7 @@ class RatingsAsked:
         )
 
 
+@spending_boundary()
 def fit_recommender(
     ratings: Any,
     *,
@@ -130,7 +132,7 @@ def fit_recommender(
         seed: Make a simulation that protects nobody, into ``OUT-internal``.
         tell: Called with the progress.
     """
-    with nothing_spent():
+    with spending_boundary():
         budget, say = budget_of(epsilon, delta), tell or silent
         refuse_own_catalogue(ratings, catalogue)
         asked = asked_for(
@@ -193,11 +195,11 @@ def recommend_top(
     check.whole(at_least=1, n=n)
     if (history is None) == (item is None):
         raise InputError(
-            "give either the person's own ratings (--history FILE) or an item to find others "
-            "like it (--item ID). Nothing was computed."
+            "give either the person's own ratings (--history FILE) or an item to find others like "
+            "it (--item ID)."
         )
     if item is not None and (candidates is not None or include_seen):
-        raise InputError("--candidates and --include-seen go with --history. Nothing was computed.")
+        raise InputError("--candidates and --include-seen go with --history.")
     release = RecommenderRelease.load(folder)
     if item is not None:
         return release.similar(item, n=n)
@@ -232,8 +234,7 @@ def parsed_scale(given: RatingScale | str) -> RatingScale:
     found = _SCALE.fullmatch(given)
     if found is None:
         raise InputError(
-            f"scale is LOW..HIGH or LOW..HIGH/STEP, like 1..5 or 0.5..5/0.5, got {given!r:.40}. "
-            "Nothing was spent."
+            f"scale is LOW..HIGH or LOW..HIGH/STEP, like 1..5 or 0.5..5/0.5, got {given!r:.40}."
         )
     low, high, step = found.groups()
     return RatingScale(low, high, step or 1)
@@ -244,8 +245,7 @@ def budget_of(epsilon: check.Number, delta: check.Number | None) -> ApproxDP:
     if delta is not None and check.exact(delta=delta) == 0:
         raise InputError(
             "delta must be above 0: the noise is Gaussian, as many sums are measured at once and "
-            "pure epsilon would need much more of it. Nothing was spent. Leave --delta out for "
-            f"{DELTA}."
+            f"pure epsilon would need much more of it. Leave --delta out for {DELTA}."
         )
     return ApproxDP(epsilon, DELTA if delta is None else delta)
 
@@ -259,8 +259,8 @@ def protection_of(
         return OnePerson(max_rows=most, column=person, neighbors=neighbors)
     if max_rows is not None:
         raise InputError(
-            "--max-rows limits the ratings of one person: it goes with --unit person. With "
-            "--unit rating all ratings count, and each is protected by itself. Nothing was spent."
+            "--max-rows limits the ratings of one person: it goes with --unit person. With --unit "
+            "rating all ratings count, and each is protected by itself."
         )
     return OneRow(neighbors=neighbors)
 
@@ -279,20 +279,16 @@ def asked_for(
     """Everything that is public, with the catalogue read."""
     if catalogue is None:
         raise InputError(
-            "the catalogue is missing: the public list of all items that can be rated (--catalogue "
-            "FILE with a column of ids). It is never taken from the ratings: ids found there would "
-            "tell which items somebody rated. Nothing was spent."
+            "the catalogue is missing: the public list of all items that can be rated "
+            "(--catalogue FILE with a column of ids). It is never taken from the ratings: ids "
+            "found there would tell which items somebody rated."
         )
     if dataset is None or not dataset.strip():
         raise InputError(
-            "the budget belongs to a data set, and none is named. Give --dataset NAME. Nothing was "
-            "spent."
+            "the budget belongs to a data set, and none is named. Give --dataset NAME."
         )
     if len(set(columns)) < len(columns):
-        raise InputError(
-            f"person, item and rating are three columns, got {', '.join(columns)}. Nothing was "
-            "spent."
-        )
+        raise InputError(f"person, item and rating are three columns, got {', '.join(columns)}.")
     return RatingsAsked(
         scale=parsed_scale(scale),
         catalogue=_catalogue(catalogue, item=columns[1], encoding=encoding),
@@ -311,7 +307,7 @@ def _catalogue(given: Any, *, item: str, encoding: str) -> Catalogue:
     except SfumatoError:
         raise
     except ValueError:  # a table that has a header and no rows
-        raise InputError("the catalogue names no item. Nothing was spent.") from None
+        raise InputError("the catalogue names no item.") from None
 
 
 def _folder(out: str | Path | None, seed: int | None) -> Path | None:
@@ -358,10 +354,7 @@ def _columns(path: Path, names: tuple[str, ...], encoding: str) -> list[list[Any
     source = source_of(path, names, encoding)
     absent = [name for name in names if name not in source.names()]
     if absent:
-        raise InputError(
-            f"{source.describe()}: these columns are missing: {', '.join(absent)}. Nothing was "
-            "computed."
-        )
+        raise InputError(f"{source.describe()}: these columns are missing: {', '.join(absent)}.")
     batches = list(source.batches(names))
     return [
         [value for batch in batches for value in batch.column(place).to_pylist()]
@@ -375,20 +368,20 @@ def _read_json(path: Path) -> Any:
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not JSON in UTF-8. Nothing was computed.") from None
+        raise InputError(f"{path} is not JSON in UTF-8.") from None
     try:
         return json.loads(text, object_pairs_hook=_once)
     except InputError:
         raise
     except (ValueError, RecursionError):  # also thousands of digits, or of lists within lists
-        raise InputError(f"{path} is not JSON that we can read. Nothing was computed.") from None
+        raise InputError(f"{path} is not JSON that we can read.") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; a name that stands twice is refused, where Python would take the last."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise InputError("the history names an item twice. Nothing was computed.")
+        raise InputError("the history names an item twice.")
     return made
 
 
@@ -397,6 +390,6 @@ def _nothing(listed: Any, path: Path) -> list[tuple[Any, Any]]:
     if listed != []:
         raise InputError(
             f'{path} is no history: it is {{"item": rating}}, or a list of objects with item and '
-            "rating. Nothing was computed."
+            "rating."
         )
     return []

@@ -154,7 +154,7 @@ def evaluate_recommender(
         tell: Called with the progress.
     """
     if not epsilons:
-        raise InputError("an evaluation needs one epsilon at least. Nothing was looked at.")
+        raise InputError("an evaluation needs one epsilon at least.")
     budgets, say = [budget_of(epsilon, delta) for epsilon in epsilons], tell or silent
     _check_share(share)
     asked = asked_for(
@@ -181,7 +181,7 @@ def evaluate_recommender(
 def _check_share(share: float) -> None:
     check.positive(share=share)
     if not share < 1:
-        raise InputError(f"share must be below 1, got {share!r}. Nothing was looked at.")
+        raise InputError(f"share must be below 1, got {share!r}.")
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -203,10 +203,7 @@ def _split(asked: RatingsAsked, source: Any, *, share: float, seed: int) -> Spli
     )
     split = random_split(source, form=form, rng=simulation_rng(seed), share=share)
     if not split.train.items.size or not split.test.items.size:
-        raise InputError(
-            "there are too few ratings to hold a part back and learn from the rest. Nothing was "
-            "compared."
-        )
+        raise InputError("there are too few ratings to hold a part back and learn from the rest.")
     return split
 
 

@@ -87,7 +87,7 @@ def _refuse_stopped(ledger: Ledger, command: str) -> None:
         last = runs[-1]
         raise InputError(
             f"this very command was paid for on {last.steps[0].time} and did not finish: "
-            f"{_named(last.steps)} Nothing was spent now. Add --resume to go on with it, without "
+            f"{_named(last.steps)} Add --resume to go on with it, without "
             "a new charge, or --no-resume to leave it and pay again."
         )
 

@@ -111,7 +111,7 @@ def draft_schema(
     tell = tell or silent
     fields = tuple(names)
     if fields and header:
-        raise InputError("names are for files without a header. Nothing was read. Give one of both")
+        raise InputError("names are for files without a header. Give one of both")
     FileForm(names=fields)  # refuses names that can't be
     source = source_of(table, (), encoding, delimiter, fields=fields)
     if not fields:
@@ -128,7 +128,7 @@ def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
     """Names for the fields of a CSV file without a header; none where it has one."""
     if not isinstance(source, CsvFile):
         if header is not None:
-            raise InputError("only CSV files may lack a header. Nothing was read")
+            raise InputError("only CSV files may lack a header")
         return ()
     first = source.first_row()
     if header is False:
@@ -136,8 +136,8 @@ def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
     if header is None and first_row_is_data(first):
         raise TableError(
             f"{source.describe()}, line 1: this looks like a row of values, not like names of "
-            "columns. Nothing was drafted. Name its fields with --names age,town,... or say "
-            "--no-header; say --header if these are the names."
+            "columns. Name its fields with --names age,town,... or say --no-header; say --header "
+            "if these are the names."
         )
     return ()
 
@@ -145,13 +145,12 @@ def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
 def _drafted(source: Source, dataset: str | None, fields: tuple[str, ...]) -> Draft:
     seen = list(profiles(source))
     if not any(each.rows for each in seen):
-        raise TableError(f"{source.describe()}: there are no rows. Nothing was drafted.")
+        raise TableError(f"{source.describe()}: there are no rows.")
     found = [guess(each) for each in seen]
     columns = tuple(each for each in found if isinstance(each, Guess))
     if not columns:
         raise TableError(
-            f"{source.describe()}: no column can be published: all hold keys, free text or "
-            "nothing. Nothing was drafted."
+            f"{source.describe()}: no column can be published: all hold keys, free text or nothing."
         )
     return Draft(
         columns=columns,
@@ -173,7 +172,7 @@ def marked_columns(path: str | Path, columns: Iterable[str] = ()) -> list[dict[s
     wanted = tuple(columns)
     known = {entry.get("name") for entry in entries}
     if unknown := [name for name in wanted if name not in known]:
-        raise SchemaError(f"{path}: no column {', '.join(map(repr, unknown))}. Nothing was changed")
+        raise SchemaError(f"{path}: no column {', '.join(map(repr, unknown))}")
     return [
         dict(entry)
         for entry in entries
@@ -211,7 +210,7 @@ def _draft(path: Path) -> dict[str, Any]:
     content = files.read(path)
     entries = content.get("columns") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise SchemaError(f"{path}: this is no drafted schema. Nothing was changed")
+        raise SchemaError(f"{path}: this is no drafted schema")
     return dict(content)
 
 
@@ -219,7 +218,7 @@ def _check_schema(path: Path, content: Mapping[str, Any]) -> None:
     try:
         Schema.from_dict(content)
     except InputError as error:
-        raise SchemaError(f"{path}: {sentence(error)} Nothing was changed.") from None
+        raise SchemaError(f"{path}: {sentence(error)}") from None
 
 
 def _entry(each: Guess) -> dict[str, Any]:
@@ -241,24 +240,21 @@ def check_place(path: Path, *, force: bool, table: Any = None) -> None:
     """
     check_apart(path, table, named="the input")
     if path.is_symlink() or path.is_dir():
-        raise InputError(f"{path} is a folder or a link. Nothing was read. Name a file.")
+        raise InputError(f"{path} is a folder or a link. Name a file.")
     if path.exists() and not force:
-        raise InputError(
-            f"{path} exists. Nothing was read and nothing was written. Name another file with -o, "
-            "or say --force to replace it."
-        )
+        raise InputError(f"{path} exists. Name another file with -o, or say --force to replace it.")
     if path.exists() and not _is_schema(path):
         raise InputError(
-            f"{path} is no schema: --force replaces schemas only. Nothing was read and nothing was "
-            "written. Name another file with -o, or remove that one."
+            f"{path} is no schema: --force replaces schemas only. Name another file with -o, or "
+            "remove that one."
         )
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise StorageError(f"there is no folder {folder}. Nothing was read.")
+        raise StorageError(f"there is no folder {folder}.")
     if (around := release_around(folder)) is not None:
         raise InputError(
-            f"{around} holds a release that may be published: a draft does not belong there. "
-            "Nothing was read. Name another file with -o."
+            f"{around} holds a release that may be published: a draft does not belong there. Name "
+            "another file with -o."
         )
     check_usable(folder, path.name)
 

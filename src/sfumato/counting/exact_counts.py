@@ -234,7 +234,7 @@ def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArr
         for row, column in zip(block, columns, strict=True):
             row[:] = column
     if block.size and (block.max(axis=1) >= sizes).any():
-        raise InternalError("a batch holds a code that its column does not have; nothing counted")
+        raise InternalError("a batch holds a code that its column does not have")
     return block
 
 
@@ -245,9 +245,8 @@ def refuse_too_many_cells(schema: Schema, marginals: Sequence[Marginal]) -> None
         largest = max(marginals, key=schema.cells)
         raise InputError(
             f"counting these {len(marginals)} marginals needs {_amount(cells)} cells; at most "
-            f"{MAX_CELLS:,} can be held (the largest is {', '.join(largest)}). Nothing was read "
-            "for it and nothing was spent on it. Use wider bins, fewer columns, or a method that "
-            "works on small marginals."
+            f"{MAX_CELLS:,} can be held (the largest is {', '.join(largest)}). Use wider bins, "
+            "fewer columns, or a method that works on small marginals."
         )
 
 

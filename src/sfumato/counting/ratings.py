@@ -24,7 +24,6 @@ from sfumato.schema.schema import Schema
 
 Ints = NDArray[np.int64]
 
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -94,8 +93,8 @@ class RatingForm:
     """Whether a row that does not fit is refused; else it is no rating, or the nearest one."""
 
     def wrong(self, what: str) -> TableError:
-        """What is wrong with the rows, and that nothing was done."""
-        return TableError(f"{self.where}: {what}. {_NOTHING_DONE}")
+        """What is wrong with the rows."""
+        return TableError(f"{self.where}: {what}.")
 
     def at(self, where: str) -> "RatingForm":
         """The same for rows of which messages say where they are."""

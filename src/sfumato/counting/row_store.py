@@ -67,6 +67,6 @@ class RowStore:
             self._connection.execute(statement)
         except duckdb.OutOfMemoryException:
             raise InputError(
-                "bounding the rows of each person needs more memory than there is. Nothing was "
-                "published and nothing was spent. Bound the rows before, or use a larger machine."
+                "bounding the rows of each person needs more memory than there is. Bound the rows "
+                "before, or use a larger machine."
             ) from None

@@ -117,8 +117,8 @@ def labels_of(schema: Schema, given: Sequence[str]) -> tuple[str, ...]:
         check_column(schema, label)
     if not found or len(schema) < 2:
         raise InputError(
-            f"no column has 2 to {MOST_CLASSES} values to be predicted from another one. Nothing "
-            "was trained. Name a label."
+            f"no column has 2 to {MOST_CLASSES} values to be predicted from another one. Name a "
+            "label."
         )
     return tuple(dict.fromkeys(found))
 
@@ -127,8 +127,8 @@ def check_column(schema: Schema, label: str) -> None:
     """Refuse what is no column that another one could predict."""
     if label not in schema.names or len(schema) < 2:
         raise InputError(
-            f"label must be one of {', '.join(schema.names)}, with another column beside "
-            f"it, got {label!r}. Nothing was trained."
+            f"label must be one of {', '.join(schema.names)}, with another column beside it, got "
+            f"{label!r}."
         )
 
 
@@ -160,7 +160,7 @@ def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
     """Rows to learn from, and a fifth of all that is held out, at random."""
     n = row_count(rows)
     if n < 2:
-        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+        raise InputError("a classifier needs rows to train on and rows to test.")
     places = rng.permutation(n)
     held = min(MOST_CLASSIFIED, max(1, int(n * HELD_OUT)))
     learned, tested = places[held : held + MOST_CLASSIFIED], places[:held]
@@ -170,7 +170,7 @@ def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
 def some_rows(rows: Rows, *, rng: Rng) -> Rows:
     """All rows, or of very many some at random; there must be one."""
     if not row_count(rows):
-        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+        raise InputError("a classifier needs rows to train on and rows to test.")
     return _at(rows, rng.permutation(row_count(rows))[:MOST_CLASSIFIED])
 
 
@@ -180,8 +180,8 @@ def scikit_learn(module: str) -> Any:
         return import_module(f"sklearn.{module}")
     except ImportError as error:
         raise InputError(
-            f"classifiers need scikit-learn, which can't be loaded here ({error}). Nothing "
-            "was trained. Install it with: pip install 'sfumato[evaluate]'"
+            f"classifiers need scikit-learn, which can't be loaded here ({error}). Install it "
+            "with: pip install 'sfumato[evaluate]'"
         ) from error
 
 

@@ -133,7 +133,7 @@ def comparable_columns(schema: Schema) -> Marginal:
     if len(small) < 2:
         raise InputError(
             f"correlations need two columns of at most {MOST_VALUES:,} values, this schema has "
-            f"{len(small)}. Nothing was compared. Use wider bins."
+            f"{len(small)}. Use wider bins."
         )
     return small
 

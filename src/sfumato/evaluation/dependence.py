@@ -67,7 +67,7 @@ def compare_dependence(
         ledger: Where the look is noted, at cost 0. None is for tables about nobody.
     """
     if labels and held_out is None:
-        raise InputError("classifiers are tested on held-out rows: pass held_out. Nothing was read")
+        raise InputError("classifiers are tested on held-out rows: pass held_out")
     _check_same_schema(real, published)
     if ledger is not None:
         ledger.look("evaluation: dependence, real against published")
@@ -112,7 +112,7 @@ def information_error(
     """
     _check_same_schema(real, published)
     if len(real.schema) < 2:
-        raise InputError("mutual information needs two columns or more. Nothing was compared.")
+        raise InputError("mutual information needs two columns or more.")
     every: Iterable[Marginal] = combinations(real.schema.names, 2) if pairs is None else pairs
     chosen = list(every)
     return float(np.mean(np.abs(_information(real, chosen) - _information(published, chosen))))
@@ -130,7 +130,7 @@ def misclassification(training: Table, held_out: Table, label: str) -> float:
     features = [name for name in training.schema.names if name != label]
     known, asked = read_rows(training), read_rows(held_out)
     if not row_count(known) or not row_count(asked):
-        raise InputError("a classifier needs rows to train on and rows to test. None was trained.")
+        raise InputError("a classifier needs rows to train on and rows to test.")
     if np.ptp(known[label]) == 0:
         return float(np.mean(asked[label] != known[label][0]))
     codes = [np.arange(training.schema[name].size) for name in features]
@@ -192,4 +192,4 @@ def _information(table: Table, pairs: list[Marginal]) -> NDArray[np.float64]:
 
 def _check_same_schema(real: Table, published: Table) -> None:
     if real.schema.columns != published.schema.columns:
-        raise InputError("the tables to compare have different schemas. Nothing was compared.")
+        raise InputError("the tables to compare have different schemas.")

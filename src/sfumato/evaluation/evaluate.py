@@ -90,8 +90,8 @@ def _check(release: TableRelease, against: Table, measures: Sequence[Measure]) -
     """Refuse, before the look, what can't be compared."""
     if not isinstance(getattr(against, "schema", None), Schema):
         raise InputError(
-            f"against must be an open table, got {type(against).__name__}. Nothing was compared. "
-            "Pass sf.open_table(df, schema)."
+            f"against must be an open table, got {type(against).__name__}. Pass sf.open_table(df, "
+            "schema)."
         )
     if against.schema.columns != release.schema.columns:
         raise InputError("the table to compare with has another schema than the release")

@@ -57,13 +57,10 @@ class RatingFormat:
         found = source_of(source, self.names, self.encoding, self.delimiter)
         absent = [name for name in self.names if name not in found.names()]
         if absent:
-            raise TableError(
-                f"{found.describe()}: these columns are missing: {', '.join(absent)}. Nothing was "
-                "compared."
-            )
+            raise TableError(f"{found.describe()}: these columns are missing: {', '.join(absent)}.")
         batches = list(found.batches(self.names))
         if not batches:
-            raise TableError(f"{found.describe()}: there are no ratings. Nothing was compared.")
+            raise TableError(f"{found.describe()}: there are no ratings.")
         whole = pa.Table.from_batches(batches)
         plain = [_plain(column) for column in whole.columns]
         return pa.table(dict(zip(self.names, plain, strict=True)))
@@ -87,7 +84,7 @@ class RatingFormat:
 def random_split(source: Any, *, form: RatingFormat, rng: Rng, share: float = 0.2) -> Split:
     """Each rating in the test part or not, exactly such a share of them."""
     if not 0 < share < 1:
-        raise InputError(f"share must be between 0 and 1, got {share!r}. Nothing was split.")
+        raise InputError(f"share must be between 0 and 1, got {share!r}.")
     whole = form.read(source)
     told = np.zeros(whole.num_rows, dtype=bool)
     told[rng.permutation(told.size)[: round(share * told.size)]] = True
@@ -103,8 +100,8 @@ def fold_split(source: Any, fold: Any, *, form: RatingFormat) -> Split:
     rest = whole.join(told.select(keys), keys=keys, join_type="left anti", use_threads=False)
     if rest.num_rows + told.num_rows != whole.num_rows:
         raise InputError(
-            f"{rest.num_rows + told.num_rows - whole.num_rows:,} ratings of the fold are not among "
-            "all ratings. Nothing was compared."
+            f"{rest.num_rows + told.num_rows - whole.num_rows:,} ratings of the fold are not "
+            "among all ratings."
         )
     return open_split(rest, told, form=form)
 
@@ -121,7 +118,7 @@ def open_split(train: Any, test: Any, *, form: RatingFormat) -> Split:
     keys, all_keys = _keys(part, items), _keys(both, items)
     known = np.isin(all_keys, keys, assume_unique=True)
     if not np.array_equal(all_keys[known], keys):
-        raise InternalError("people of the two parts can't be matched. Nothing was compared.")
+        raise InternalError("people of the two parts can't be matched.")
     values = np.array(ratings.scale.values)[both.codes]
     return Split(
         ratings=ratings,
@@ -154,6 +151,5 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _other_types() -> InputError:
     return InputError(
-        "the two tables of ratings have columns of different types. Nothing was compared. Give "
-        "both in the same format."
+        "the two tables of ratings have columns of different types. Give both in the same format."
     )

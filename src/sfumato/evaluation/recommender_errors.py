@@ -68,7 +68,7 @@ def compare_recommender(
     if model.items != split.train.catalogue:
         raise InputError(
             f"the recommender knows {model.items:,} items, the catalogue has "
-            f"{split.train.catalogue:,}. Nothing was compared."
+            f"{split.train.catalogue:,}."
         )
     if ledger is not None:
         ledger.look("evaluation: recommendations against ratings")

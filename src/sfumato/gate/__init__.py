@@ -14,6 +14,7 @@ from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, Ite
 from sfumato.gate.requests import noise_of
 from sfumato.gate.scores import L1Error, MutualInformation, WeightedL1Error
 from sfumato.gate.scout import Scout, thresholding_of
+from sfumato.ledger.outcome import spending_boundary
 
 __all__ = [
     "FINISHED",
@@ -32,5 +33,6 @@ __all__ = [
     "noise_of",
     "refuse_too_many_cells",
     "runs_of",
+    "spending_boundary",
     "thresholding_of",
 ]

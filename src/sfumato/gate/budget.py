@@ -78,7 +78,7 @@ class RunBudget:
         """The amount of a cost of this run's kind; another kind is refused."""
         if type(cost) is not type(self._working):
             kind = type(self._working).__name__
-            raise InputError(f"steps of this run cost {kind}, got {cost!r}. Nothing was looked at.")
+            raise InputError(f"steps of this run cost {kind}, got {cost!r}.")
         return amount(cost)
 
     def _check_room(self, cost: Cost, label: str) -> None:
@@ -88,5 +88,5 @@ class RunBudget:
             left = f"only {same_kind(self._working, rest)}" if rest > 0 else "nothing"
             raise BudgetError(
                 f"{label!r} asks for {cost} but {left} is left of this run's budget "
-                f"{self._budget}. Nothing was looked at. Ask for less, or give a larger budget."
+                f"{self._budget}. Ask for less, or give a larger budget."
             )

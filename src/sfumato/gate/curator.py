@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
-from sfumato.durable import SingleProcess, in_turn
+from sfumato.durable import SingleProcess
 from sfumato.errors import InputError
 from sfumato.gate import rating_sums
 from sfumato.gate.budget import RunBudget
@@ -39,7 +39,9 @@ from sfumato.gate.requests import (
 )
 from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
 from sfumato.gate.starting import bounded, journal_for, ledger_for, named, tell_misfits
+from sfumato.gate.verbs import verb
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
@@ -77,6 +79,7 @@ class Curator(SingleProcess):
         "budget", "catalogue", "private", "protect", "rng", "scale", "schema",
     )  # fmt: skip
 
+    @spending_boundary()
     def __init__(
         self,
         table: Table | Ratings,
@@ -149,12 +152,12 @@ class Curator(SingleProcess):
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
         return self.__budget.sigma_of(target, cost)
 
-    @in_turn
+    @verb
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
         self.__budget.reserve(cost, label=label)
 
-    @in_turn
+    @verb
     def pick(self, number: int) -> int:
         """A random number below ``number``, without a look: for choices that decide what is asked.
 
@@ -165,7 +168,7 @@ class Curator(SingleProcess):
         )
         return int(drawn[0])
 
-    @in_turn
+    @verb
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """The number of rows; exact and free where it is public, else with noise for ``cost``."""
         if self.knows_rows:
@@ -184,7 +187,7 @@ class Curator(SingleProcess):
         )
         return retold(self.schema, [()], noises, told)[0]
 
-    @in_turn
+    @verb
     def measure(
         self, targets: Sequence[Target], *, costs: Sequence[Cost], merged: Coarse | None = None
     ) -> list[Measurement]:
@@ -215,7 +218,7 @@ class Curator(SingleProcess):
         told = self.__journal.outcome(asked_text("measure", repr(targets), noises, merged), look)
         return retold(self.schema, targets, noises, told, merged)
 
-    @in_turn
+    @verb
     def score(
         self,
         targets: Sequence[Target],
@@ -236,7 +239,7 @@ class Curator(SingleProcess):
         kind = f"score {type(score).__name__}"
         return self.__journal.outcome(asked_text(kind, asked.text, [noise], merged), look)
 
-    @in_turn
+    @verb
     def select(
         self,
         targets: Sequence[Target],
@@ -260,7 +263,7 @@ class Curator(SingleProcess):
         told = self.__journal.outcome(asked_text(kind, asked.text, [selection], merged), look)
         return check_place(int(told[0]), allowed)
 
-    @in_turn
+    @verb
     def perturb(
         self,
         marginal: Marginal,
@@ -284,7 +287,7 @@ class Curator(SingleProcess):
         kernel = self._perturbation(marginal, mechanism, grid, numbers)
         return row_answers.answers(self.__table, kernel, check=self._check_process)
 
-    @in_turn
+    @verb
     def perturb_to(
         self,
         folder: str,
@@ -300,7 +303,7 @@ class Curator(SingleProcess):
         table = row_answers.check_folder(self.__table, folder)
         return table.map_to_parquet(self._perturbation(marginal, mechanism, grid, numbers), folder)
 
-    @in_turn
+    @verb
     def respond(self, epsilons: Mapping[str, Fraction]) -> "Responses":
         """Every row as answers about the named columns, each by randomized response.
 
@@ -315,7 +318,7 @@ class Curator(SingleProcess):
         self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
         return row_responses.responses(self.__table, mechanisms, rng=self.rng)
 
-    @in_turn
+    @verb
     def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> "Interview":
         """Divide the rows into groups of which each will answer once, with up to ``cost``.
 
@@ -332,14 +335,14 @@ class Curator(SingleProcess):
             self.__table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
         )
 
-    @in_turn
+    @verb
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
         ratings = rating_sums.check_sums(self.__table, ask, cost, self.protect)
         self._charge_rows(cost, "sums of ratings by item", ())
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
 
-    @in_turn
+    @verb
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
         ratings = rating_sums.check_gram(self.__table, ask, cost, self.protect)
@@ -381,7 +384,7 @@ class Curator(SingleProcess):
         The last tuple is remembered; a list could have changed since.
         """
         if not targets:
-            raise InputError("there is nothing to choose from. Nothing was looked at.")
+            raise InputError("there is nothing to choose from.")
         check_counted(self.__table, self.protect)
         asked, same_view = self.__asked, self.__asked.merged is merged
         if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
@@ -400,8 +403,8 @@ class Curator(SingleProcess):
         """Refuse a number of rows that is not the table's, where that number is public."""
         if not self.knows_rows:
             raise InputError(
-                "mutual information needs a public number of rows, and that of ratings is private: "
-                "a row may have none. Nothing was looked at."
+                "mutual information needs a public number of rows, and that of ratings is "
+                "private: a row may have none."
             )
         self.__ledger.look("number of rows, public when one row is replaced")
         check_rows(claimed, int(self.__counts.rows()))

@@ -61,8 +61,7 @@ class Interview(SingleProcess):
         with self._turn():
             if not self.__left:
                 raise BudgetError(
-                    "every group has answered, and a second answer would cost epsilon again. "
-                    "Nothing was answered."
+                    "every group has answered, and a second answer would cost epsilon again."
                 )
             mine = np.flatnonzero(self.__group == self.__left.pop(0))
             own = {name: codes[mine] for name, codes in self.__codes.items()}
@@ -70,22 +69,22 @@ class Interview(SingleProcess):
 
     def _check(self, parts: Sequence[Part], weights: Sequence[int]) -> None:
         if not parts:
-            raise InputError("there is nothing to ask. Nothing was answered.")
+            raise InputError("there is nothing to ask.")
         check_weights(weights, len(parts))
         for part in parts:
             if type(part) is not Part or type(part.mechanism) not in ALLOWED:
                 names = ", ".join(kind.__name__ for kind in ALLOWED)
-                raise InputError(f"rows answer parts by one of {names}. Nothing was answered.")
+                raise InputError(f"rows answer parts by one of {names}.")
             if part.sizes != tuple(self._sizes(part.columns)):
                 raise InputError("a part's sizes are not those of the table's columns.")
             if part.mechanism.epsilon > self.__epsilon:
                 raise BudgetError(
                     f"a part asks for epsilon {part.mechanism.epsilon}, but {self.__epsilon} was "
-                    "paid for. Nothing was answered."
+                    "paid for."
                 )
 
     def _sizes(self, names: Sequence[str]) -> list[int]:
         unknown = [name for name in names if name not in self.__codes]
         if unknown:
-            raise InputError(f"this interview is not about {unknown[0]!r}. Nothing was answered.")
+            raise InputError(f"this interview is not about {unknown[0]!r}.")
         return [self.__schema[name].size for name in names]

@@ -97,8 +97,7 @@ class Journal:
         if not open_runs:
             raise InputError(
                 f"no stopped run of this very command is in the ledger of {ledger.dataset!r}: "
-                "nothing to resume. Nothing was spent. Leave --resume out, or give all other "
-                "options as they were."
+                "nothing to resume. Leave --resume out, or give all other options as they were."
             )
         last = open_runs[-1]
         return Journal(ledger, run=last.name, paid=last.steps)
@@ -166,8 +165,8 @@ class Journal:
             if why == BY_ROW and first != mine:
                 raise BudgetError(
                     "another process goes on with this run and asked every row: asking them again "
-                    "would be a second draw for one charge. Nothing was looked at. Wait for it, or "
-                    "start anew with --no-resume, which is charged again."
+                    "would be a second draw for one charge. Wait for it, or start anew with "
+                    "--no-resume, which is charged again."
                 )
         self._keeps = False
 
@@ -177,8 +176,8 @@ class Journal:
     def _differs(self, how: str) -> InputError:
         return InputError(
             f"this run can't be resumed: its steps differ from those it was stopped in ({how}). "
-            "Nothing was looked at. What was charged stays in the ledger. Use the same version "
-            "of sfumato, or start anew with --no-resume, which is charged again."
+            "What was charged stays in the ledger. Use the same version of sfumato, or start anew "
+            "with --no-resume, which is charged again."
         )
 
 

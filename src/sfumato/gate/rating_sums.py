@@ -118,7 +118,7 @@ def check_gram(ratings: object, ask: Gram, cost: ZCDP, protect: Protection) -> R
     check.whole(at_least=1, c0=ask.c0)
     _check_items(ask.items, items, MOST_GRAM_ITEMS)
     if (ask.bound is None) != (ask.offsets is None):
-        raise InputError("a bound and offsets belong together. Nothing was looked at.")
+        raise InputError("a bound and offsets belong together.")
     if ask.bound is not None and ask.offsets is not None:
         check.positive(bound=ask.bound)
         _check_offsets(ask.offsets, items)
@@ -259,13 +259,10 @@ def _ratings(table: object, cost: object) -> Ratings:
     if not isinstance(cost, ZCDP):
         raise InputError(
             "sums over ratings have Gaussian noise, which no pure epsilon pays for: give a delta, "
-            "such as 1e-9. Nothing was looked at."
+            "such as 1e-9."
         )
     if not isinstance(table, Ratings):
-        raise InputError(
-            "sums over people's ratings need ratings: open them with open_ratings. "
-            "Nothing was looked at."
-        )
+        raise InputError("sums over people's ratings need ratings: open them with open_ratings.")
     return table
 
 
@@ -280,13 +277,11 @@ def _check_items(items: NDArray[np.int64], catalogue: int, most: int) -> None:
     check.whole(at_least=1, at_most=most, number_of_items=items.size)
     known = items.ndim == 1 and items.dtype.kind in "iu"
     if not known or items.min() < 0 or items.max() >= catalogue:
-        raise InputError("items must be codes of the catalogue. Nothing was looked at.")
+        raise InputError("items must be codes of the catalogue.")
     if np.unique(items).size < items.size:
-        raise InputError("an item is named twice. Nothing was looked at.")
+        raise InputError("an item is named twice.")
 
 
 def _check_offsets(offsets: Floats, items: int) -> None:
     if offsets.shape != (items,) or not np.isfinite(offsets).all():
-        raise InputError(
-            f"offsets must be {items:,} finite numbers, one for each item. Nothing was looked at."
-        )
+        raise InputError(f"offsets must be {items:,} finite numbers, one for each item.")

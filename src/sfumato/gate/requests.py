@@ -110,18 +110,16 @@ def label_of(verb: str, targets: Sequence[Target]) -> str:
 def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
     """Refuse a choice among none, or among other targets than were given."""
     if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
-        raise InputError(
-            f"allowed must name at least one of the {targets} targets. Nothing was looked at."
-        )
+        raise InputError(f"allowed must name at least one of the {targets} targets.")
 
 
 def check_place(place: int, allowed: NDArray[np.bool_] | None) -> int:
     """Refuse a journaled choice that is not among those that are allowed now."""
     if allowed is not None and not allowed[place]:
         raise InputError(
-            "this run can't be resumed: it chose something that it would not be offered now. "
-            "Nothing was looked at. What was charged stays in the ledger. Use the same version "
-            "of sfumato, or start anew with --no-resume, which is charged again."
+            "this run can't be resumed: it chose something that it would not be offered now. What "
+            "was charged stays in the ledger. Use the same version of sfumato, or start anew with "
+            "--no-resume, which is charged again."
         )
     return place
 
@@ -131,9 +129,9 @@ def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target
     if merged is None:
         return
     if type(merged) is not Coarse or merged.fine is not schema:
-        raise InputError("merged must be a view of this table's schema. Nothing was looked at.")
+        raise InputError("merged must be a view of this table's schema.")
     if any(isinstance(target, Range) for target in targets):
-        raise InputError("ranges can't be asked of merged codes. Nothing was looked at.")
+        raise InputError("ranges can't be asked of merged codes.")
 
 
 def check_kinds(targets: Sequence[Target]) -> None:
@@ -141,8 +139,7 @@ def check_kinds(targets: Sequence[Target]) -> None:
     for target in targets:
         if not isinstance(target, tuple | Range):
             raise InputError(
-                f"a target is a tuple of names of columns or a Range, got {target!r:.60}. "
-                "Nothing was looked at."
+                f"a target is a tuple of names of columns or a Range, got {target!r:.60}."
             )
 
 
@@ -156,12 +153,12 @@ def check_row_by_row(table: Table | Ratings, protect: Protection) -> None:
     if isinstance(table, Ratings):
         raise InputError(
             "ratings do not answer row by row: a row without a rating is none, so their number is "
-            "not public. Nothing was looked at. Open them as a table, with open_table."
+            "not public. Open them as a table, with open_table."
         )
     if not isinstance(protect, OneRow) or protect.neighbors != "replace":
         raise InputError(
             "one answer for each row shows how many rows there are, so it protects one row that "
-            "is replaced: use OneRow(neighbors='replace'). Nothing was looked at."
+            "is replaced: use OneRow(neighbors='replace')."
         )
 
 
@@ -177,9 +174,9 @@ def check_counted(table: Table | Ratings, protect: Protection) -> None:
         and protect.neighbors == "replace"
     ):
         raise InputError(
-            "ratings of which one row is replaced are not counted as a table is: a row may add two "
-            "ratings, as an item that was rated twice does not count. Nothing was looked at. Use "
-            "item_sums and gram, or neighbors='add-remove'."
+            "ratings of which one row is replaced are not counted as a table is: a row may add "
+            "two ratings, as an item that was rated twice does not count. Use item_sums and gram, "
+            "or neighbors='add-remove'."
         )
 
 
@@ -188,5 +185,5 @@ def check_rows(claimed: int, rows: int) -> None:
     if claimed != rows:
         raise InputError(
             f"rows must be the table's number of rows, {rows:,}, which is public here, got "
-            f"{claimed:,}: the noise depends on it. Nothing was charged."
+            f"{claimed:,}: the noise depends on it."
         )

@@ -84,10 +84,7 @@ def check_question(
     """Refuse, before anything is charged, a mechanism that does not fit the marginal."""
     if type(mechanism) not in ALLOWED:
         names = ", ".join(kind.__name__ for kind in ALLOWED)
-        raise InputError(
-            f"rows are perturbed by one of {names}, got {type(mechanism).__name__}. "
-            "Nothing was looked at."
-        )
+        raise InputError(f"rows are perturbed by one of {names}, got {type(mechanism).__name__}.")
     if not marginal or schema.marginal(marginal) != tuple(marginal):
         raise InputError("a marginal names one or more columns in the schema's order")
     cells = schema.cells(marginal)
@@ -96,20 +93,20 @@ def check_question(
     if grid is None and mechanism.inputs != cells:
         raise InputError(
             f"the mechanism answers about {mechanism.inputs} codes, but {', '.join(marginal)} has "
-            f"{cells} cells. Nothing was looked at."
+            f"{cells} cells."
         )
     if grid is not None and (mechanism.inputs != grid.points or np.shape(numbers) != (cells,)):
         raise InputError("each cell needs its number, and the mechanism the grid's points")
     if grid is not None and not ((numbers >= grid.low) & (numbers <= grid.high)).all():
-        raise InputError("the number of each cell must lie on the grid. Nothing was looked at.")
+        raise InputError("the number of each cell must lie on the grid.")
 
 
 def check_folder(table: object, folder: str) -> WritingTable:
     """The table, if it can write to that folder by itself; refused before anything is charged."""
     if not isinstance(table, WritingTable):
         raise InputError(
-            "only a table that Spark holds is written past this process. Nothing was spent. Give "
-            "a file to write, or spark:: before the table."
+            "only a table that Spark holds is written past this process. Give a file to write, or "
+            "spark:: before the table."
         )
     table.check_folder(folder)
     return table

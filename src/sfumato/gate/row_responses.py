@@ -35,12 +35,10 @@ class Responses:
 def mechanisms_for(schema: Schema, epsilons: Mapping[str, Fraction]) -> dict[str, Grr]:
     """A randomized response for each column that is named; refused before anything is charged."""
     if not epsilons:
-        raise InputError("no column is to be answered about. Nothing was looked at.")
+        raise InputError("no column is to be answered about.")
     for name in epsilons:
         if schema[name].size < 2:
-            raise InputError(
-                f"{name!r} has one value only: it needs no answer. Nothing was looked at."
-            )
+            raise InputError(f"{name!r} has one value only: it needs no answer.")
     return {
         name: Grr(categories=schema[name].size, epsilon=epsilon)
         for name, epsilon in epsilons.items()

@@ -92,7 +92,7 @@ class L1Error:
         if self.penalties is not None:
             _check_numbers("penalties", self.penalties, offsets.size - 1)
         if np.add.reduceat(np.abs(self.answers), offsets[:-1]).max() >= _LARGEST_SUM:
-            raise InputError("answers to one target sum to too much. Nothing was looked at.")
+            raise InputError("answers to one target sum to too much.")
 
     def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
@@ -132,21 +132,21 @@ class WeightedL1Error:
     def check(self, asked: Asked) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
         if type(self.error) is not L1Error:  # a subclass could state any sensitivity
-            raise InputError("only an L1Error can be weighted. Nothing was looked at.")
+            raise InputError("only an L1Error can be weighted.")
         self.error.check(asked)
         shape, weights = (len(asked.targets),), self.weights
         if not isinstance(weights, np.ndarray) or weights.dtype != np.int64:
-            raise InputError("weights must be an array of int64. Nothing was looked at.")
+            raise InputError("weights must be an array of int64.")
         if weights.shape != shape or weights.min() < 1 or weights.max() > _LARGEST_WEIGHT:
             raise InputError(
                 f"weights must be {shape[0]} whole numbers from 1 to {_LARGEST_WEIGHT:,}, one for "
-                "each target. Nothing was looked at."
+                "each target."
             )
         sums = np.add.reduceat(np.abs(self.error.answers), asked.offsets[:-1])
         if self.error.penalties is not None:
             sums = sums + np.abs(self.error.penalties)
         if (sums * weights).max() >= _LARGEST_SUM:
-            raise InputError("weighted answers sum to too much. Nothing was looked at.")
+            raise InputError("weighted answers sum to too much.")
 
     def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
@@ -178,14 +178,13 @@ class MutualInformation:
         check.whole(at_least=1, rows=self.rows)
         if len(self.children) != len(asked.targets):
             raise InputError(
-                f"{len(asked.targets)} targets need as many children, got {len(self.children)}. "
-                "Nothing was looked at."
+                f"{len(asked.targets)} targets need as many children, got {len(self.children)}."
             )
         for target, child in zip(asked.targets, self.children, strict=True):
             if isinstance(target, Range) or child not in target or len(target) < 2:
                 raise InputError(
                     f"mutual information needs a marginal of {child!r} and at least one other "
-                    f"column, got {target!r:.60}. Nothing was looked at."
+                    f"column, got {target!r:.60}."
                 )
         self.sensitivity(asked)
 
@@ -244,9 +243,7 @@ def check_score(score: Score, asked: Asked) -> None:
     """Refuse, before anything is charged, what is not in the list or does not fit the targets."""
     if type(score) not in get_args(Score):  # a subclass could state any sensitivity
         listed = ", ".join(kind.__name__ for kind in get_args(Score))
-        raise InputError(
-            f"a score is one of {listed}, got {type(score).__name__}. Nothing was looked at."
-        )
+        raise InputError(f"a score is one of {listed}, got {type(score).__name__}.")
     score.check(asked)
 
 
@@ -274,7 +271,4 @@ def _lost_nats(cells: int, rows: int) -> float:
 
 def _check_numbers(name: str, numbers: NDArray[np.float64], size: int) -> None:
     if numbers.shape != (size,) or not (np.abs(numbers) < _LARGEST).all():
-        raise InputError(
-            f"{name} must be {size} finite numbers, one for each value asked for. "
-            "Nothing was looked at."
-        )
+        raise InputError(f"{name} must be {size} finite numbers, one for each value asked for.")

@@ -9,11 +9,13 @@ from fractions import Fraction
 
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import TextCounts, TextTable
-from sfumato.durable import SingleProcess, in_turn
+from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate.journal import Journal
 from sfumato.gate.requests import noise_of, noisy
+from sfumato.gate.verbs import verb
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.outcome import spending_boundary
 from sfumato.noise import Noise
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity
@@ -42,6 +44,7 @@ class Scout(SingleProcess):
         "budget", "names", "private", "protect",
     )  # fmt: skip
 
+    @spending_boundary()
     def __init__(
         self,
         table: TextTable,
@@ -68,7 +71,9 @@ class Scout(SingleProcess):
         self.private = rng.secure
         self.__rng = rng
         self.__request = request
-        self.__ledger = ledger if rng.secure else Ledger.in_memory(dataset=ledger.dataset)
+        self.__ledger = (
+            ledger if rng.secure else Ledger.in_memory(dataset=ledger.dataset, simulated=True)
+        )
         self.__journal = Journal.unkept(self.__ledger, run=rng.token())
         self.__used: tuple[Fraction, Fraction] | None = None  # nothing was paid
         if not self._paid_before():
@@ -84,7 +89,7 @@ class Scout(SingleProcess):
         if not self.names:
             raise TableError(
                 f"{table.describe()}: there is no column to publish: none has a name, but for the "
-                "one that names people. Nothing was published and nothing was spent."
+                "one that names people."
             )
         table.validate()
 
@@ -92,7 +97,7 @@ class Scout(SingleProcess):
         """The noise, in counts, of so many tables of counts for ``cost``. No look."""
         return self._noise(cost, tables).sigma_counts
 
-    @in_turn
+    @verb
     def shapes(self, *, cost: ApproxDP) -> dict[str, Measurement]:
         """For each column, about how many rows are of each shape (``schema.text_shapes``)."""
         noise = self._noise(cost, len(self.names))
@@ -100,13 +105,12 @@ class Scout(SingleProcess):
         exact = self.__table.shapes(self.names)
         return {name: noisy((name,), exact[name], noise, self.__rng) for name in self.names}
 
-    @in_turn
+    @verb
     def measure(self, schema: Schema, *, cost: ApproxDP) -> dict[str, Measurement]:
         """The counts of each column of a public schema, with noise."""
         if schema.file.strict:
             raise InputError(
-                "here a schema must not be strict: else one row could stop a run that was paid. "
-                "Nothing was looked at."
+                "here a schema must not be strict: else one row could stop a run that was paid."
             )
         asked = [(name,) for name in self._check_names(schema.names)]
         noise = self._noise(cost, len(asked))
@@ -114,7 +118,7 @@ class Scout(SingleProcess):
         exact = count_marginals(self.__table.coded(schema), asked)
         return {name: noisy((name,), exact[(name,)], noise, self.__rng) for name in schema.names}
 
-    @in_turn
+    @verb
     def texts(self, names: Sequence[str], *, cost: ApproxDP) -> dict[str, Mapping[str, int]]:
         """For each column, texts that enough rows share, and about how many.
 
@@ -133,7 +137,7 @@ class Scout(SingleProcess):
 
     def _check_names(self, names: Sequence[str]) -> Marginal:
         if not names or set(names) - set(self.names):
-            raise InputError("one or more of the table's columns are needed. Nothing was looked at")
+            raise InputError("one or more of the table's columns are needed")
         return tuple(names)
 
     def _noise(self, cost: ApproxDP, tables: int) -> Noise:
@@ -154,9 +158,7 @@ class Scout(SingleProcess):
         epsilon, delta = self.__used or (Fraction(0), Fraction(0))
         used = epsilon + cost.epsilon, delta + cost.delta
         if used[0] > self.budget.epsilon or used[1] > self.budget.delta:
-            raise BudgetError(
-                f"this asks for {cost}, more than is left of {self.budget}. Nothing was looked at."
-            )
+            raise BudgetError(f"this asks for {cost}, more than is left of {self.budget}.")
         if self.__used is None:
             self.__journal.spend(
                 self.budget, label=LABEL, protect=self.protect, request=self.__request

@@ -26,7 +26,8 @@ def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledge
         return ledger or Ledger.open(dataset=str(schema.dataset))
     if ledger is not None:
         ledger.simulation("simulation: seeded noise, protects nobody")
-    return Ledger.in_memory(dataset=ledger.dataset if ledger else str(schema.dataset))
+    dataset = ledger.dataset if ledger else str(schema.dataset)
+    return Ledger.in_memory(dataset=dataset, simulated=True)
 
 
 def journal_for(ledger: Ledger, journal: Journal | None, *, rng: Rng) -> Journal:
@@ -36,7 +37,7 @@ def journal_for(ledger: Ledger, journal: Journal | None, *, rng: Rng) -> Journal
     if journal.ledger is not ledger:
         raise InputError(
             "the journal is of another ledger than the one that is charged: open both for one "
-            "run. A simulation has none. Nothing was looked at."
+            "run. A simulation has none."
         )
     return journal
 
@@ -56,8 +57,7 @@ def bounded(table: Table | Ratings, protect: Protection) -> Table | Ratings:
         if table.max_rows is not None:
             raise InputError(
                 "the rows were bounded by person already: one row more can push another one out, "
-                "so a single row is not what changes. Protect one person, or open the table anew. "
-                "Nothing was spent."
+                "so a single row is not what changes. Protect one person, or open the table anew."
             )
         return table
     return table.bounded(protect.column, protect.max_rows)

@@ -48,13 +48,11 @@ class Pncf:
         check.whole(at_least=1, k=self.k)
         check.one_of(SIMILARITIES, similarity=self.similarity)
         if not 0 <= self.beta < np.inf:
-            raise InputError(f"beta must be >= 0, got {self.beta!r}. Nothing was computed.")
+            raise InputError(f"beta must be >= 0, got {self.beta!r}.")
         if self.candidates is not None:
             check.whole(at_least=1, candidates=self.candidates)
         if not 0 < self.missing < 1:
-            raise InputError(
-                f"missing must be between 0 and 1, got {self.missing!r}. Nothing was computed."
-            )
+            raise InputError(f"missing must be between 0 and 1, got {self.missing!r}.")
 
     def scales(self, sensitivity: Floats) -> Floats:
         """Of the Laplace noise on similarities: 2 exp(-beta) RS / epsilon."""
@@ -95,8 +93,8 @@ class PncfModel:
     def arrays(self) -> NoReturn:
         """Refused: whoever stores a model wants to publish it."""
         raise InputError(
-            f"{self.kind} {self.promise} and can't become a release. Nothing was written. "
-            "docs/pncf.md has the attacks; a private recommender has a guarantee."
+            f"{self.kind} {self.promise} and can't become a release. docs/pncf.md has the "
+            "attacks; a private recommender has a guarantee."
         )
 
     def to_dict(self) -> dict[str, Any]:

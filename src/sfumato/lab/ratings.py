@@ -34,7 +34,7 @@ def made_ratings(people: int, *, items: int, ratings: int, rng: Rng) -> RatingRo
     if ratings > people * items / 4:
         raise InputError(
             f"{ratings:,} ratings are more than a quarter of {people:,} people times {items:,} "
-            "items. No rating was made. Ask for fewer."
+            "items. Ask for fewer."
         )
     genre = rng.permutation(items) % GENRES
     liked = rng.below(GENRES, 2 * people).reshape(2, people)

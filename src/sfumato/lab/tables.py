@@ -44,7 +44,7 @@ def tree_table(
         The sizes, the block of codes, and the parent of each column, None for the first.
     """
     if not isinstance(strength, float | int) or not 0 <= strength <= 1:
-        raise InputError(f"strength must be between 0 and 1, got {strength!r}. No row was made.")
+        raise InputError(f"strength must be between 0 and 1, got {strength!r}.")
     sizes, codes = _empty(columns, sizes_between, rows, rng)
     codes[0] = rng.below(sizes[0], rows)
     parents: list[int | None] = [None]

@@ -84,8 +84,8 @@ def make_directory(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StorageError(
-            f"the directory {directory} can't be made: {error.strerror}. Nothing was looked at. "
-            "Name a ledger file, or set SFUMATO_HOME"
+            f"the directory {directory} can't be made: {error.strerror}. Name a ledger file, or "
+            "set SFUMATO_HOME"
         ) from error
 
 
@@ -102,9 +102,8 @@ def refuse_lost(directory: Path, ledger: Path | str) -> None:
         return
     what = "file" if isinstance(ledger, Path) else "database"
     raise StorageError(
-        f"there was a ledger at {ledger}, and what it spent still counts. Nothing was looked at. "
-        f"Put the {what} back; or, to start anew with all earlier releases uncounted, remove its "
-        f"anchor {anchor}"
+        f"there was a ledger at {ledger}, and what it spent still counts. Put the {what} back; "
+        f"or, to start anew with all earlier releases uncounted, remove its anchor {anchor}"
     )
 
 

@@ -163,9 +163,9 @@ def cap_from_json(value: Mapping[str, Any]) -> Cap:
 def corrupt(failed_check: str, detail: str) -> LedgerCorruptError:
     """The error of a ledger that can't be trusted, naming the check that failed."""
     return LedgerCorruptError(
-        f"this ledger can't be trusted: the check of its {failed_check} failed: {detail}. "
-        "Nothing was looked at or changed. Put the untouched file back, or find out who changed "
-        "it; starting over means that all earlier releases stay uncounted"
+        f"this ledger can't be trusted: the check of its {failed_check} failed: {detail}. Put the "
+        "untouched file back, or find out who changed it; starting over means that all earlier "
+        "releases stay uncounted"
     )
 
 

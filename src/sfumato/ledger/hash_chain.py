@@ -149,9 +149,9 @@ def _check_no_plan(row: Row) -> None:
     if '"plan":[' in row.body:
         raise StorageError(
             f"entry {row.seq} of this ledger was made by a development version of sfumato that "
-            "could fix all noise of a run in advance; this version can't count it. Nothing was "
-            "looked at or changed. Keep the file as a record, and go on with a new ledger under a "
-            "cap that is lower by what this one says was spent"
+            "could fix all noise of a run in advance; this version can't count it. Keep the file "
+            "as a record, and go on with a new ledger under a cap that is lower by what this one "
+            "says was spent"
         )
 
 
@@ -168,7 +168,7 @@ def same_request(paid: Row, cost: Price, label: str, protect: Protection) -> Ent
     if (entry.cost, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
         raise InputError(
             f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
-            f"{label!r} at {cost}. Nothing was looked at. Use a new request id"
+            f"{label!r} at {cost}. Use a new request id"
         )
     return entry
 

@@ -41,6 +41,7 @@ from sfumato.ledger.hash_chain import (
     same_request,
     verify_rows,
 )
+from sfumato.ledger.outcome import charge_begins
 from sfumato.ledger.rules import check_first_cap, how_to_cap, replay
 from sfumato.ledger.storage import Storage, Transaction, opened
 from sfumato.privacy import composition
@@ -63,8 +64,10 @@ class Ledger:
         dataset: str,
         anchors: Path | None,
         path: Path | str | None = None,
+        simulated: bool = False,
     ) -> None:
         self._storage = storage
+        self._simulated = simulated
         self._path = path
         self._dataset = bodies.name(dataset=dataset)
         self._anchors = anchors
@@ -112,10 +115,18 @@ class Ledger:
         return ledger
 
     @classmethod
-    def in_memory(cls, *, dataset: str, cap: Cap | None = None) -> "Ledger":
-        """A ledger that is gone with the process, for simulation and tests. Without anchor."""
+    def in_memory(
+        cls, *, dataset: str, cap: Cap | None = None, simulated: bool = False
+    ) -> "Ledger":
+        """A ledger that is gone with the process, for simulation and tests. Without anchor.
+
+        Args:
+            dataset: The declared name that the budget belongs to.
+            cap: Sets the dataset's cap.
+            simulated: Whether it belongs to a simulation, whose costs nobody pays (``outcome``).
+        """
         storage = memory_store.MemoryStorage(genesis(secure_rng().token(), bodies.today()))
-        ledger = cls(storage, dataset=dataset, anchors=None)
+        ledger = cls(storage, dataset=dataset, anchors=None, simulated=simulated)
         if cap is not None:
             ledger._set_first_cap(cap)
         return ledger
@@ -139,6 +150,8 @@ class Ledger:
             state, steps = self._plan(view, cost, label, protect, request)
             for body in steps:
                 row, state = self._next(view, state, body)
+                if body["event"] == "spend" and not self._simulated:
+                    charge_begins()
                 view.append(row)
             return entry_of(row)
 
@@ -407,9 +420,9 @@ class Ledger:
             state = self._state(view)
             if state.cap is not None and state.cap != cap:
                 raise InputError(
-                    f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Nothing was "
-                    f"changed. Leave the cap out, or change it: {how_to_cap(self._dataset)}. "
-                    "A plain number has delta 1e-6; a pure cap is EPSILON,0"
+                    f"dataset {self._dataset!r} has the cap {state.cap}, not {cap}. Leave the cap "
+                    f"out, or change it: {how_to_cap(self._dataset)}. A plain number has delta "
+                    "1e-6; a pure cap is EPSILON,0"
                 )
             if state.cap is None:
                 check_first_cap(state, cap, self._dataset)

@@ -74,7 +74,7 @@ def whole_address(text: str) -> str:
     """
     found = _ADDRESS.fullmatch(text)
     if found is None:
-        raise InputError("this is no address of a database. Nothing was looked at.")
+        raise InputError("this is no address of a database.")
     slashes, rest = found.groups()
     if len(slashes) == 1:
         has_host = any(sign in rest.partition("?")[0] for sign in "/@:")
@@ -253,8 +253,8 @@ def _taken_apart(text: str) -> tuple[str, str]:
         from psycopg import Error, conninfo
     except ModuleNotFoundError:
         raise InputError(
-            "a ledger in PostgreSQL needs psycopg, which is not installed. Nothing was looked at. "
-            "Install sfumato[postgres]."
+            "a ledger in PostgreSQL needs psycopg, which is not installed. Install "
+            "sfumato[postgres]."
         ) from None
     address = whole_address(text)
     try:
@@ -262,12 +262,12 @@ def _taken_apart(text: str) -> tuple[str, str]:
     except Error:
         raise InputError(
             "the ledger's address can't be read; it looks like postgresql://user@host/database, "
-            "with %40 for @ in names. Nothing was looked at."
+            "with %40 for @ in names."
         ) from None
     if {"password", "sslpassword"} & set(parts):
         raise InputError(
             "a password does not belong into the ledger's address, which reports and lists of "
-            "processes show. Nothing was looked at. Set PGPASSWORD or write it into ~/.pgpass."
+            "processes show. Set PGPASSWORD or write it into ~/.pgpass."
         )
     host, port = parts.get("host") or "", parts.get("port")
     where = f"{host}:{port}" if port else f"{host}"
@@ -296,8 +296,8 @@ def _plain_errors(place: str) -> Iterator[None]:
 
 def _unusable(place: str, problem: str) -> StorageError:
     return StorageError(
-        f"the ledger {place} can't be used: {problem}. Nothing was looked at. Make sure that the "
-        "server runs, that the database exists and that the user may connect and create in it"
+        f"the ledger {place} can't be used: {problem}. Make sure that the server runs, that the "
+        "database exists and that the user may connect and create in it"
     )
 
 

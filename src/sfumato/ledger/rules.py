@@ -52,8 +52,7 @@ def count_as(cost: Price, *, asked: Protection, kept: Protection) -> Price:
         return composition.scaled(cost, 2)
     raise BudgetError(
         f"the ledger protects {_named(kept)}, and a cost for {_named(asked)} can't be counted in "
-        "it. Nothing was looked at. Use the ledger's protection, or another dataset name for "
-        "other data"
+        "it. Use the ledger's protection, or another dataset name for other data"
     )
 
 
@@ -67,8 +66,8 @@ def check_first_cap(state: State, cap: Cap, dataset: str) -> None:
     if not composition.within(state.spent, cap):
         raise BudgetError(
             f"dataset {dataset!r} has already spent {state.spent}, more than the cap {cap} "
-            f"admits. Nothing was looked at, and no cap was set. Give a higher one, or set this "
-            f"one to refuse everything: {how_to_cap(dataset)}"
+            f"admits. No cap was set. Give a higher one, or set this one to "
+            f"refuse everything: {how_to_cap(dataset)}"
         )
 
 
@@ -102,8 +101,8 @@ def _refusal(before: State, cap: Cap, cost: Price, charged: Price, body: Body) -
     else:
         problem, advice = _not_left(before, cap, charged)
     return (
-        f"{asks} {problem} cap {cap} of dataset {body['dataset']!r}. Nothing was looked at. "
-        f"{advice}: {how_to_cap(body['dataset'])}"
+        f"{asks} {problem} cap {cap} of dataset {body['dataset']!r}. {advice}: "
+        f"{how_to_cap(body['dataset'])}"
     )
 
 

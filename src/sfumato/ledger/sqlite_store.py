@@ -272,8 +272,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
 
 def _unusable(path: Path, problem: str) -> StorageError:
     return StorageError(
-        f"the ledger {path} can't be used: {problem}. Nothing was looked at. Make "
-        "sure that its directory exists, can be written and has space, or name another ledger"
+        f"the ledger {path} can't be used: {problem}. Make sure that its directory exists, can be "
+        "written and has space, or name another ledger"
     )
 
 

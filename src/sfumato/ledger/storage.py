@@ -94,4 +94,4 @@ def _database(address: str, *, create: bool) -> tuple[Storage, str]:
 
 
 def _missing(where: Path | str) -> StorageError:
-    return StorageError(f"there is no ledger at {where}. Nothing was looked at")
+    return StorageError(f"there is no ledger at {where}")

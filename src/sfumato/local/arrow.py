@@ -27,7 +27,7 @@ def from_arrow(layout: Layout, values: pa.Array) -> Answers:
     if values.type != arrow_type(layout) or values.null_count:
         raise InputError(
             f"answers are {arrow_type(layout)} without gaps, got {values.type} with "
-            f"{values.null_count} missing. None was counted."
+            f"{values.null_count} missing."
         )
     if isinstance(layout, IntegerLayout):
         return layout.checked_many(np.from_dlpack(values))

@@ -60,8 +60,7 @@ class IntegerLayout:
         whole = isinstance(answer, int | np.integer) and not isinstance(answer, bool)
         if not whole or not 0 <= answer < self.below:
             raise InputError(
-                f"an answer must be a whole number from 0 to {self.below - 1}, "
-                f"got {answer!r:.60}. It was not counted."
+                f"an answer must be a whole number from 0 to {self.below - 1}, got {answer!r:.60}."
             )
         return int(answer)
 
@@ -70,15 +69,14 @@ class IntegerLayout:
         array = np.asarray(answers)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(
-                "answers must be a list of whole numbers, got "
-                f"{array.dtype} of shape {array.shape}. None was counted."
+                f"answers must be a list of whole numbers, got {array.dtype} of shape "
+                f"{array.shape}."
             )
         fits = array.dtype.kind == "u" and np.iinfo(array.dtype).max < self.below
         if array.size and not fits and (array.min() < 0 or array.max() >= self.below):
             place = int(np.argmax((array < 0) | (array >= self.below)))
             raise InputError(
-                f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}. "
-                "None was counted."
+                f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}."
             )
         return native(array, self.dtype)
 
@@ -116,15 +114,14 @@ class BitLayout:
         text = 4 * ((self.width + 2) // 3)
         if not isinstance(value, str) or len(value) != text:
             raise InputError(
-                f"an answer must be base64 text of {text} characters, got {value!r:.60}. "
-                "It was not counted."
+                f"an answer must be base64 text of {text} characters, got {value!r:.60}."
             )
         try:
             packed = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            raise InputError(f"not base64: {value!r:.60}. It was not counted.") from None
+            raise InputError(f"not base64: {value!r:.60}.") from None
         if base64.b64encode(packed).decode() != value:
-            raise InputError(f"not canonical base64: {value!r:.60}. It was not counted.")
+            raise InputError(f"not canonical base64: {value!r:.60}.")
         return self.checked(packed)
 
     def checked(self, answer: Any) -> bytes:
@@ -132,9 +129,7 @@ class BitLayout:
         if not isinstance(answer, bytes):
             raise InputError(f"an answer must be packed bits, got {answer!r:.60}")
         if len(answer) != self.width:
-            raise InputError(
-                f"an answer has {self.width} bytes, got {len(answer)}. It was not counted."
-            )
+            raise InputError(f"an answer has {self.width} bytes, got {len(answer)}.")
         self.checked_many(np.frombuffer(answer, dtype=np.uint8).reshape(1, -1))
         return answer
 
@@ -144,19 +139,18 @@ class BitLayout:
         if array.ndim != 2 or array.shape[1] != self.width or array.dtype != np.uint8:
             raise InputError(
                 f"answers must be rows of {self.width} bytes, got {array.dtype} of shape "
-                f"{array.shape}. None was counted."
+                f"{array.shape}."
             )
         used = self.length % 8
         if used and array.size and (array[:, -1] >> used).any():
             place = int(np.argmax(array[:, -1] >> used > 0))
-            raise InputError(f"answer {place} has bits beyond {self.length}. None was counted.")
+            raise InputError(f"answer {place} has bits beyond {self.length}.")
         if self.ones is not None and array.size:
             found = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
             if (found != self.ones).any():
                 place = int(np.argmax(found != self.ones))
                 raise InputError(
-                    f"answer {place} has {found[place]} bits set instead of {self.ones}. "
-                    "None was counted."
+                    f"answer {place} has {found[place]} bits set instead of {self.ones}."
                 )
         return np.ascontiguousarray(array)
 

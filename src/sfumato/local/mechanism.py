@@ -129,13 +129,10 @@ class LocalMechanism(ABC):
         array = np.asarray(codes)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(
-                f"codes must be a list of whole numbers, got {array.dtype} of shape "
-                f"{array.shape}. Nothing was answered."
+                f"codes must be a list of whole numbers, got {array.dtype} of shape {array.shape}."
             )
         if array.size and (array.min() < 0 or array.max() >= self.inputs):
-            raise InputError(
-                f"codes must be from 0 to {self.inputs - 1}; some are not. Nothing was answered."
-            )
+            raise InputError(f"codes must be from 0 to {self.inputs - 1}; some are not.")
         if array.dtype.kind == "u":
             return native(array, array.dtype)
         return native(array, np.dtype(np.uint32 if self.inputs <= 2**32 else np.uint64))
@@ -191,9 +188,7 @@ def whole_code(code: Any, *, below: int) -> int:
     """A person's code as a plain integer, or an error that does not tell what it was."""
     integral = isinstance(code, Integral) and not isinstance(code, bool)
     if not integral or not 0 <= code < below:
-        raise InputError(
-            f"the code must be a whole number from 0 to {below - 1}. Nothing was answered."
-        )
+        raise InputError(f"the code must be a whole number from 0 to {below - 1}.")
     return int(code)
 
 

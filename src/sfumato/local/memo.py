@@ -72,19 +72,17 @@ class Memo:
     def from_dict(cls, value: Any) -> "Memo":
         """The memo that ``to_dict`` gave; anything else is refused, and none of it is told."""
         if not isinstance(value, Mapping) or set(value) != {"sfumato", "secret", "secure"}:
-            raise InputError(
-                "a kept memo has sfumato, secret and secure, and nothing else. No memo was made."
-            )
+            raise InputError("a kept memo has sfumato, secret and secure, and nothing else.")
         if type(value["sfumato"]) is not int or value["sfumato"] != _VERSION:
             raise InputError(
-                f"a kept memo of version {_VERSION} can be read here, this is another. No memo was "
-                "made. Use the version of sfumato that kept it, or a newer one."
+                f"a kept memo of version {_VERSION} can be read here, this is another. Use the "
+                "version of sfumato that kept it, or a newer one."
             )
         secret, secure = value["secret"], value["secure"]
         if not isinstance(secret, str) or not _HEX.fullmatch(secret) or type(secure) is not bool:
             raise InputError(
                 "the secret of a kept memo is 32 or more hexadecimal digits, in pairs and in "
-                "small letters, and secure is true or false. No memo was made."
+                "small letters, and secure is true or false."
             )
         return cls(secret=bytes.fromhex(secret), secure=secure)
 
@@ -153,7 +151,7 @@ def _plain(value: int | Sequence[int]) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(_plain(code) for code in value)
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise InputError("the code must be a whole number of at least 0. Nothing was answered.")
+        raise InputError("the code must be a whole number of at least 0.")
     return str(int(value))
 
 

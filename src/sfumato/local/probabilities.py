@@ -30,8 +30,8 @@ def local_epsilon(epsilon: check.Number) -> Fraction:
     exact = check.exact(epsilon=epsilon)
     if not MIN_EPSILON <= exact <= MAX_EPSILON:
         raise InputError(
-            f"epsilon of an answer must be between {float(MIN_EPSILON):g} and {MAX_EPSILON}, "
-            f"got {float(exact):g}. Nothing was answered. Most surveys use 0.5 to 4."
+            f"epsilon of an answer must be between {float(MIN_EPSILON):g} and {MAX_EPSILON}, got "
+            f"{float(exact):g}. Most surveys use 0.5 to 4."
         )
     return exact
 

@@ -92,13 +92,10 @@ def _checked(block: Codes, sizes: Sequence[int]) -> Codes:
     if codes.ndim != 2 or len(codes) != len(sizes) or codes.dtype.kind not in "iu":
         raise InputError(
             f"block must hold whole codes, a row for each of {len(sizes)} attributes, got "
-            f"{codes.dtype} of shape {codes.shape}. Nothing was counted."
+            f"{codes.dtype} of shape {codes.shape}."
         )
     if not 0 < codes.shape[1] <= _MOST_RECORDS:
-        raise InputError(
-            f"block must have 1 to {_MOST_RECORDS:,} records, got {codes.shape[1]:,}. Nothing was "
-            "counted."
-        )
+        raise InputError(f"block must have 1 to {_MOST_RECORDS:,} records, got {codes.shape[1]:,}.")
     for attribute, (row, size) in enumerate(zip(codes, sizes, strict=True)):
         if row.min() < 0 or row.max() >= size:
             raise InputError(f"attribute {attribute} has codes outside 0 to {size - 1}")

@@ -82,7 +82,7 @@ def debiased_joint(counts: NDArray[Any], left: Response, right: Response) -> Tab
     """
     shares = _shares(counts)
     if shares.ndim != 2:
-        raise InputError(f"a joint table has 2 axes, got {shares.ndim}. Nothing was estimated.")
+        raise InputError(f"a joint table has 2 axes, got {shares.ndim}.")
     undone = _undone(_undone(shares, left, "left").T, right, "right").T
     return project(undone, 1.0)
 
@@ -102,7 +102,7 @@ def debiased_information(
     if len(responses) != len(sizes):
         raise InputError(
             f"responses must have an entry for each of the {len(sizes)} attributes, got "
-            f"{len(responses)}. Nothing was estimated."
+            f"{len(responses)}."
         )
 
     def judge(pair: tuple[int, int], counts: NDArray[Any]) -> float:
@@ -191,7 +191,7 @@ def _undone(shares: Table, response: Response, name: str) -> Table:
         if matrix.shape != (size, size) or not np.allclose(matrix.sum(axis=1), 1, atol=1e-6):
             raise InputError(
                 f"{name} must be a matrix of {size} inputs by {size} answers whose rows sum to 1, "
-                f"got shape {matrix.shape}. Nothing was estimated."
+                f"got shape {matrix.shape}."
             )
         if np.linalg.matrix_rank(matrix) < size:
             raise InputError(f"{name} can't be inverted: some inputs answer alike.")
@@ -199,8 +199,8 @@ def _undone(shares: Table, response: Response, name: str) -> Table:
     p, q = (float(probability) for probability in response)
     if not 0 <= q < p <= 1 or abs(p + (size - 1) * q - 1) > 1e-6:
         raise InputError(
-            f"{name} must be (p, q) with 0 <= q < p and p + {size - 1} q = 1 for its {size} codes, "
-            f"got ({p!r}, {q!r}). Nothing was estimated."
+            f"{name} must be (p, q) with 0 <= q < p and p + {size - 1} q = 1 for its {size} "
+            f"codes, got ({p!r}, {q!r})."
         )
     return np.asarray((shares - q * shares.sum(axis=0)) / (p - q))
 

@@ -41,7 +41,7 @@ class PublishedRows:
         if n_rows > self._rows:
             raise InputError(
                 f"n_rows is {n_rows:,}, but this release holds {self._rows:,} rows and no model "
-                "to draw others from. Nothing was drawn. Ask for no more than that."
+                "to draw others from. Ask for no more than that."
             )
         taken = rng.permutation(self._rows)[:n_rows]
         return {name: column[taken].astype(np.int64) for name, column in self.codes.items()}

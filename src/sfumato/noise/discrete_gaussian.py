@@ -64,7 +64,7 @@ class DiscreteGaussian:
         square = max(sensitivity_squared / cost.rho, 2 * MIN_SIGMA**2)
         noise = cls._with_square(square)
         if noise.guarantee(sensitivity_squared).rho > cost.rho:
-            raise InternalError(f"{noise} costs more than {cost}. Nothing was drawn.")
+            raise InternalError(f"{noise} costs more than {cost}.")
         return noise
 
     @classmethod
@@ -118,8 +118,8 @@ class DiscreteGaussian:
         if square > 2 * MAX_SIGMA**2 or square < 2 * MIN_SIGMA**2:
             raise InputError(
                 f"sigma would be {math.sqrt(square / 2):.6g} counts; exact draws need "
-                f"{float(MIN_SIGMA)} to {MAX_SIGMA}. Nothing was drawn. Choose a privacy "
-                "parameter or a sensitivity nearer to 1."
+                f"{float(MIN_SIGMA)} to {MAX_SIGMA}. Choose a privacy parameter or a sensitivity "
+                "nearer to 1."
             )
         bits = floor_sqrt(square * 4**_SPREAD_BITS).bit_length()  # of spread * 2^24
         v = 2 ** max(0, 2 * _SPREAD_BITS - bits)

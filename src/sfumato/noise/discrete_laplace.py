@@ -47,7 +47,7 @@ class DiscreteLaplace:
         # Rounded up, towards more noise.
         noise = cls(scale=round_up(sensitivity / cost.epsilon, name="scale"))
         if noise.guarantee(sensitivity).epsilon > cost.epsilon:
-            raise InternalError(f"{noise} costs more than {cost}. Nothing was drawn.")
+            raise InternalError(f"{noise} costs more than {cost}.")
         return noise
 
     def guarantee(self, sensitivity: int = 1) -> PureDP:

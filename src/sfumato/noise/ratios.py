@@ -26,8 +26,7 @@ def round_up(value: Fraction, *, name: str) -> Fraction:
     if not Fraction(1, MAX_RATIO) <= value <= MAX_RATIO:
         raise InputError(
             f"{name} would be {float(value):.6g}; exact draws need {1 / MAX_RATIO:.3g} to "
-            f"{MAX_RATIO:.3g}. Nothing was drawn. Choose a privacy parameter or a sensitivity "
-            "nearer to 1."
+            f"{MAX_RATIO:.3g}. Choose a privacy parameter or a sensitivity nearer to 1."
         )
     if value >= 1:
         denominator = math.floor(MAX_RATIO / value)

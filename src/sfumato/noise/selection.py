@@ -144,7 +144,7 @@ def selection_for(cost: Cost, sensitivity: int) -> Selection:
     epsilon = Fraction(floor_sqrt(square * unit**2), unit)
     selection = ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity)
     if selection.zcdp_guarantee.rho > cost.rho:
-        raise InternalError(f"{selection} costs more than {cost}. Nothing was drawn.")
+        raise InternalError(f"{selection} costs more than {cost}.")
     return selection
 
 
@@ -186,10 +186,7 @@ def _candidates(scores: Scores, allowed: Mask | None) -> tuple[NDArray[np.int64]
     candidates = np.empty(scores.size, dtype=np.int64)
     found, best = kernels().shortlist(scores, allowed, candidates)
     if found == 0:
-        raise InputError(
-            f"none of {scores.size} candidates may be chosen. Nothing was selected. "
-            "Allow at least one."
-        )
+        raise InputError(f"none of {scores.size} candidates may be chosen. Allow at least one.")
     return candidates[:found], best
 
 
@@ -202,5 +199,5 @@ def _check_few(n: int) -> None:
     if n > _MOST_FOR_PROBABILITIES:
         raise InputError(
             f"probabilities of permute-and-flip take {_MOST_FOR_PROBABILITIES} candidates at "
-            f"most, got {n}. Nothing was computed."
+            f"most, got {n}."
         )

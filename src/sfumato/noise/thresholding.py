@@ -75,7 +75,7 @@ class Thresholding:
         if scale > _LARGEST_REACH // 2**12:
             raise InputError(
                 f"thresholds for {cost} and {changes:,} rows would be too large to be of use. "
-                "Nothing was drawn. Give more epsilon, or count fewer rows of a person."
+                "Give more epsilon, or count fewer rows of a person."
             )
 
         limit = cost.delta / delta_factor(1 / scale, changes)
@@ -86,7 +86,7 @@ class Thresholding:
         found = cls(scale=scale, reach=_first(fits))
         promised = found.guarantee(changes)
         if promised.epsilon > cost.epsilon or promised.delta > cost.delta:
-            raise InternalError(f"{found} costs more than {cost}. Nothing was drawn.")
+            raise InternalError(f"{found} costs more than {cost}.")
         return found
 
     def guarantee(self, changes: int = 1) -> ApproxDP:
@@ -102,7 +102,7 @@ class Thresholding:
         """
         exact = np.asarray(counts, dtype=np.int64)
         if exact.size and exact.min() < 1:
-            raise InputError("only values that occur are counted. Nothing was drawn.")
+            raise InputError("only values that occur are counted.")
         sums = exact + self.sample(exact.size, rng=rng).reshape(exact.shape)
         return np.where(sums > self.reach, sums, NOT_SHOWN)
 

@@ -68,6 +68,6 @@ def _more(size: int, most: int) -> int:
     if size >= most:
         raise InternalError(
             f"one draw took more than {most} random words, which uniform words do with a "
-            "probability below e^-1000. Nothing was drawn. The generator must be broken."
+            "probability below e^-1000. The generator must be broken."
         )
     return min(2 * size, most)

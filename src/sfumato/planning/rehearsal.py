@@ -175,8 +175,8 @@ def _compared(workload: Workload, rng: Rng) -> tuple[tuple[Target, ...], NDArray
         order = np.sort(order[np.cumsum(sizes[order]) <= MOST_CELLS][:MOST_TARGETS])
     if not order.size:
         raise InputError(
-            f"the workload's marginals have up to {sizes.max():.2e} cells; at most "
-            f"{MOST_CELLS:,} can be rehearsed. Nothing was planned. Ask for fewer columns together."
+            f"the workload's marginals have up to {sizes.max():.2e} cells; at most {MOST_CELLS:,} "
+            "can be rehearsed. Ask for fewer columns together."
         )
     return tuple(workload.targets[place] for place in order), workload.importance[order]
 

@@ -117,7 +117,7 @@ def _library() -> Any:
         except ImportError:
             raise InputError(
                 "the exact composed epsilon needs the package dp-accounting, which is not "
-                "installed. Nothing was computed. pip install 'sfumato[accounting]'"
+                "installed. pip install 'sfumato[accounting]'"
             ) from None
     return privacy_loss_distribution
 

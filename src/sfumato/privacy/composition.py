@@ -76,9 +76,9 @@ class Totals:
     def _begun_with(self, cost: ApproxDP) -> "Totals":
         if not self.nothing:
             raise BudgetError(
-                f"an approximate cost ({cost}) can only be the first of a dataset, which has spent "
-                f"{self} already. Nothing was looked at. Use the schema that was published first "
-                "(schema.json of that release), or write one: `sfumato schema draft`"
+                f"an approximate cost ({cost}) can only be the first of a dataset, which has "
+                f"spent {self} already. Use the schema that was published first (schema.json of "
+                "that release), or write one: `sfumato schema draft`"
             )
         return Totals(first=cost)
 
@@ -346,7 +346,7 @@ def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> 
     stated = delta if delta is not None and totals.epsilon(delta) is not None else least
     epsilon = totals.epsilon(stated)
     if epsilon is None:
-        raise InternalError(f"no epsilon can be stated for {totals}. Nothing was released")
+        raise InternalError(f"no epsilon can be stated for {totals}")
     return ApproxDP(epsilon, stated) if epsilon <= MAX_EPSILON else None
 
 

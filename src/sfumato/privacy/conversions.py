@@ -85,8 +85,7 @@ def zcdp_budget(cap: ApproxDP) -> ZCDP:
     )  # one last digit
     if rho <= 0 or epsilon_from_zcdp(rho, cap.delta) > cap.epsilon:
         raise InternalError(
-            f"no rho could be found for the cap {cap}. Nothing was spent. "
-            "Use a larger epsilon, or report this"
+            f"no rho could be found for the cap {cap}. Use a larger epsilon, or report this"
         )
     return ZCDP(min(rho, Fraction(MAX_EPSILON)))
 

@@ -107,8 +107,8 @@ def mutual_information(protect: Protection, *, rows: int, binary: bool) -> float
     if total(protect) != 0:
         raise InputError(
             "how far mutual information can move depends on the number of rows, which is public "
-            f"only if one row is replaced, but {protect} is protected here. Nothing was looked "
-            "at. Use OneRow(neighbors='replace')."
+            f"only if one row is replaced, but {protect} is protected here. Use "
+            "OneRow(neighbors='replace')."
         )
     n = check.whole(at_least=1, rows=rows)
     if n == 1:

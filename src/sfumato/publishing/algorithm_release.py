@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from sfumato.errors import InputError
-from sfumato.gate import Curator, refuse_too_many_cells
+from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import is_recommender
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
 @overload
 def publish(algorithm: "RecommenderAlgorithm", curator: Curator) -> "RecommenderRelease": ...
+@spending_boundary()
 def publish(
     algorithm: "RecommenderAlgorithm | Algorithm | Auto", curator: Curator
 ) -> "TableRelease | RecommenderRelease":
@@ -106,8 +107,8 @@ def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
     if totals[0].rows != rows:
         raise InputError(
             f"the public totals of {totals[0]} are of {totals[0].rows:,} rows, but the table has "
-            f"{rows:,}, which is public where one row is replaced. Nothing was spent. Give totals "
-            "of this very table, or leave them out."
+            f"{rows:,}, which is public where one row is replaced. Give totals of this very "
+            "table, or leave them out."
         )
 
 

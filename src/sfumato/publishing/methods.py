@@ -70,13 +70,12 @@ def algorithm_named(
     """The algorithm that a command names, with its own options given as text."""
     if name not in METHODS:
         listed = ", ".join(METHODS)
-        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+        raise InputError(f"method must be one of {listed}, got {name!r}.")
     spec = resolve_name(METHODS[name])
     if totals and not _takes_totals(spec):
         taking = [each for each, path in METHODS.items() if _takes_totals(resolve_name(path))]
         raise InputError(
-            f"{name} can't use public totals. Nothing was spent. Leave them out, or choose one of "
-            f"{', '.join(taking)}."
+            f"{name} can't use public totals. Leave them out, or choose one of {', '.join(taking)}."
         )
     given = {"workload": workload, "rows": rows, "totals": totals}
     made: Algorithm | Auto = _with_options(name, spec, given, options)
@@ -91,7 +90,7 @@ def recommender_named(name: str, *, options: Mapping[str, str]) -> "RecommenderA
     """The recommender that a command names, with its own options given as text."""
     if name not in RECOMMENDERS:
         listed = ", ".join(RECOMMENDERS)
-        raise InputError(f"method must be one of {listed}, got {name!r}. Nothing was spent.")
+        raise InputError(f"method must be one of {listed}, got {name!r}.")
     spec = resolve_name(RECOMMENDERS[name])
     made: RecommenderAlgorithm = _with_options(name, spec, {}, options)
     return made
@@ -126,8 +125,8 @@ def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
     except InputError:
         raise InputError(
             f"{budget} for {protect}, divided among the steps of the method, brings more noise "
-            "than can be drawn: nothing would be left of the table. Nothing was spent. Choose a "
-            "larger epsilon or delta, or let fewer rows of a person count."
+            "than can be drawn: nothing would be left of the table. Choose a larger epsilon or "
+            "delta, or let fewer rows of a person count."
         ) from None
 
 
@@ -150,7 +149,7 @@ def budget_for(
     if pure.epsilon < LEAST_EPSILON:
         raise InputError(
             f"{pure} leaves nothing but noise: choose an epsilon of at least "
-            f"{float(LEAST_EPSILON):g}. Nothing was spent."
+            f"{float(LEAST_EPSILON):g}."
         )
     approximate = ApproxDP(epsilon, DELTA if delta is None else delta)
     if algorithm.name in GAUSSIAN:
@@ -185,7 +184,7 @@ def _with_options(
     for option, text in options.items():
         if option not in settable:
             listed = ", ".join(settable) or "none"
-            message = f"{name} has no option {option!r}; its options: {listed}. Nothing was spent."
+            message = f"{name} has no option {option!r}; its options: {listed}."
             raise InputError(message)
         chosen[option] = _option(option, text, kind=known[option])
     return kind(**chosen)

@@ -106,6 +106,5 @@ def _cut(text: str, marks: str) -> tuple[str, str]:
 
 def _refused(why: str) -> InputError:
     return InputError(
-        f"a database address looks like {_FORM}; the given one is not "
-        f"repeated here: {why}. Nothing was read."
+        f"a database address looks like {_FORM}; the given one is not repeated here: {why}."
     )

@@ -51,9 +51,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except (EOFError, zlib.error, OSError) as error:
         if packed is None or (isinstance(error, OSError) and error.errno is not None):
             raise StorageError(f"can't read {path}: {getattr(error, 'strerror', None)}") from None
-        raise TableError(
-            f"{path} is not a complete {packed} file. Nothing was published and nothing was spent."
-        ) from None
+        raise TableError(f"{path} is not a complete {packed} file.") from None
 
 
 def _stream(path: Path, packed: str) -> Any:
@@ -81,7 +79,6 @@ class _Capped(io.RawIOBase):
         if self._left < 0:
             raise TableError(
                 f"{self._path} unpacks to more than {MOST_TIMES} times its size and "
-                f"{ALWAYS_BYTES:,} bytes. Nothing was published and nothing was spent. If it is "
-                "a table all the same, unpack it yourself."
+                f"{ALWAYS_BYTES:,} bytes. If it is a table all the same, unpack it yourself."
             )
         return len(found)

@@ -34,7 +34,6 @@ _BATCH_FIELDS: Final = 2**23
 _CHUNK_BYTES: Final = 2 * 2**20
 _BOM: Final = "\ufeff".encode()
 Bytes = NDArray[np.uint8]
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,7 @@ class CsvFile:
             raise TableError(
                 f"{self.path}, line {self._header.lines}: these column names stand twice: "
                 f"{_shown(twice, names, self.expected)}. Rename one of each. If this line holds "
-                f"values, the file has no header: give its names. {_NOTHING_DONE}"
+                "values, the file has no header: give its names."
             )
         return names
 
@@ -124,7 +123,7 @@ class CsvFile:
         if not found:
             raise TableError(
                 f"{self.path}, line 1: the header can't be read: a quote is not closed, or the "
-                f"line is longer than {_CHUNK_BYTES:,} bytes. {_NOTHING_DONE}"
+                f"line is longer than {_CHUNK_BYTES:,} bytes."
             )
         if self.fields:
             return self._without_header(found[0])
@@ -146,8 +145,8 @@ class CsvFile:
             mark = "tab" if first.delimiter == ord("\t") else repr(chr(first.delimiter))
             raise TableError(
                 f"{self.path}, line 1: this row has {len(first.names)} fields, but "
-                f"{len(self.fields)} names are given for a file without a header. {_NOTHING_DONE} "
-                f"It was read with the delimiter {mark}: name another one with --delimiter."
+                f"{len(self.fields)} names are given for a file without a header. It was read "
+                f"with the delimiter {mark}: name another one with --delimiter."
             )
         return _Header(self.fields, first.delimiter, first.mark, lines=0)
 
@@ -180,13 +179,13 @@ class CsvFile:
     def _not_decodable(self, byte: int) -> TableError:
         return TableError(
             f"{self.path}, byte {byte}: not {self.encoding} text. Say which encoding the file "
-            f"has, for example --encoding latin-1 or --encoding utf-16. {_NOTHING_DONE}"
+            "has, for example --encoding latin-1 or --encoding utf-16."
         )
 
     def _not_text(self, byte: int) -> TableError:
         return TableError(
             f"{self.path}, byte {byte}: a NUL character. This is not a text file, or its encoding "
-            f"is not {self.encoding} (try --encoding utf-16). {_NOTHING_DONE}"
+            f"is not {self.encoding} (try --encoding utf-16)."
         )
 
     def _malformed(self, status: int, line: int, fields: int) -> TableError:
@@ -199,12 +198,12 @@ class CsvFile:
             "field",
             csv_kernels.UNCLOSED: "a quoted field that begins in this row is never closed",
         }[status]
-        return TableError(f"{self.path}, line {line}: {what}. {_NOTHING_DONE}")
+        return TableError(f"{self.path}, line {line}: {what}.")
 
     def _too_long(self, line: int) -> TableError:
         return TableError(
             f"{self.path}, line {line}: this row is longer than {MAX_RECORD_BYTES:,} bytes. A "
-            f"quote may be left open. {_NOTHING_DONE}"
+            "quote may be left open."
         )
 
 

@@ -21,7 +21,6 @@ from sfumato.errors import SfumatoError, TableError
 from sfumato.readers.compressed import check_complete, opened
 from sfumato.schema import Marginal
 
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _LONGEST_LINE: Final = 16 * 2**20
 """DuckDB reads no larger object."""
 _AS_GIVEN: Final = "hive_partitioning = false, filename = false, union_by_name = false"
@@ -133,8 +132,8 @@ class JsonFile:
             raise TableError(
                 f"{self.path}: its objects do not all have the same keys, each once. Without a "
                 "schema the keys are taken as the names of the columns and published, so a key "
-                f"that few rows have would tell of them. {_NOTHING_DONE} Write the keys that are "
-                "missing as null, or list the columns in a schema of your own (--schema)."
+                "that few rows have would tell of them. Write the keys that are missing as null, "
+                "or list the columns in a schema of your own (--schema)."
             )
         return tuple(names)
 
@@ -148,7 +147,7 @@ class JsonFile:
         if alike:
             raise TableError(
                 f"{self.path}: keys of its objects differ in upper and lower case only, and one "
-                f"would be lost. {_NOTHING_DONE} Rename one of them."
+                "would be lost. Rename one of them."
             )
 
     @property
@@ -163,7 +162,7 @@ class JsonFile:
         where = f", line {line}" if line else ""
         return TableError(
             f"{self.path}{where}: this is not JSON that can be read: a list of objects, or one "
-            f"object a line, in UTF-8, each key once. {_NOTHING_DONE}"
+            "object a line, in UTF-8, each key once."
         )
 
 
@@ -186,7 +185,7 @@ class Relation:
         except (duckdb.Error, pa.ArrowException) as error:
             raise TableError(
                 f"DuckDB can't run the relation ({type(error).__name__}); its own message may "
-                f"quote data and is not shown. Try relation.limit(10) yourself. {_NOTHING_DONE}"
+                "quote data and is not shown. Try relation.limit(10) yourself."
             ) from None
 
     def describe(self) -> str:

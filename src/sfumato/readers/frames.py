@@ -17,7 +17,6 @@ from sfumato.schema import Marginal
 
 _OBJECTS: Final = ("object", "Object", "Int128", "UInt128")
 """Types of columns whose values Arrow has no common type for."""
-_NOTHING_DONE = "Nothing was published and nothing was spent."
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +33,8 @@ class Frame:
         twice = sorted({str(name) for name in names if names.count(name) > 1})
         if twice:
             raise TableError(
-                f"{self.describe()}: these column names stand twice: {', '.join(twice)}. "
-                f"Rename one of each. {_NOTHING_DONE}"
+                f"{self.describe()}: these column names stand twice: {', '.join(twice)}. Rename "
+                "one of each."
             )
         return tuple(name for name in names if isinstance(name, str))
 
@@ -53,13 +52,13 @@ class Frame:
                 first += batch.num_rows
         except UnicodeError:  # its message quotes values, as those below do
             raise TableError(
-                f"{self.describe()}: a text holds half of a character (a lone surrogate) and is no "
-                f"UTF-8. Replace it, for example with .encode('utf-8', 'replace'). {_NOTHING_DONE}"
+                f"{self.describe()}: a text holds half of a character (a lone surrogate) and is "
+                "no UTF-8. Replace it, for example with .encode('utf-8', 'replace')."
             ) from None
         except (pa.ArrowException, TypeError, OverflowError):
             raise TableError(
-                f"{self.describe()}: a column holds values of several types that Arrow can't "
-                f"hold together. Convert it to text first. {_NOTHING_DONE}"
+                f"{self.describe()}: a column holds values of several types that Arrow can't hold "
+                "together. Convert it to text first."
             ) from None
 
     def _plain_batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -98,8 +97,8 @@ def as_frame(value: Any) -> Frame:
     """The source that a data frame is, or an error that says what can be opened."""
     if isinstance(value, pa.RecordBatchReader):
         raise InputError(
-            "a stream of batches can be read only once, but a table is read several times. "
-            "Nothing was read. Pass reader.read_all(), or write it to a Parquet file first."
+            "a stream of batches can be read only once, but a table is read several times. Pass "
+            "reader.read_all(), or write it to a Parquet file first."
         )
     if not hasattr(value, "__arrow_c_stream__") and not isinstance(value, pa.RecordBatch):
         raise InputError(
@@ -118,8 +117,8 @@ def _as_arrow(value: Any) -> pa.Table:
         return pa.table(value)
     except pa.ArrowException:  # one column without a name, or a type that Arrow lacks
         raise InputError(
-            f"this {type(value).__name__} is no table of named columns that Arrow can hold. "
-            "Nothing was read. Pass a data frame."
+            f"this {type(value).__name__} is no table of named columns that Arrow can hold. Pass "
+            "a data frame."
         ) from None
 
 

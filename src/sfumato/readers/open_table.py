@@ -72,8 +72,8 @@ def spark_frame_of(source: Any) -> "SparkFrame":
         from sfumato.readers.spark.frames import spark_frame
     except ModuleNotFoundError as error:
         raise InputError(
-            f"reading Spark tables needs {error.name}, which is not installed. Nothing was read. "
-            "Install it with: pip install 'sfumato[spark]'"
+            f"reading Spark tables needs {error.name}, which is not installed. Install it with: "
+            "pip install 'sfumato[spark]'"
         ) from None
     return spark_frame(source)
 
@@ -93,8 +93,8 @@ def source_of(
     """
     if is_spark(source):
         raise InputError(
-            "rows that Spark holds are not brought to this process one by one, as this would need. "
-            "Nothing was read. Give a schema (draft one from a public table or from the columns' "
+            "rows that Spark holds are not brought to this process one by one, as this would "
+            "need. Give a schema (draft one from a public table or from the columns' "
             "documentation), or write the table to a file."
         )
     if isinstance(source, str) and is_address(source):

@@ -17,7 +17,6 @@ from sfumato.readers.compressed import ALWAYS_BYTES, MOST_TIMES
 from sfumato.schema import Marginal
 from sfumato.schema.columns import repeated
 
-_NOTHING_DONE = "Nothing was published and nothing was spent."
 _READ_BYTES = 256 * 2**10
 
 
@@ -36,7 +35,7 @@ class ParquetFile:
         if twice := repeated(names):
             raise TableError(
                 f"{self.path}: these column names stand twice: {', '.join(twice[:12])}. Rename "
-                f"one of each. {_NOTHING_DONE}"
+                "one of each."
             )
         return names
 
@@ -74,8 +73,8 @@ class ParquetFile:
         if unpacked > max(ALWAYS_BYTES, MOST_TIMES * self.path.stat().st_size):
             raise TableError(
                 f"{self.path} unpacks to more than {MOST_TIMES} times its size and "
-                f"{ALWAYS_BYTES:,} bytes. {_NOTHING_DONE} If it is a table all the same, write "
-                "it without compression, or leave the long texts out."
+                f"{ALWAYS_BYTES:,} bytes. If it is a table all the same, write it without "
+                "compression, or leave the long texts out."
             )
 
     @contextmanager
@@ -86,7 +85,7 @@ class ParquetFile:
         except (pa.ArrowException, UnicodeDecodeError):  # names that are not text
             message = (
                 f"{self.path} is not a Parquet file that can be read: damaged, encrypted or of "
-                f"another format. {_NOTHING_DONE}"
+                "another format."
             )
             raise TableError(message) from None
         except OSError as error:

@@ -81,7 +81,6 @@ class PgColumn:
 
 _BATCH_BYTES: Final = 4 * 2**20
 _MOST_LISTED: Final = 20
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _DEFAULTS: Final = {
     "connect_timeout": "10",
     "keepalives_idle": "30",  # a network that is gone is noticed in a minute, not in two hours
@@ -165,7 +164,7 @@ class PostgresTable:
             listed = ", ".join(f"{column.name!r} ({column.type})" for column in odd)
             raise TableError(
                 f"{self.describe()}: these columns have types that can't be read: {listed}. Leave "
-                f"them out, or make a view that turns them into text or numbers. {_NOTHING_DONE}"
+                "them out, or make a view that turns them into text or numbers."
             )
 
     @cached_property
@@ -192,9 +191,7 @@ class PostgresTable:
             connection = driver.connect(_with_defaults(self.address))
         except driver.Error as error:
             why = _advice(str(error))
-            raise StorageError(
-                f"can't connect to {self.address.place}: {why}. Nothing was published."
-            ) from None
+            raise StorageError(f"can't connect to {self.address.place}: {why}.") from None
         weakref.finalize(self, connection.close)
         with self._errors():
             _run(connection, _ISOLATED, *_SESSION)
@@ -249,8 +246,7 @@ class PostgresTable:
         """Our own words for a code of the server; none means that it did not answer."""
         if state == "42501":
             return TableError(
-                f"{self.address.shown}: this user may not read it. Ask for SELECT on it. "
-                f"{_NOTHING_DONE}"
+                f"{self.address.shown}: this user may not read it. Ask for SELECT on it."
             )
         lost = state is None or state[:2] in ("08", "40", "57")
         return self._lost() if lost else self._broken()
@@ -258,14 +254,13 @@ class PostgresTable:
     def _lost(self) -> StorageError:
         return StorageError(
             f"{self.address.shown}: the connection was lost or the server ended the read, so the "
-            "same rows can't be seen again. Nothing was published. Try again."
+            "same rows can't be seen again. Try again."
         )
 
     def _broken(self) -> TableError:
         return TableError(
-            f"{self.address.shown}: the server can't read all of it. Ask it for all rows with psql "
-            "to see why: a view that fails or writes, text that is not UTF-8, a time limit. "
-            "Nothing was published."
+            f"{self.address.shown}: the server can't read all of it. Ask it for all rows with "
+            "psql to see why: a view that fails or writes, text that is not UTF-8, a time limit."
         )
 
     def _which(self, candidates: list["_Relation"]) -> TableError:
@@ -278,7 +273,7 @@ class PostgresTable:
         has = "Close to it are" if near else "There are"
         return TableError(
             f"{self.address.place}: {start} Give it as DATABASE::SCHEMA.TABLE, in the same case. "
-            f"{has}: {listed}{'' if near else more}. {_NOTHING_DONE}"
+            f"{has}: {listed}{'' if near else more}."
         )
 
 
@@ -304,8 +299,8 @@ def _driver() -> Any:
         from adbc_driver_postgresql import dbapi
     except ImportError:
         raise InputError(
-            "reading PostgreSQL tables needs a driver that is not installed. Nothing was read. "
-            "Install it with: pip install 'sfumato[postgres]'"
+            "reading PostgreSQL tables needs a driver that is not installed. Install it with: pip "
+            "install 'sfumato[postgres]'"
         ) from None
     return dbapi
 

@@ -72,7 +72,7 @@ def profiles(source: Source) -> Iterator[Profile]:
     if len(names) > MOST_COLUMNS:
         raise TableError(
             f"{source.describe()} has {len(names):,} columns; a draft of more than "
-            f"{MOST_COLUMNS:,} is nothing a person can read. Nothing was drafted."
+            f"{MOST_COLUMNS:,} is nothing a person can read."
         )
     seen = {name: _Seen(name=name) for name in names}
     for batch in source.batches(names):

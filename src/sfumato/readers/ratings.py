@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from os import PathLike
 from os.path import realpath
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -24,8 +24,6 @@ from sfumato.schema.schema import Schema
 
 if TYPE_CHECKING:
     from sfumato.readers.spark.frames import SparkFrame
-
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 
 
 def open_ratings(
@@ -104,7 +102,7 @@ def refuse_own_catalogue(source: Any, catalogue: Any) -> None:
     if source is catalogue or (len(paths) == 2 and paths[0] == paths[1]):
         raise InputError(
             "the catalogue is the table of ratings itself: ids found there would tell which items "
-            "somebody rated. Give a public list of all items. Nothing was read."
+            "somebody rated. Give a public list of all items."
         )
 
 
@@ -128,11 +126,11 @@ def open_catalogue(
     columns = (item, "title") if titled else (item,)
     batches = list(found.batches(columns))
     if not sum(batch.num_rows for batch in batches):
-        raise TableError(f"{found.describe()}: the catalogue names no item. {_NOTHING_DONE}")
+        raise TableError(f"{found.describe()}: the catalogue names no item.")
     whole = pa.Table.from_batches(batches)
     ids = whole.column(0)
     if ids.null_count:
-        raise TableError(f"{found.describe()}: an item has no id. {_NOTHING_DONE}")
+        raise TableError(f"{found.describe()}: an item has no id.")
     numbered = pa.types.is_integer(ids.type)
     texts = _ids(ids.combine_chunks(), found.describe())
     titles = None
@@ -151,5 +149,5 @@ def _ids(values: pa.Array, where: str) -> list[str]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         texts = None
     if texts is None or texts.null_count:
-        raise TableError(f"{where}: ids of items are text or whole numbers. {_NOTHING_DONE}")
+        raise TableError(f"{where}: ids of items are text or whole numbers.")
     return list(texts.to_pylist())

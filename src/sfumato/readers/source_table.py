@@ -19,7 +19,6 @@ from sfumato.schema import Column, Marginal, Schema
 from sfumato.schema.arrow_values import extension, plain
 from sfumato.schema.codes import Codes, code_type, encode, fit
 
-_NOTHING_DONE = "Nothing was published and nothing was spent."
 _MOST_NAMED = 12
 _MOST_COMPARED = 1_000
 
@@ -165,7 +164,7 @@ class SourceTable(CodedTable):
             row = first_row + pc.index(texts.is_null(), True).as_py()
             raise TableError(
                 f"{self.describe()}: column {column!r}, row {row}: the person is missing, so "
-                f"their rows can't be bounded. {_NOTHING_DONE}"
+                "their rows can't be bounded."
             )
         return texts
 
@@ -192,7 +191,7 @@ def require_columns(found: Sequence[str], columns: Marginal, *, where: str) -> N
         listed = _hinted(absent, found, sure=len(absent) < len(columns))
         raise TableError(
             f"{where}: these columns are missing: {listed}. Names must agree exactly, also in "
-            f"case and spaces. {_NOTHING_DONE}"
+            "case and spaces."
         )
 
 
@@ -211,7 +210,7 @@ def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
 def _no_names(where: str, column: str) -> TableError:
     return TableError(
         f"{where}: column {column!r} can't be read as text or whole numbers up to 2^53, so it "
-        f"can't name people. {_NOTHING_DONE}"
+        "can't name people."
     )
 
 

@@ -75,7 +75,7 @@ class SqliteTable:
         listed = ", ".join(map(repr, sorted(tables))) or "none"
         raise TableError(
             f"{self.path}: say which table to read, as {self.path.name}::TABLE. The file has: "
-            f"{listed}. Nothing was published and nothing was spent."
+            f"{listed}."
         )
 
     @contextmanager
@@ -89,8 +89,8 @@ class SqliteTable:
         except (sqlite3.Error, UnicodeDecodeError):  # its message may quote a value, or be no text
             raise TableError(
                 f"{self.path} can't be read as a SQLite file: damaged, locked, of another format, "
-                "with text that is not UTF-8, or with a value of more than "
-                f"{_LONGEST_VALUE:,} bytes. Nothing was published and nothing was spent."
+                f"with text that is not UTF-8, or with a value of more than {_LONGEST_VALUE:,} "
+                "bytes."
             ) from None
 
 

@@ -23,7 +23,6 @@ from sfumato.schema.text_shapes import LONG, SHAPES, shape_codes
 if TYPE_CHECKING:
     from sfumato.counting.row_store import RowStore
 
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MERGE_AT: Final = 2**20
 """Rows of counts, of which many may be of the same text, that are kept before they are added."""
 
@@ -47,8 +46,7 @@ class UndeclaredTable:
         """At most ``max_rows`` rows of each person, chosen by that person's rows alone."""
         if column not in self.names:
             raise TableError(
-                f"{self.describe()}: there is no column {column!r} that could name people. "
-                f"{_NOTHING_DONE}"
+                f"{self.describe()}: there is no column {column!r} that could name people."
             )
         return UndeclaredTable(_BoundedSource(self._source, self.names, column, max_rows))
 
@@ -73,8 +71,8 @@ class UndeclaredTable:
             batch.validate(full=True)
         except pa.ArrowException:  # its message quotes values
             raise TableError(
-                f"{self.describe()}: the table is damaged: text that is not UTF-8, or entries that "
-                f"are not there. {_NOTHING_DONE}"
+                f"{self.describe()}: the table is damaged: text that is not UTF-8, or entries "
+                "that are not there."
             ) from None
 
     def _require_text(self, name: str, kind: pa.DataType) -> None:
@@ -87,7 +85,7 @@ class UndeclaredTable:
         except pa.ArrowException:
             raise TableError(
                 f"{self.describe()}: column {name!r} has a type that can't be read: "
-                f"{str(kind)[:60]}. Turn it into text or numbers, or leave it out. {_NOTHING_DONE}"
+                f"{str(kind)[:60]}. Turn it into text or numbers, or leave it out."
             ) from None
 
     def coded(self, schema: Schema) -> SourceTable:
@@ -185,7 +183,7 @@ class _BoundedSource:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise TableError(
                 f"{self._whole.describe()}: column {self._person!r} is neither text nor whole "
-                f"numbers up to 2^53, so rows can't be bounded. {_NOTHING_DONE}"
+                "numbers up to 2^53, so rows can't be bounded."
             ) from None
 
 

@@ -73,7 +73,7 @@ def check_ratings(schema: Schema) -> None:
     if kinds != [Category, Ordinal] or not all(map(_is_number, columns[1].labels)):
         raise InputError(
             "a recommender needs ratings, opened with open_ratings; this table has the columns "
-            f"{', '.join(schema.names)[:200]}. Nothing was spent."
+            f"{', '.join(schema.names)[:200]}."
         )
 
 
@@ -83,12 +83,12 @@ def reserve_all(curator: Curator, label: str) -> ZCDP:
     if not isinstance(left, ZCDP):
         raise InputError(
             f"recommenders have Gaussian noise, which the budget {curator.budget} can't pay for: "
-            "it has no delta. Nothing was spent. Give one, such as 1e-6."
+            "it has no delta. Give one, such as 1e-6."
         )
     if left.rho < LEAST_RHO:
         raise InputError(
             f"the budget {curator.budget} is too small for a recommender: there would be nothing "
-            "but noise. Nothing was spent. Give a larger epsilon."
+            "but noise. Give a larger epsilon."
         )
     curator.reserve(left, label=label)
     return left

@@ -26,9 +26,7 @@ def release_recommender(
     """
     algorithm.check(curator.schema)
     if curator.catalogue is None or curator.scale is None:
-        raise InputError(
-            "a recommender needs ratings: open them with open_ratings. Nothing was spent."
-        )
+        raise InputError("a recommender needs ratings: open them with open_ratings.")
     fit = algorithm.run(curator)
     return RecommenderRelease(
         dataset=curator.ledger.dataset,

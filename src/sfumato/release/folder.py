@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sfumato.errors import InputError, StorageError, nothing_spent
+from sfumato.errors import InputError, StorageError
 from sfumato.schema.columns import is_text
 
 INTERNAL: Final = "-internal"
@@ -129,8 +129,8 @@ def check_name(folder: Path, *, private: bool) -> None:
     """Refuse a name without that mark for what a seeded generator made."""
     if not private and not is_internal(folder):
         raise InputError(
-            f"this is a simulation, which protects nobody: it is saved only under a name that ends "
-            f"in {INTERNAL}, got {folder}. Nothing was written. Use {folder.name}{INTERNAL}."
+            "this is a simulation, which protects nobody: it is saved only under a name that ends "
+            f"in {INTERNAL}, got {folder}. Use {folder.name}{INTERNAL}."
         )
 
 
@@ -155,8 +155,7 @@ def _may_be_published(folder: Path) -> bool:
 
 def check_free(folder: Path, *, force: bool) -> None:
     """Refuse an output that exists or can't be written, before anything is spent."""
-    with nothing_spent():
-        check_output(folder, force=force, named="--out")
+    check_output(folder, force=force, named="--out")
 
 
 def check_output(folder: Path, *, force: bool, named: str) -> None:
@@ -183,7 +182,7 @@ def check_output(folder: Path, *, force: bool, named: str) -> None:
             f"{around} holds a release that may be published: {folder.name} does not belong there. "
             f"{other}."
         )
-    _check_writable(folder.absolute().parent if there else folder)
+    check_usable(folder.absolute().parent if there else folder)
 
 
 def check_apart(folder: Path, place: Any, *, named: str) -> None:
@@ -200,9 +199,7 @@ def check_apart(folder: Path, place: Any, *, named: str) -> None:
     path = str(place).removeprefix("spark::").removeprefix("file://").partition("::")[0]
     inside = Path(os.path.realpath(path))
     if Path(os.path.realpath(folder)) in (inside, *inside.parents):
-        raise InputError(
-            f"the output {folder} holds {named}. Nothing was spent. Choose another --out."
-        )
+        raise InputError(f"the output {folder} holds {named}. Choose another --out.")
 
 
 def check_usable(folder: Path, *names: str) -> None:
@@ -215,11 +212,6 @@ def check_usable(folder: Path, *names: str) -> None:
         folder: The folder.
         names: Files that will be written into it, each under a temporary name first.
     """
-    with nothing_spent():
-        _check_writable(folder, *names)
-
-
-def _check_writable(folder: Path, *names: str) -> None:
     place = folder.absolute()
     beside = [f".{name}.{os.getpid()}.draft" for name in names]
     try:

@@ -75,6 +75,6 @@ def _package(name: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise InputError(
-            f"{name} is not installed. Nothing was converted. Install it (pip install {name}), "
-            "or use the Arrow table in release.data."
+            f"{name} is not installed. Install it (pip install {name}), or use the Arrow table in "
+            "release.data."
         ) from None

@@ -86,11 +86,11 @@ class RecommenderRelease:
 
     def __post_init__(self) -> None:
         if type(self.model) not in _MODELS.values():
-            raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
+            raise InputError(f"a release can't save {self.model!r:.60}.")
         if self.model.items != len(self.catalogue):
             raise InputError(
                 f"the recommender knows {self.model.items:,} items, the catalogue has "
-                f"{len(self.catalogue):,}. Nothing was released."
+                f"{len(self.catalogue):,}."
             )
 
     @property
@@ -240,7 +240,7 @@ class RecommenderRelease:
         if off.size:
             raise InputError(
                 f"the history, number {int(off[0]) + 1}: this rating is not on the scale "
-                f"{self.scale}. Nothing was computed."
+                f"{self.scale}."
             )
         return History(np.array(codes, dtype=np.int64), np.array(ratings, dtype=np.float64))
 
@@ -274,8 +274,7 @@ def _pairs(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         return [(item, rating) for item, rating in given]
     except (TypeError, ValueError):
         raise InputError(
-            "a history is a mapping from item to rating, or pairs of an item and a rating. "
-            "Nothing was computed."
+            "a history is a mapping from item to rating, or pairs of an item and a rating."
         ) from None
 
 
@@ -284,9 +283,7 @@ def _number(rating: Any, place: int) -> float:
     try:
         return float(check.exact(rating=plain))
     except (InputError, OverflowError):
-        raise InputError(
-            f"the history, number {place}: this rating must be a number. Nothing was computed."
-        ) from None
+        raise InputError(f"the history, number {place}: this rating must be a number.") from None
 
 
 def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:

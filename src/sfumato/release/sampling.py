@@ -88,7 +88,6 @@ def _mapped(blocks: Iterator[pa.Table]) -> pa.Table:
             return pa.ipc.open_file(pa.memory_map(path)).read_all()
     except OSError as error:
         raise StorageError(
-            f"the drawn rows do not fit in memory, and can't be written to a temporary file: "
-            f"{error.strerror or 'the disk is full'}. Nothing was published. TMPDIR names the "
-            "folder for such files."
+            "the drawn rows do not fit in memory, and can't be written to a temporary file: "
+            f"{error.strerror or 'the disk is full'}. TMPDIR names the folder for such files."
         ) from None

@@ -81,10 +81,10 @@ class TableRelease:
         if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
             raise InputError(
                 "a local guarantee is about what a person answers, not about whether they answer: "
-                f"protect must be of neighbors='replace', got {self.protect}. Nothing was released."
+                f"protect must be of neighbors='replace', got {self.protect}."
             )
         if _kind_of(self.model) is None:
-            raise InputError(f"a release can't save {self.model!r:.60}. Nothing was released.")
+            raise InputError(f"a release can't save {self.model!r:.60}.")
 
     @property
     def kept(self) -> Path | None:
@@ -114,7 +114,7 @@ class TableRelease:
         if self.noisy is None:
             raise InputError(
                 "this release holds no noisy counts: it was made from answers of devices, or by "
-                "an older version. Nothing was read. Use model.marginal or the rows."
+                "an older version. Use model.marginal or the rows."
             )
         return self.noisy
 

@@ -117,8 +117,8 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
-            f"the report {target} can't be written: {error.strerror}. "
-            "Nothing was changed; check the folder and the free space."
+            f"the report {target} can't be written: {error.strerror}. Check the folder and the "
+            "free space."
         ) from error
 
 

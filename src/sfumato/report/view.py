@@ -335,8 +335,8 @@ class ReportView:
         compared = self.baselines or self.correlations or self.scores or self.distances
         if not self.internal and (compared or any(part.real is not None for part in parts)):
             raise InputError(
-                "the view carries real counts but is not marked internal. No page was made. "
-                "Leave real=None, or set internal=True and keep the page inside."
+                "the view carries real counts but is not marked internal. Leave real=None, or set "
+                "internal=True and keep the page inside."
             )
         for figure in self.measures:
             if figure.beside and len(figure.beside) != len(self.baselines):

@@ -531,24 +531,19 @@ def _misfit(column: Column, values: pa.Array, row: int, first_row: int) -> Table
             what = "exact: so large a float may be another number. Read it as a text"
         else:
             what += '. Declare it, or add "other": true'
-    return TableError(
-        f"column {column.name!r}, row {first_row + row}: the value is not {what}. "
-        "Nothing was published and nothing was spent."
-    )
+    return TableError(f"column {column.name!r}, row {first_row + row}: the value is not {what}.")
 
 
 def unknown_type(column: Column, name: str) -> TableError:
     """The refusal of a type that no kind of column holds."""
     return TableError(
         f"column {column.name!r}: no kind of column holds values of the type {name[:60]}. Turn "
-        "them into text, numbers or dates first, or leave the column out. "
-        "Nothing was published and nothing was spent."
+        "them into text, numbers or dates first, or leave the column out."
     )
 
 
 def _missing(column: Column, row: int, first_row: int) -> TableError:
     return TableError(
         f"column {column.name!r}, row {first_row + row}: the value is missing, but the schema "
-        f'declares none missing. Add "missing": true to {column.name!r}. '
-        "Nothing was published and nothing was spent."
+        f'declares none missing. Add "missing": true to {column.name!r}.'
     )

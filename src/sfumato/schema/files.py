@@ -135,9 +135,8 @@ def check_confirmed(entries: Iterable[Any]) -> None:
     shown = [f"column {name!r} ({', '.join(marks)})" for name, marks in found.items()]
     raise SchemaError(
         f"{'; '.join(shown)}: taken from the data by a draft that nobody confirmed as public. "
-        "Nothing was looked at and nothing was spent. Read them, write what anybody would expect "
-        'in their place, and delete "unconfirmed" from each column, or run '
-        "sfumato schema confirm on the file."
+        'Read them, write what anybody would expect in their place, and delete "unconfirmed" from '
+        "each column, or run sfumato schema confirm on the file."
     )
 
 

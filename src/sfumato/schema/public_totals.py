@@ -62,7 +62,7 @@ def load_totals(schema: Schema, path: str | Path) -> tuple[PublicTotal, ...]:
         totals = tuple(_total(schema, entry) for entry in entries)
         check_totals(schema, totals)
     except InputError as error:
-        raise InputError(f"{path}: {sentence(error)} Nothing was spent.") from None
+        raise InputError(f"{path}: {sentence(error)}") from None
     return totals
 
 
@@ -88,7 +88,7 @@ def rows_of(totals: Sequence[PublicTotal], rows: int | None) -> int | None:
     if rows is not None and any(total.rows != rows for total in totals):
         raise InputError(
             f"the public totals of {totals[0]} are of {totals[0].rows:,} rows, but rows is "
-            f"{rows:,}. Nothing was spent. Leave rows out."
+            f"{rows:,}. Leave rows out."
         )
     return totals[0].rows if totals else rows
 

@@ -127,9 +127,7 @@ class Catalogue:
         """The code of an item; an id that is not in the catalogue is an error."""
         (text,), _ = id_texts([item])
         if text not in self.places:  # the id is not repeated: what somebody rated is their own
-            raise InputError(
-                f"this item is not in the catalogue of {len(self):,} items. Nothing was computed."
-            )
+            raise InputError(f"this item is not in the catalogue of {len(self):,} items.")
         return self.places[text]
 
     def id(self, code: int) -> ItemId:
@@ -154,6 +152,6 @@ def id_texts(ids: Sequence[Any]) -> tuple[tuple[str, ...], bool]:
     if odd:
         raise InputError(
             f"ids are all text or all whole numbers, got a {type(ids[odd[0]]).__name__} as number "
-            f"{odd[0] + 1} among others. Nothing was read."
+            f"{odd[0] + 1} among others."
         )
     return tuple(ids), False

@@ -94,7 +94,7 @@ def limits(column: Column) -> tuple[float, float]:
         return float(column.edges[0]), float(column.edges[-1])
     raise InputError(
         f"column {column.name!r} is of kind {column.kind}; only integer and number columns have a "
-        "mean. Ask for its frequencies instead. Nothing was answered."
+        "mean. Ask for its frequencies instead."
     )
 
 
@@ -215,4 +215,4 @@ def _is_whole(text: str) -> bool:
 
 def _refused(column: Column, expected: str) -> InputError:
     """Never with the value in it: messages may be logged."""
-    return InputError(f"the value of {column.name!r} is not {expected}. Nothing was answered.")
+    return InputError(f"the value of {column.name!r} is not {expected}.")

@@ -160,8 +160,8 @@ class Serving:
             server_address(self.public_url)
         if self.workers > 1 and "://" not in self.database:
             raise InputError(
-                "several workers need PostgreSQL: a SQLite file has one writer. Nothing was "
-                "started. Give --database postgresql://... or leave --workers out."
+                "several workers need PostgreSQL: a SQLite file has one writer. Give --database "
+                "postgresql://... or leave --workers out."
             )
 
 
@@ -175,8 +175,8 @@ def bound(settings: Serving) -> Serving:
             return replace(settings, port=int(trial.getsockname()[1]))
     except OSError as error:
         raise StorageError(
-            f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}. Nothing "
-            "was started. Choose another --port or --host."
+            f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}. Choose "
+            "another --port or --host."
         ) from None
 
 

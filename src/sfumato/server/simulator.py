@@ -136,19 +136,16 @@ async def _drive(
             announced, state, key = await _announced(asking, link, path)
             if not announced.rehearsal:
                 raise InputError(
-                    "this survey is no rehearsal, and takes no simulated answers. Nothing was "
-                    "sent. Make one with `sfumato survey create --rehearsal`."
+                    "this survey is no rehearsal, and takes no simulated answers. Make one with "
+                    "`sfumato survey create --rehearsal`."
                 )
             number = _OPEN.get(state)
             if number is None:
-                raise InputError(
-                    f"no round of this survey is open: it is {state}. Nothing was sent."
-                )
+                raise InputError(f"no round of this survey is open: it is {state}.")
             plan = (await _signed(asking, f"{path}/rounds/{number}")).opened(key)
         except StorageError:
             raise StorageError(
-                f"{asking.address} can't be reached. Is the address right, and the service "
-                "running? Nothing was sent."
+                f"{asking.address} can't be reached. Is the address right, and the service running?"
             ) from None
     crowd = _Crowd(announced.agreement, plan, wanted, codes, number)
     driven = Driven(round=number, answers=len(crowd.honest))
@@ -249,13 +246,13 @@ def _given_codes(agreed: Agreement, people: int, codes: Mapping[str, Any]) -> ND
     """The codes of given people as a block, if the survey asks about what they are of."""
     schema = agreed.schema
     if missing := [name for name in schema.names if name not in codes]:
-        raise InputError(f"the survey asks about {missing[0]!r:.60}. Nothing was sent.")
+        raise InputError(f"the survey asks about {missing[0]!r:.60}.")
     block = np.stack([np.asarray(codes[name]).astype(np.int64) for name in schema.names])
     sizes = np.array([column.size for column in schema])
     if block.shape[1] < people or (block[:, :people] >= sizes[:, None]).any():
         raise InputError(
-            "the people given are too few, or have values that the survey does not know. Nothing "
-            "was sent. Use the schema of the survey."
+            "the people given are too few, or have values that the survey does not know. Use the "
+            "schema of the survey."
         )
     return np.asarray(block[:, :people])
 
@@ -313,7 +310,7 @@ def _outcomes(status: int, reply: bytes) -> dict[str, int]:
 async def _announced(asking: Pipe, link: SurveyLink, path: str) -> tuple[Announcement, str, str]:
     status, reply = await asking.send(path)
     if status != 200:
-        raise InputError("there is no such survey. Nothing was sent.")
+        raise InputError("there is no such survey.")
     told = Reply(status, reply).message
     key = link.key or str(told.get("key"))
     signed = Envelope.from_dict(told.get("survey"))
@@ -323,7 +320,7 @@ async def _announced(asking: Pipe, link: SurveyLink, path: str) -> tuple[Announc
 async def _signed(asking: Pipe, path: str) -> Envelope:
     status, reply = await asking.send(path)
     if status != 200:
-        raise InputError("the server gives no plan. Nothing was sent.")
+        raise InputError("the server gives no plan.")
     return Envelope.from_dict(Reply(status, reply).message)
 
 

@@ -58,14 +58,12 @@ class SurveyKeys:
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            raise StorageError(f"can't read {path}: {error.strerror}. Nothing was sent.") from None
+            raise StorageError(f"can't read {path}: {error.strerror}.") from None
         except (ValueError, RecursionError):
             found = None
         known = isinstance(found, dict) and set(found) | {"survey_hash"} == _FIELDS
         if not known or found["kind"] != _KIND:
-            raise InputError(
-                f"{path} is no file of keys as `sfumato survey create` writes it. Nothing was sent."
-            )
+            raise InputError(f"{path} is no file of keys as `sfumato survey create` writes it.")
         names = _FIELDS - {"sfumato", "kind"}
         return SurveyKeys(**{name: found[name] for name in names if name in found})
 
@@ -180,7 +178,7 @@ def write_secret(path: Path, text: str) -> None:
 def check_new(path: Path) -> None:
     """Refuse, before secrets are made that are shown once, a place where they can't be kept."""
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path} exists, and may hold secrets. Nothing was made. Name another.")
+        raise InputError(f"{path} exists, and may hold secrets. Name another.")
     folder = path.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise StorageError(f"can't write into {folder}. Nothing was made. Name another place.")
+        raise StorageError(f"can't write into {folder}. Name another place.")

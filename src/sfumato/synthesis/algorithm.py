@@ -46,9 +46,7 @@ def check_workload(schema: Schema, workload: Workload) -> None:
     try:
         check_targets(schema, workload.targets)
     except InputError as error:
-        raise InputError(
-            f"Nothing was spent: the workload does not fit the table: {error}"
-        ) from None
+        raise InputError(f"the workload does not fit the table: {error}") from None
 
 
 def total_and_rest(curator: Curator, *, rows: int | None) -> tuple[float, Cost]:

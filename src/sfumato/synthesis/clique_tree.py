@@ -121,10 +121,7 @@ class CliqueTree:
     def _begin(self, curator: Curator) -> tuple[Cost, Cost]:
         """The whole budget, and the part of it that pays for a vector of scores."""
         if isinstance(curator.left, PureDP):
-            raise InputError(
-                "cliquetree draws Gaussian noise and needs a delta, for example 1e-9. Nothing was "
-                "spent."
-            )
+            raise InputError("cliquetree draws Gaussian noise and needs a delta, for example 1e-9.")
         budget = curator.left
         curator.reserve(budget, label="cliquetree: columns, scores and marginals")
         return budget, portion(budget, _SCORES / self.looks)

@@ -82,19 +82,18 @@ class Dp2Pub:
         """Columns must not be too many or too large, and one must have something to say."""
         asked = _asked(schema)
         if not asked:
-            raise InputError("no column has more than one value. Nothing was spent.")
+            raise InputError("no column has more than one value.")
         largest = max(schema, key=lambda column: column.size)
         if largest.size > LARGEST_COLUMN:
             raise InputError(
                 f"{largest.name!r} has {largest.size:,} values; dp2pub takes columns of at most "
-                f"{LARGEST_COLUMN:,}. Nothing was spent. Use wider bins."
+                f"{LARGEST_COLUMN:,}. Use wider bins."
             )
         size = min(self.degree + 1, len(asked))
         if size * comb(len(asked), size) > MOST_CANDIDATES:
             raise InputError(
                 f"{len(asked)} columns have {size * comb(len(asked), size):,} parent sets of "
-                f"{size - 1}; at most {MOST_CANDIDATES:,} are compared. Nothing was spent. Use a "
-                "smaller degree."
+                f"{size - 1}; at most {MOST_CANDIDATES:,} are compared. Use a smaller degree."
             )
 
     def check_promise(self, schema: Schema, protect: Protection, budget: Cap) -> None:
@@ -144,22 +143,18 @@ class Dp2Pub:
             raise InputError(
                 "dp2pub publishes one row for each row of the table, so everyone sees how many "
                 "there are. That protects one row that is replaced, not one that is added or "
-                f"removed, and {protect} was to be protected. Nothing was spent. Use "
-                "replace neighbors (--neighbors replace), which make the number of rows public, "
-                "or another method."
+                f"removed, and {protect} was to be protected. Use replace neighbors (--neighbors "
+                "replace), which make the number of rows public, or another method."
             )
         if not isinstance(budget, PureDP):
-            raise InputError(
-                f"dp2pub promises pure DP, got a budget of {budget}. Nothing was spent. Leave "
-                "delta out."
-            )
+            raise InputError(f"dp2pub promises pure DP, got a budget of {budget}. Leave delta out.")
         plan = _Plan.of(schema, degree=self.degree, epsilon=budget.epsilon)
         least, most = (limit * len(plan.asked) for limit in (LEAST_EPSILON, MOST_EPSILON))
         if not least <= plan.rows <= most:
             raise InputError(
                 f"of {budget} the values of {len(plan.asked)} columns would be randomized with "
-                f"{float(plan.rows):.3g} together; it must be {float(least):g} to {float(most):g}. "
-                "Nothing was spent. Choose another epsilon."
+                f"{float(plan.rows):.3g} together; it must be {float(least):g} to "
+                f"{float(most):g}. Choose another epsilon."
             )
         return plan
 

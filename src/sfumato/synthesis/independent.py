@@ -54,7 +54,7 @@ class Independent:
             if len(total.marginal) > 1:
                 raise InputError(
                     f"independent columns can't keep the public total of {total}: it ties them. "
-                    "Nothing was spent. Give totals of single columns, or choose another method."
+                    "Give totals of single columns, or choose another method."
                 )
 
     def run(self, curator: Curator) -> Fit:

@@ -72,15 +72,15 @@ class Mwem:
         if self.rounds > len(self.workload):
             raise InputError(
                 f"rounds must be at most the {len(self.workload)} targets of the workload, since "
-                f"each is measured once; got {self.rounds}. Nothing was spent."
+                f"each is measured once; got {self.rounds}."
             )
         check.one_of(("auto", "dense", "graphical"), model=self.model)
         check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
         if self.model == "graphical" and (self.workload.ranges or self.average):
             raise InputError(
                 "mwem on a graphical model takes marginals and publishes its last iterate, so "
-                "neither ranges nor average. Nothing was spent. Ask for the marginals of the "
-                "ranges, or use model=dense."
+                "neither ranges nor average. Ask for the marginals of the ranges, or use "
+                "model=dense."
             )
 
     def check(self, schema: Schema) -> None:
@@ -95,8 +95,8 @@ class Mwem:
             if schema.cells(target) > limits(self.model_mb).clique_cells:
                 raise InputError(
                     f"{' × '.join(target)} has {schema.cells(target):,} cells and never fits into "
-                    f"a model of {self.model_mb} MB (model_mb). Nothing was spent. Allow a larger "
-                    "model, or leave it out of the workload."
+                    f"a model of {self.model_mb} MB (model_mb). Allow a larger model, or leave it "
+                    "out of the workload."
                 )
 
     def _on_graph(self, schema: Schema) -> bool:

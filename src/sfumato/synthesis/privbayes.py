@@ -71,12 +71,11 @@ class PrivBayes:
         """Columns must not be too many, and one must have something to say."""
         columns = len(_asked(schema))
         if not columns:
-            raise InputError("no column has more than one value. Nothing was spent.")
+            raise InputError("no column has more than one value.")
         if columns > MOST_COLUMNS:
             raise InputError(
                 f"privbayes compares all pairs of at most {MOST_COLUMNS} columns, and {columns} "
-                "have more than one value. Nothing was spent. Use --method independent, or fewer "
-                "columns."
+                "have more than one value. Use --method independent, or fewer columns."
             )
 
     def check_promise(self, protect: Protection) -> None:
@@ -84,9 +83,9 @@ class PrivBayes:
         if sensitivity.total(protect) != 0:
             raise InputError(
                 "privbayes selects by mutual information, whose sensitivity is known only for a "
-                "public number of rows. That protects one row that is replaced, and "
-                f"{protect} was to be protected. Nothing was spent. Use replace neighbors "
-                "(--neighbors replace), which make the number of rows public, or another method."
+                f"public number of rows. That protects one row that is replaced, and {protect} "
+                "was to be protected. Use replace neighbors (--neighbors replace), which make the "
+                "number of rows public, or another method."
             )
 
     def run(self, curator: Curator) -> Fit:

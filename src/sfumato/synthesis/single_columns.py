@@ -97,8 +97,7 @@ def check_begin(
         raise InputError(
             f"the model of {method} may take {model_mb:g} MB (model_mb), too little even for "
             f"single columns and what public facts tie together; {' × '.join(largest)} alone has "
-            f"{schema.cells(largest):,} cells. Nothing was spent. Allow a larger model, or bin or "
-            "group the values."
+            f"{schema.cells(largest):,} cells. Allow a larger model, or bin or group the values."
         )
 
 

@@ -97,12 +97,10 @@ def known(name: str, cases: Cases = CASES) -> str:
     if _plain(name) in spelled:
         return spelled[_plain(name)]
     if _plain(name) == "gatespark":
-        raise InputError(f"{NOT_RUN['GateSpark']}: it was not run. Nothing was audited.")
+        raise InputError(f"{NOT_RUN['GateSpark']}: it was not run.")
     close = get_close_matches(_plain(name), spelled, n=1, cutoff=0.5)
     hint = f" (did you mean {spelled[close[0]]}?)" if close else ""
-    raise InputError(
-        f"no mechanism {name!r:.60}{hint}. Nothing was audited. There are {', '.join(cases)}"
-    )
+    raise InputError(f"no mechanism {name!r:.60}{hint}. There are {', '.join(cases)}")
 
 
 def _plain(name: str) -> str:

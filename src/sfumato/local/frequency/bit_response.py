@@ -184,7 +184,7 @@ class BitResponse:
         if tally.shape != (self.length,) or tally.min() < 0 or tally.max() > n:
             raise InputError(
                 f"counts must be {self.length} whole numbers from 0 to n = {n}, got shape "
-                f"{tally.shape} or others. Nothing was estimated."
+                f"{tally.shape} or others."
             )
         p, q = float(self.p), float(self.q)
         true: NDArray[np.float64] = (tally - n * q) / np.float64(self.p - self.q)
@@ -214,18 +214,18 @@ class BitResponse:
         try:
             vectors = np.asarray(bits)
         except ValueError:
-            raise InputError("vectors must all have one length. Nothing was answered.") from None
+            raise InputError("vectors must all have one length.") from None
         if vectors.ndim != 2 or vectors.shape[1] != self.length or vectors.dtype.kind not in "biu":
             raise InputError(
                 f"a vector must be {self.length} whole numbers 0 or 1, got {vectors.dtype} of "
-                f"shape {vectors.shape[1:]}. Nothing was answered."
+                f"shape {vectors.shape[1:]}."
             )
         if vectors.dtype.kind != "b" and ((vectors != 0) & (vectors != 1)).any():
-            raise InputError("a vector must hold 0 and 1 only; some do not. Nothing was answered.")
+            raise InputError("a vector must hold 0 and 1 only; some do not.")
         if self.ones is not None and (np.count_nonzero(vectors, axis=1) != self.ones).any():
             raise InputError(
                 f"a vector must have exactly {self.ones} of {self.length} bits set, as declared: "
-                "the guarantee rests on it. Nothing was answered."
+                "the guarantee rests on it."
             )
         return vectors.astype(np.bool_)
 
@@ -264,9 +264,7 @@ def add_bits(answers: Answers, counts: Counts) -> None:
     """Add packed answers to the tally of their bits."""
     width = answers.shape[1]
     if (counts.size + 7) // 8 != width:
-        raise InputError(
-            f"answers of {width} bytes can't be counted in {counts.size} cells. None was counted."
-        )
+        raise InputError(f"answers of {width} bytes can't be counted in {counts.size} cells.")
     period = width // math.gcd(width, 8)  # words until the places repeat
     block = 64 * period  # bytes of eight periods: whole rows
     flat = np.ascontiguousarray(answers).reshape(-1)

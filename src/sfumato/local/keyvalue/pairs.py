@@ -19,8 +19,8 @@ from sfumato.errors import InputError
 MAX_KEYS: Final = 1_000_000
 
 _BAD_VALUE: Final = (
-    "every value must be a finite number from -1 to 1; one is not. Nothing was answered. "
-    "Scale values to that range by public limits first."
+    "every value must be a finite number from -1 to 1; one is not. Scale values to that range by "
+    "public limits first."
 )
 
 
@@ -118,7 +118,7 @@ def checked_person(
         raise InputError(f"a person's pairs must be a mapping of key to value, got {type(person)}")
     held = {_place(key, places): _value(value) for key, value in person.items()}
     if len(held) != len(person):
-        raise InputError("a person holds a key at most once. Nothing was answered.")
+        raise InputError("a person holds a key at most once.")
     return held
 
 
@@ -151,7 +151,7 @@ def _place(key: Any, places: Mapping[Any, int] | range) -> int:
     elif key in places:
         return places[key]
     allowed = f"an index below {len(places)}" if isinstance(places, range) else "a known name"
-    raise InputError(f"every key must be {allowed}; one is not. Nothing was answered.")
+    raise InputError(f"every key must be {allowed}; one is not.")
 
 
 def _value(value: Any) -> float:
@@ -166,8 +166,7 @@ def _checked_offsets(offsets: Any, pairs: int) -> NDArray[np.int64]:
     whole = array.ndim == 1 and array.size > 0 and array.dtype.kind in "iu"
     if not whole or array[0] != 0 or array[-1] != pairs or (array[1:] < array[:-1]).any():
         raise InputError(
-            f"offsets must be whole numbers that rise from 0 to the number of pairs, {pairs}. "
-            "Nothing was taken."
+            f"offsets must be whole numbers that rise from 0 to the number of pairs, {pairs}."
         )
     return array.astype(np.int64)
 
@@ -177,7 +176,7 @@ def _checked_keys(key: Any, keys: int) -> NDArray[np.uint32]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"key must be a list of whole numbers, got {array.dtype}")
     if array.size and (array.min() < 0 or array.max() >= keys):
-        raise InputError(f"every key must be an index below {keys}; one is not. Nothing was taken.")
+        raise InputError(f"every key must be an index below {keys}; one is not.")
     return array.astype(np.uint32)
 
 
@@ -201,7 +200,7 @@ def _in_order(
     order = np.lexsort((key, person))
     key, value = key[order], value[order]
     if not _rises(offsets, key):
-        raise InputError("a person holds a key at most once; one is held twice. Nothing was taken.")
+        raise InputError("a person holds a key at most once; one is held twice.")
     return key, value
 
 

@@ -182,9 +182,7 @@ class PlaneLayout(BitLayout):
         used = (half + 7) // 8
         bare = (signs[:, :used] & ~array[:, :used]).any(axis=1)
         if bare.any():
-            raise InputError(
-                f"answer {int(np.argmax(bare))} has a sign where it has no key. None was counted."
-            )
+            raise InputError(f"answer {int(np.argmax(bare))} has a sign where it has no key.")
         return array
 
 

@@ -40,7 +40,7 @@ class ValueBit(SampledKey):
         super().__post_init__()
         fills = np.asarray(self.fills, dtype=np.float64)
         if fills.shape != (self.keys,) or not (np.abs(fills) <= 1).all():
-            raise InputError(f"fills must be {self.keys} numbers from -1 to 1. Nothing was asked.")
+            raise InputError(f"fills must be {self.keys} numbers from -1 to 1.")
         object.__setattr__(self, "fills", tuple(fills.tolist()))
 
     @cached_property

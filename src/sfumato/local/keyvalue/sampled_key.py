@@ -107,7 +107,7 @@ class KeyValueMechanism(ABC):
     def checked_pairs(self, pairs: Pairs) -> Pairs:
         """The pairs, if they are about this mechanism's keys."""
         if not isinstance(pairs, Pairs) or pairs.keys != self.keys:
-            raise InputError(f"pairs must be Pairs about {self.keys} keys. Nothing was answered.")
+            raise InputError(f"pairs must be Pairs about {self.keys} keys.")
         return pairs
 
     def checked_counts(self, counts: Counts) -> Counts:
@@ -147,7 +147,7 @@ class SampledKey(KeyValueMechanism):
         """The weights summed up, so that a word falls into a cell; checked against epsilon."""
         limit = exp_below(self.epsilon)
         if transition_of(range(len(self.weights[0])), self.weights).ratio > limit:
-            raise InternalError(f"the weights of {self} exceed its epsilon. Nothing was answered.")
+            raise InternalError(f"the weights of {self} exceed its epsilon.")
         absent, minus, plus = (tuple(accumulate(row[:-1])) for row in self.weights)
         return absent, minus, plus
 

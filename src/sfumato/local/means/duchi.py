@@ -233,7 +233,7 @@ class DuchiVector(LocalMechanism):
         if n == 0:
             raise InputError("means are not estimable from no answers. Collect at least one.")
         if (counts[:-1] > n).any():
-            raise InputError("a tally has more pluses than answers. Nothing was estimated.")
+            raise InputError("a tally has more pluses than answers.")
         means = float(self.scale) * (2 * counts[:-1] - n) / n
         errors = [sqrt(self.variance(min(1.0, max(-1.0, mean))) / n) for mean in means.tolist()]
         return [MeanEstimate(*pair) for pair in zip(means.tolist(), errors, strict=True)]

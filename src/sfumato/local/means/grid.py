@@ -99,15 +99,14 @@ class Grid:
         array = np.asarray(values)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
             raise InputError(
-                f"values must be a list of numbers, got {array.dtype} of shape {array.shape}. "
-                "None was rounded."
+                f"values must be a list of numbers, got {array.dtype} of shape {array.shape}."
             )
         reals = array.astype(np.float64)
         misfits = ~((reals >= self.low) & (reals <= self.high))  # so that nan is one
         if misfits.any():
             raise InputError(
-                f"values must be {self._allowed}; value {int(np.argmax(misfits))} is not. None "
-                "was rounded. Clip them first: the limits are public, so that costs nothing."
+                f"values must be {self._allowed}; value {int(np.argmax(misfits))} is not. Clip "
+                "them first: the limits are public, so that costs nothing."
             )
         return reals
 

@@ -196,8 +196,7 @@ def checked_tally(counts: Any, cells: int) -> Counts:
     array = np.asarray(counts)
     if array.shape != (cells,) or array.dtype.kind not in "iu" or (array < 0).any():
         raise InputError(
-            f"a tally must be {cells} whole numbers >= 0, got {array.dtype} of shape "
-            f"{array.shape}. Nothing was estimated."
+            f"a tally must be {cells} whole numbers >= 0, got {array.dtype} of shape {array.shape}."
         )
     return array.astype(np.int64, copy=False)
 
@@ -211,8 +210,7 @@ def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]
     if isinstance(code, int | np.integer):
         if isinstance(code, bool) or not 0 <= code < base**length:
             raise InputError(
-                f"the code of a record must be a whole number from 0 to {base}^{length} - 1. "
-                "Nothing was answered."
+                f"the code of a record must be a whole number from 0 to {base}^{length} - 1."
             )
         digits, rest = [], int(code)
         for _ in range(length):
@@ -220,9 +218,7 @@ def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]
             digits.append(digit)
         return digits
     if not isinstance(code, Sequence | np.ndarray) or len(code) != length:
-        raise InputError(
-            f"a record has {length} whole numbers, this has not. Nothing was answered."
-        )
+        raise InputError(f"a record has {length} whole numbers, this has not.")
     return [whole_code(number, below=base) for number in code]
 
 
@@ -230,17 +226,14 @@ def records_of(codes: Any, *, base: int, length: int) -> Codes:
     """Records as rows (n, length), or from codes (n,) where those fit 63 bits."""
     array = np.asarray(codes)
     if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"codes must be whole numbers, got {array.dtype}. Nothing was answered.")
+        raise InputError(f"codes must be whole numbers, got {array.dtype}.")
     if array.ndim == 1 and base**length <= 2**63:
         _refuse_outside(array, base**length)
         wide = array.astype(np.uint64)  # narrower types may not hold the powers of the base
         places = [wide // base**place % base for place in range(length)]
         return np.stack(places, axis=1).astype(np.uint16)
     if array.ndim != 2 or array.shape[1] != length:
-        raise InputError(
-            f"records must be rows of {length} codes, got the shape {array.shape}. Nothing was "
-            "answered."
-        )
+        raise InputError(f"records must be rows of {length} codes, got the shape {array.shape}.")
     _refuse_outside(array, base)
     return np.ascontiguousarray(array, dtype=np.uint16)
 
@@ -256,6 +249,4 @@ def refuse_large_records(mechanism: LocalMechanism, answers: int) -> None:
 
 def _refuse_outside(array: NDArray[Any], below: int) -> None:
     if array.size and (array.min() < 0 or array.max() >= below):
-        raise InputError(
-            f"codes must be from 0 to {below - 1}; some are not. Nothing was answered."
-        )
+        raise InputError(f"codes must be from 0 to {below - 1}; some are not.")

@@ -98,7 +98,7 @@ class RecordMechanism:
         """The record as plain integers, if it is one of these sizes."""
         if len(record) != len(self.sizes):
             given, wanted = len(record), len(self.sizes)
-            raise InputError(f"a record has {wanted} attributes, got {given}. It was not used.")
+            raise InputError(f"a record has {wanted} attributes, got {given}.")
         pairs = zip(record, self.sizes, strict=True)
         return tuple(whole_code(code, below=size) for code, size in pairs)
 
@@ -108,13 +108,12 @@ class RecordMechanism:
         if array.ndim != 2 or array.dtype.kind not in "iu" or len(array) != len(self.sizes):
             raise InputError(
                 f"records must be an array of whole numbers of shape ({len(self.sizes)}, people), "
-                f"got {array.dtype} of shape {array.shape}. Nothing was answered."
+                f"got {array.dtype} of shape {array.shape}."
             )
         for column, (codes, size) in enumerate(zip(array, self.sizes, strict=True)):
             if codes.size and (codes.min() < 0 or codes.max() >= size):
                 raise InputError(
-                    f"the codes of attribute {column} must be from 0 to {size - 1}; some are not. "
-                    "Nothing was answered."
+                    f"the codes of attribute {column} must be from 0 to {size - 1}; some are not."
                 )
         return array.astype(array.dtype.newbyteorder("="), copy=False)  # for compiled code
 
@@ -209,7 +208,7 @@ class PartwiseMechanism(RecordMechanism, ABC):
         if len(indices) != self.answered or sorted(set(indices)) != indices:
             raise InputError(
                 f"a person answers about {self.answered} of {len(self.parts)} parts, each once "
-                f"and in order, got parts {indices}. None was counted."
+                f"and in order, got parts {indices}."
             )
 
     def _code(self, columns: tuple[int, ...], record: Sequence[int]) -> int:
@@ -258,7 +257,7 @@ class Splitting(PartwiseMechanism):
     def people(self, answers: Sequence[int]) -> int:
         """Everybody answers about everything."""
         if len(set(answers)) != 1:
-            raise InputError(f"everybody answers about all, got {list(answers)}. None was counted.")
+            raise InputError(f"everybody answers about all, got {list(answers)}.")
         return answers[0]
 
     def variance(self, part: int, frequency: float = 0.0) -> float:

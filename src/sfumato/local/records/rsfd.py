@@ -113,7 +113,7 @@ class RsFd(RecordMechanism):
         if array.ndim != 2 or len(array) != len(self.sizes):
             raise InputError(
                 f"answers must be an array of shape ({len(self.sizes)}, people), got shape "
-                f"{array.shape}. None was counted."
+                f"{array.shape}."
             )
         pairs = zip(self.layouts, array, strict=True)
         checked = [layout.checked_many(own) for layout, own in pairs]

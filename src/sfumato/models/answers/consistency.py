@@ -100,17 +100,16 @@ def _checked(
         if len(set(key)) != table.ndim or len(key) != table.ndim or table.ndim not in (1, 2):
             raise InputError(
                 f"a table has one or two different names and as many axes, got {key!r} with "
-                f"{table.ndim} axes. Nothing was changed."
+                f"{table.ndim} axes."
             )
         if key[::-1] in found:
             raise InputError(f"{key!r} is there twice, in both orders. Keep one table.")
         if not table.size or not np.isfinite(table).all():
-            raise InputError(f"the table {key!r} must have finite cells. Nothing was changed.")
+            raise InputError(f"the table {key!r} must have finite cells.")
         for name, size in zip(key, table.shape, strict=True):
             if sizes.setdefault(name, size) != size:
                 raise InputError(
-                    f"{name!r} has {sizes[name]} categories in one table and {size} in {key!r}. "
-                    "Nothing was changed."
+                    f"{name!r} has {sizes[name]} categories in one table and {size} in {key!r}."
                 )
         _check_variance(key, variances)
         found[key] = table
@@ -121,6 +120,5 @@ def _check_variance(key: Marginal, variances: Mapping[Marginal, float]) -> None:
     variance = variances.get(key)
     if variance is None or not isfinite(variance) or variance <= 0:
         raise InputError(
-            f"the table {key!r} needs a finite cell variance above 0, got {variance!r}. "
-            "Nothing was changed."
+            f"the table {key!r} needs a finite cell variance above 0, got {variance!r}."
         )

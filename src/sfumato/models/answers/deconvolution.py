@@ -128,13 +128,13 @@ def _checked(counts: Any, transition: Any) -> tuple[Vector, NDArray[np.float64]]
     if tally.shape != matrix.shape[1:] or tally.dtype.kind not in "iuf":
         raise InputError(
             f"counts must be one number for each of the {matrix.shape[1]} answers, got "
-            f"{tally.dtype} of shape {tally.shape}. Nothing was estimated."
+            f"{tally.dtype} of shape {tally.shape}."
         )
     tally = tally.astype(np.float64)
     if not (np.isfinite(tally) & (tally >= 0)).all():
-        raise InputError("counts must be finite and >= 0. Nothing was estimated.")
+        raise InputError("counts must be finite and >= 0.")
     if not tally.any():
         raise InputError("frequencies are not estimable from no answers. Collect at least one.")
     if (tally[~matrix.any(axis=0)] > 0).any():
-        raise InputError("an answer was counted that no input can give. Nothing was estimated.")
+        raise InputError("an answer was counted that no input can give.")
     return tally, matrix

@@ -43,8 +43,7 @@ def debias(
     check.whole(at_least=1, n=n)
     if not 0 <= q < p <= 1:
         raise InputError(
-            f"p and q must be probabilities with q < p, got p={float(p):g} and q={float(q):g}. "
-            "Nothing was estimated."
+            f"p and q must be probabilities with q < p, got p={float(p):g} and q={float(q):g}."
         )
     shift, gap = float(q), float(p - q)
     frequencies = (np.asarray(supports, dtype=np.float64) / n - shift) / gap

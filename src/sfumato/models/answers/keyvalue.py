@@ -198,7 +198,6 @@ def _checked_table(table: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(table)
     if array.ndim != 2 or array.dtype.kind not in "iu" or (array < 0).any():
         raise InputError(
-            f"a tally must be rows of counts, got {array.dtype} of shape {array.shape}. "
-            "Nothing was estimated."
+            f"a tally must be rows of counts, got {array.dtype} of shape {array.shape}."
         )
     return array.astype(np.int64)

@@ -27,7 +27,7 @@ class NoisyTable:
         if not np.isfinite(self.frequencies).all() or not 0 < self.variance < np.inf:
             raise InputError(
                 "a noisy table needs finite frequencies and a finite variance above 0, got "
-                f"variance {self.variance!r}. Nothing was fitted."
+                f"variance {self.variance!r}."
             )
 
 
@@ -48,8 +48,8 @@ class PairAnswers:
         counts = self.counts
         if counts.ndim != 2 or not counts.size or counts.min() < 0 or not 0 <= self.q < self.p <= 1:
             raise InputError(
-                f"answers about {self.columns} need a table of counts and probabilities q < p, got "
-                f"the shape {counts.shape}, p={self.p:g} and q={self.q:g}. Nothing was fitted."
+                f"answers about {self.columns} need a table of counts and probabilities q < p, "
+                f"got the shape {counts.shape}, p={self.p:g} and q={self.q:g}."
             )
 
     def table(self) -> NoisyTable:
@@ -79,7 +79,7 @@ def possible_tables(schema: Schema, one_ways: Mapping[str, NoisyTable]) -> dict[
         if own.frequencies.shape != (column.size,):
             raise InputError(
                 f"the one-way table of {column.name!r} has the shape {own.frequencies.shape}, the "
-                f"column has {column.size} codes. Nothing was fitted."
+                f"column has {column.size} codes."
             )
         smooth, variance = smoothed(own.frequencies, own.variance, ordered=ordered_codes(column))
         found[column.name] = NoisyTable(frequencies=project(smooth, 1.0), variance=variance)

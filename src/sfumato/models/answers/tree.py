@@ -49,7 +49,7 @@ class TreeModel:
             if any(np.abs(side - self.shares[name]).max() > _AGREE for side, name in sides):
                 raise InputError(
                     f"the table of {one!r} and {other!r} says something else about a column than "
-                    "the column's own shares. No model was made. Rake it first."
+                    "the column's own shares. Rake it first."
                 )
 
     def marginal(self, names: Marginal) -> Table:
@@ -251,6 +251,6 @@ def _check_forest(schema: Schema, edges: Mapping[Edge, object]) -> None:
         if one == other:
             raise InputError(
                 f"the edge {edge[0]!r} to {edge[1]!r} closes a circle: a tree model needs a "
-                "forest. Nothing was fitted. Use spanning_tree to choose the edges."
+                "forest. Use spanning_tree to choose the edges."
             )
         group[one] = other

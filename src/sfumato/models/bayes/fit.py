@@ -124,7 +124,7 @@ def _given(tables: Mapping[Marginal, Table], parents: Marginal, name: str) -> Ta
     family = (*parents, name)
     holding = [key for key in tables if set(family) <= set(key)]
     if not holding:
-        raise InputError(f"no table tells of {name!r} with {parents}. No model was fitted.")
+        raise InputError(f"no table tells of {name!r} with {parents}.")
     key = min(holding, key=lambda own: (tables[own].size, own))
     joint = summed(key, tables[key], family)
     held = joint.sum(axis=-1, keepdims=True)

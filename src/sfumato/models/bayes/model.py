@@ -48,7 +48,7 @@ class BayesNet:
             if not table.min() >= 0 or not np.abs(table.sum(axis=-1) - 1).max() <= _AGREE:
                 raise InputError(
                     f"the shares of {name!r} must be >= 0 and sum to 1 for all codes of its "
-                    "parents. No model was made."
+                    "parents."
                 )
 
     @cached_property
@@ -60,8 +60,7 @@ class BayesNet:
             ready = [name for name in waiting if found.keys() >= set(self.parents[name])]
             if not ready:
                 raise InputError(
-                    f"the parents of {', '.join(waiting)} go around in a circle or are no "
-                    "columns. No model was made."
+                    f"the parents of {', '.join(waiting)} go around in a circle or are no columns."
                 )
             found |= dict.fromkeys(ready)
             waiting = [name for name in waiting if name not in found]
@@ -80,8 +79,8 @@ class BayesNet:
         if largest > CELL_LIMIT:
             raise InputError(
                 f"the marginal of {', '.join(names) or 'all rows'} needs tables of {largest:.3g} "
-                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Nothing was computed. "
-                "Ask for fewer columns, or draw rows and count them."
+                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Ask for fewer "
+                "columns, or draw rows and count them."
             )
         if not names:
             return np.array(self.total)

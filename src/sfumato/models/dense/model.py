@@ -56,6 +56,6 @@ def check_size(schema: Schema, *, method: str) -> None:
     if cells > CELL_LIMIT:
         raise InputError(
             f"{method} keeps every combination of values, and this schema has {cells:.3g} "
-            f"combinations; at most {CELL_LIMIT:,} fit. Nothing was spent. Use --method "
-            "independent, coarser bins, or fewer columns."
+            f"combinations; at most {CELL_LIMIT:,} fit. Use --method independent, coarser bins, "
+            "or fewer columns."
         )

@@ -155,5 +155,5 @@ def _mass(table: Floats) -> float:
     """The sum of a table that has one; numerical trouble fails here, before it spreads."""
     mass = float(table.sum())
     if not 0 < mass < np.inf:
-        raise InternalError("a model has no probability left. Nothing was released.")
+        raise InternalError("a model has no probability left.")
     return mass

@@ -92,13 +92,11 @@ def _observed(view: Coarse, numbering: Numbering, one: Measurement, total: float
     """A measurement as shares of the view's codes; merged codes add up their noise."""
     names = one.target
     if not isinstance(names, tuple):
-        raise InputError(
-            f"a graphical model is fitted to marginals, got the range {names}. Nothing was fitted."
-        )
+        raise InputError(f"a graphical model is fitted to marginals, got the range {names}.")
     if one.merged is not None and not one.merged.same_groups(view):
         raise InputError(
             f"the marginal {names} was measured with other codes merged than in the model's view. "
-            "Nothing was fitted. Fit it in the view that it was measured in."
+            "Fit it in the view that it was measured in."
         )
     values, merged = one.values, np.ones(one.values.shape, dtype=np.int64)
     if one.merged is None:
@@ -145,8 +143,8 @@ def _tree(
     needed += [numbering.clique(one.names) for one in view.fine.impossible]
     if start is not None and start.numbering.names != numbering.names:
         raise InputError(
-            "the model to start from is of another view. Nothing was fitted. Start from a model "
-            "of the same view, or from none."
+            "the model to start from is of another view. Start from a model of the same view, or "
+            "from none."
         )
     if start is not None and all(start.tree.home(one) is not None for one in needed):
         return start.tree

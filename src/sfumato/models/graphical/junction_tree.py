@@ -107,8 +107,8 @@ def check_fits(tree: JunctionTree, *, limit_mb: float) -> None:
     """Refuse a model that is too large, before anything of it is allocated."""
     if tree.megabytes > limit_mb:
         raise InputError(
-            f"the model needs {tree.megabytes:,.1f} MB, and {limit_mb:g} MB are allowed. Nothing "
-            "was allocated. Allow more, ask for fewer or smaller marginals, or use wider bins."
+            f"the model needs {tree.megabytes:,.1f} MB, and {limit_mb:g} MB are allowed. Allow "
+            "more, ask for fewer or smaller marginals, or use wider bins."
         )
 
 

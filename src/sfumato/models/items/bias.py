@@ -21,7 +21,7 @@ def shrunk_means(sums: Floats, counts: Floats, *, strength: float) -> Floats:
     [2.0, 0.5]
     """
     if not 0 <= strength < np.inf:
-        raise InputError(f"strength must be >= 0, got {strength!r}. Nothing was computed.")
+        raise InputError(f"strength must be >= 0, got {strength!r}.")
     known = np.maximum(counts, 0.0) + strength
     return np.divide(sums, known, out=np.zeros(known.size), where=known > 0)
 

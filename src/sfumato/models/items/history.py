@@ -27,22 +27,19 @@ class History:
         if items.ndim != 1 or items.shape != ratings.shape or items.dtype.kind not in "iu":
             raise InputError(
                 f"a history has whole codes of items and a rating for each, got {items.dtype} of "
-                f"shape {items.shape} and shape {ratings.shape}. Nothing was computed."
+                f"shape {items.shape} and shape {ratings.shape}."
             )
         if not np.isfinite(ratings).all():
-            raise InputError("a rating in the history is not finite. Nothing was computed.")
+            raise InputError("a rating in the history is not finite.")
         if np.unique(items).size < items.size:
-            raise InputError("the history rates an item twice. Nothing was computed.")
+            raise InputError("the history rates an item twice.")
         object.__setattr__(self, "items", items.astype(np.int64))
         object.__setattr__(self, "ratings", ratings)
 
     def require(self, items: int) -> None:
         """Refuse codes that are not in a catalogue of so many items."""
         if self.items.size and not 0 <= self.items.min() <= self.items.max() < items:
-            raise InputError(
-                f"the history has an item that is not in the catalogue of {items:,}. Nothing was "
-                "computed."
-            )
+            raise InputError(f"the history has an item that is not in the catalogue of {items:,}.")
 
 
 @runtime_checkable

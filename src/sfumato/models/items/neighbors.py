@@ -83,10 +83,7 @@ def matrix_neighbors(similarities: NDArray[Any], k: int) -> Neighbors:
     [[2, 1], [0, -1], [0, -1]]
     """
     if similarities.ndim != 2 or similarities.shape[0] != similarities.shape[1]:
-        raise InputError(
-            f"similarities must be a square matrix, got shape {similarities.shape}. Nothing was "
-            "computed."
-        )
+        raise InputError(f"similarities must be a square matrix, got shape {similarities.shape}.")
     lists = _empty_lists(len(similarities), k)
     kernels.matrix_rows(similarities, lists)
     kernels.sort_lists(lists)
@@ -97,7 +94,7 @@ def _counted(
     ratings: RatingRows, values: Floats, k: int, *, pearson: bool, fewest: int, shrink: float
 ) -> Neighbors:
     if not 0 <= shrink < np.inf:
-        raise InputError(f"shrink must be >= 0, got {shrink!r}. Nothing was computed.")
+        raise InputError(f"shrink must be >= 0, got {shrink!r}.")
     return _best(ratings, values, k, kernels.counted_rows, (pearson, fewest, float(shrink)))
 
 
@@ -111,8 +108,7 @@ def _best(
     """Run a kernel by threads, each on every so-manyth item and with lists of its own."""
     if ratings.items.size > _MOST_RATINGS:
         raise InputError(
-            f"at most {_MOST_RATINGS:,} ratings can be compared, got {ratings.items.size:,}. "
-            "Nothing was computed."
+            f"at most {_MOST_RATINGS:,} ratings can be compared, got {ratings.items.size:,}."
         )
     item_starts = np.concatenate([[0], np.cumsum(ratings.counts)]).astype(np.int64)
     places, ends = np.empty((2, ratings.items.size), dtype=np.uint32)

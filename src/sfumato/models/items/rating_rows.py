@@ -25,17 +25,17 @@ class RatingRows:
     def __post_init__(self) -> None:
         check.whole(at_least=1, catalogue=self.catalogue)
         if self.starts.ndim != 1 or not self.starts.size or self.starts[0] != 0:
-            raise InputError("starts must begin with 0. Nothing was computed.")
+            raise InputError("starts must begin with 0.")
         if not self.starts[-1] == self.items.size == self.ratings.size:
             raise InputError(
                 f"{self.starts[-1]:,} ratings by starts, {self.items.size:,} items and "
-                f"{self.ratings.size:,} ratings do not fit together. Nothing was computed."
+                f"{self.ratings.size:,} ratings do not fit together."
             )
         if self.items.size and not 0 <= self.items.min() <= self.items.max() < self.catalogue:
-            raise InputError(f"items must be codes below {self.catalogue:,}. Nothing was computed.")
+            raise InputError(f"items must be codes below {self.catalogue:,}.")
         steps = np.diff(self.items.astype(np.int64) + self.catalogue * self.persons)
         if (steps <= 0).any():
-            raise InputError("the items of a person must ascend, each once. Nothing was computed.")
+            raise InputError("the items of a person must ascend, each once.")
 
     @staticmethod
     def of(

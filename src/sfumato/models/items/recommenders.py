@@ -52,10 +52,10 @@ class BiasModel:
         if not self.low < self.high or not self.low <= self.mean <= self.high:
             raise InputError(
                 f"the mean must be on the scale, got {self.mean:g} on {self.low:g} to "
-                f"{self.high:g}. No model was made."
+                f"{self.high:g}."
             )
         if not self.strength >= 0:
-            raise InputError(f"strength must be >= 0, got {self.strength!r}. No model was made.")
+            raise InputError(f"strength must be >= 0, got {self.strength!r}.")
         _require_finite(item_bias=self.item_bias)
 
     @property
@@ -154,22 +154,22 @@ class NeighborModel:
         if shape != self.weights.shape or len(shape) != 2 or shape[0] != self.bias.items:
             raise InputError(
                 f"neighbors of shape {shape}, weights of {self.weights.shape} and "
-                f"{self.bias.items:,} items do not fit together. No model was made."
+                f"{self.bias.items:,} items do not fit together."
             )
         if (
             self.neighbors.size
             and not -1 <= self.neighbors.min() <= self.neighbors.max() < shape[0]
         ):
-            raise InputError("a neighbor is not in the catalogue. No model was made.")
+            raise InputError("a neighbor is not in the catalogue.")
         _require_finite(weights=self.weights)
         if not 0 <= self.shrink < np.inf:
-            raise InputError(f"shrink must be >= 0, got {self.shrink!r}. No model was made.")
+            raise InputError(f"shrink must be >= 0, got {self.shrink!r}.")
         if self.most is not None:
             check.whole(at_least=1, most=self.most)
         if self.popularity is not None:
             _require_finite(popularity=self.popularity)
             if self.popularity.shape != (self.items,):
-                raise InputError(f"popularity must be {self.items:,} numbers. No model was made.")
+                raise InputError(f"popularity must be {self.items:,} numbers.")
 
     @property
     def items(self) -> int:
@@ -217,7 +217,7 @@ class NeighborModel:
         """What ``arrays`` gave."""
         bias = _bias_of(arrays)
         if bias is None:
-            raise InputError("a neighbor model has a bias model inside. No model was made.")
+            raise InputError("a neighbor model has a bias model inside.")
         shrink, most = arrays["options"].tolist()
         return NeighborModel(
             bias=bias,
@@ -254,12 +254,12 @@ class RidgeModel:
         if self.weights.shape != (size, size):
             raise InputError(
                 f"weights must have a row and a column for each of {size:,} items, got shape "
-                f"{self.weights.shape}. No model was made."
+                f"{self.weights.shape}."
             )
         _require_finite(weights=self.weights)
         known = np.unique(self.members)
         if known.size < size or (size and not 0 <= known[0] <= known[-1] < self.items):
-            raise InputError("members must be codes of items, each once. No model was made.")
+            raise InputError("members must be codes of items, each once.")
 
     @property
     def items(self) -> int:
@@ -344,12 +344,10 @@ def _bias_of(arrays: Mapping[str, Array]) -> BiasModel | None:
 
 def _check_bias(bias: BiasModel | None, items: int) -> None:
     if bias is not None and bias.items != items:
-        raise InputError(
-            f"the bias model has {bias.items:,} items, not {items:,}. No model was made."
-        )
+        raise InputError(f"the bias model has {bias.items:,} items, not {items:,}.")
 
 
 def _require_finite(**named: Array) -> None:
     ((name, values),) = named.items()
     if not np.isfinite(values).all():
-        raise InputError(f"{name} must be finite. No model was made.")
+        raise InputError(f"{name} must be finite.")

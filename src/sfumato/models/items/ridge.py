@@ -27,17 +27,15 @@ def item_ridge(gram: NDArray[Any], strength: float) -> NDArray[np.float32]:
     square = gram.ndim == 2 and gram.shape[0] == gram.shape[1]
     # What was filtered by eigenvalues is symmetric but for the last bits.
     if not square or not np.allclose(gram, gram.T, rtol=1e-6, atol=1e-9 * np.abs(gram).max()):
-        raise InputError(
-            f"a Gram matrix is square and symmetric, got shape {gram.shape}. Nothing was computed."
-        )
+        raise InputError(f"a Gram matrix is square and symmetric, got shape {gram.shape}.")
     regular = gram.astype(np.float64)
     regular.flat[:: len(regular) + 1] += strength
     try:
         inverse = inverse_definite(regular)
     except np.linalg.LinAlgError:
         raise InputError(
-            f"the Gram matrix plus {strength:g} on its diagonal is not positive definite. Nothing "
-            "was computed. Filter its eigenvalues or use more strength."
+            f"the Gram matrix plus {strength:g} on its diagonal is not positive definite. Filter "
+            "its eigenvalues or use more strength."
         ) from None
     weights = -inverse / np.diag(inverse)
     np.fill_diagonal(weights, 0)

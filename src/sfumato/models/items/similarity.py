@@ -34,8 +34,8 @@ def similarities(model: Recommender, item: int) -> Floats:
             found[known] = across / (sizes[known] * sizes[item])
     else:
         raise InputError(
-            f"a {model.kind} model knows items one by one, not which are similar. Nothing was "
-            "computed. Fit ridge, neighbors or tastes."
+            f"a {model.kind} model knows items one by one, not which are similar. Fit ridge, "
+            "neighbors or tastes."
         )
     found[item] = -np.inf
     return found

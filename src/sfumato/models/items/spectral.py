@@ -47,7 +47,7 @@ def spikes(matrix: Floats, *, sigma: float) -> Spikes:
     [4.0]
     """
     if not sigma >= 0:
-        raise InputError(f"sigma must be >= 0, got {sigma!r}. Nothing was computed.")
+        raise InputError(f"sigma must be >= 0, got {sigma!r}.")
     found, vectors = np.linalg.eigh(matrix)
     edge = noise_edge(len(matrix), sigma)
     above = np.flatnonzero(found > edge)[::-1]

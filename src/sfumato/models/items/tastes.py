@@ -29,7 +29,7 @@ class RatedRidgeModel:
 
     def __post_init__(self) -> None:
         if not self.full > 0:
-            raise InputError(f"full must be > 0, got {self.full!r}. No model was made.")
+            raise InputError(f"full must be > 0, got {self.full!r}.")
 
     @property
     def items(self) -> int:
@@ -92,11 +92,11 @@ class TasteModel:
         if len(shape) != 2 or shape[0] != self.items or self.popularity.shape != (self.items,):
             raise InputError(
                 f"loadings of shape {shape}, popularity of {self.popularity.shape} and "
-                f"{self.items:,} items do not fit together. No model was made."
+                f"{self.items:,} items do not fit together."
             )
         finite = np.isfinite(self.loadings).all() and np.isfinite(self.popularity).all()
         if not finite or not self.person_spread > 0 or not self.noise > 0:
-            raise InputError("loadings must be finite and spreads > 0. No model was made.")
+            raise InputError("loadings must be finite and spreads > 0.")
 
     @property
     def items(self) -> int:

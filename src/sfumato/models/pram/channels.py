@@ -45,8 +45,7 @@ class Channel:
             )
         if not np.linalg.cond(given) < _LARGEST_CONDITION:
             raise InputError(
-                "this channel can't be inverted: its answers do not tell all codes apart. "
-                "Nothing was estimated."
+                "this channel can't be inverted: its answers do not tell all codes apart."
             )
         return Channel(matrix=given, inverse=np.linalg.inv(given).astype(np.float64))
 

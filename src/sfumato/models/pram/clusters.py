@@ -57,7 +57,7 @@ def disjoint_clusters(
         clusters.append(tuple(name for name in remaining if name in kept))
         remaining = [name for name in remaining if name not in kept]
     if sorted(name for cluster in clusters for name in cluster) != sorted(attributes):
-        raise InternalError("clusters must hold every attribute once. Nothing was released.")
+        raise InternalError("clusters must hold every attribute once.")
     return tuple(clusters)
 
 
@@ -132,21 +132,19 @@ def _most_connected(names: list[str], blankets: Mapping[str, Collection[str]]) -
 def _floored(entropies: Mapping[str, float], name: str, floor: float) -> Fraction:
     entropy = entropies.get(name)
     if entropy is None or not isfinite(entropy) or entropy < 0:
-        raise InputError(
-            f"{name!r} needs a finite entropy >= 0, got {entropy!r}. No budget was shared out."
-        )
+        raise InputError(f"{name!r} needs a finite entropy >= 0, got {entropy!r}.")
     return Fraction(max(float(entropy), float(floor)))
 
 
 def _check_attributes(attributes: Sequence[str], blankets: Mapping[str, Collection[str]]) -> None:
     if not attributes or len(set(attributes)) < len(attributes):
-        raise InputError("attributes must be one or more different names. Nothing was clustered.")
+        raise InputError("attributes must be one or more different names.")
     known = set(attributes)
     for name in attributes:
         if name not in blankets or not known.issuperset(blankets[name]):
             raise InputError(
                 f"the Markov blanket of {name!r} is missing or names something that is no "
-                "attribute. Nothing was clustered."
+                "attribute."
             )
 
 
@@ -155,10 +153,10 @@ def _check_disjoint(clusters: Sequence[Cluster]) -> None:
     if not clusters or not all(clusters) or len(set(names)) < len(names):
         raise InputError(
             "clusters must be one or more, none empty, and no attribute in two of them: it would "
-            "be randomized twice and paid twice. No budget was shared out."
+            "be randomized twice and paid twice."
         )
 
 
 def _assert_whole(shares: Collection[Fraction]) -> None:
     if sum(shares) != 1 or not all(share > 0 for share in shares):
-        raise InternalError("budget shares must be positive and sum to 1. Nothing was spent.")
+        raise InternalError("budget shares must be positive and sum to 1.")

@@ -79,7 +79,7 @@ def weigh(answers: Codes, channel: Channel, *, other: Frequencies, other_noise: 
     if other.shape != observed.shape or not 0 < other_noise < np.inf:
         raise InputError(
             f"the other estimate must be {observed.size} frequencies with noise > 0, got "
-            f"{other.shape} and {other_noise!r}. Nothing was redrawn."
+            f"{other.shape} and {other_noise!r}."
         )
     pi = along(observed, [channel.inverse])
     alone = predicted_errors(observed, [channel], people=answers.size)

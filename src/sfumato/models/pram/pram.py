@@ -154,7 +154,7 @@ def estimate(
     if observed.size > MOST_LIKELY_CELLS:
         raise InputError(
             f"expectation maximization takes joint tables of up to {MOST_LIKELY_CELLS:,} cells, "
-            f"got {observed.size:,}. Nothing was redrawn. Use estimator='norm-sub'."
+            f"got {observed.size:,}. Use estimator='norm-sub'."
         )
     matrix: Matrix = np.ones((1, 1))
     for channel in channels:
@@ -186,7 +186,7 @@ def redraw(answers: Codes, rows: Matrix, *, rng: Rng) -> Codes:
     if not (rows >= 0).all() or not np.allclose(rows.sum(axis=1), 1, rtol=0, atol=1e-9):
         raise InputError(
             "rows must be probabilities, >= 0 with sum 1: entries below 0 are not to be cut, but "
-            "the frequencies behind them projected first (norm_sub). Nothing was redrawn."
+            "the frequencies behind them projected first (norm_sub)."
         )
     packed = np.empty(rows.shape, dtype=np.uint64)
     fill_alias_rows(np.ascontiguousarray(rows, dtype=np.float64), packed)
@@ -303,13 +303,13 @@ def _outer(vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 def _check_answers(answers: Codes, sizes: tuple[int, ...]) -> None:
     if answers.ndim != 2 or len(answers) != len(sizes) or answers.dtype.kind not in "iu":
         raise InputError(
-            f"answers must be whole codes of {len(sizes)} attributes, got {answers.dtype} of shape "
-            f"{answers.shape}. Nothing was redrawn."
+            f"answers must be whole codes of {len(sizes)} attributes, got {answers.dtype} of "
+            f"shape {answers.shape}."
         )
     if not answers.shape[1]:
         raise InputError("there are no answers, so nothing can be redrawn. Collect some first.")
     if (answers.min(axis=1) < 0).any() or (answers.max(axis=1) >= np.array(sizes)).any():
-        raise InputError("an answer is no code of its attribute's channel. Nothing was redrawn.")
+        raise InputError("an answer is no code of its attribute's channel.")
 
 
 def _checked_frequencies(frequencies: Frequencies, sizes: tuple[int, ...]) -> Frequencies:
@@ -317,8 +317,7 @@ def _checked_frequencies(frequencies: Frequencies, sizes: tuple[int, ...]) -> Fr
     if pi.shape != sizes or not (pi >= 0).all() or abs(pi.sum() - 1) > 1e-9:
         raise InputError(
             f"frequencies must be numbers >= 0 with sum 1, of shape {sizes}, got shape "
-            f"{pi.shape}. No answer was redrawn. Project the estimate to the simplex first "
-            "(norm_sub)."
+            f"{pi.shape}. Project the estimate to the simplex first (norm_sub)."
         )
     return pi
 
@@ -328,6 +327,6 @@ def _refuse_large(sizes: Sequence[int], max_cells: int) -> None:
     if cells > max_cells:
         raise InputError(
             f"the joint table of these {len(sizes)} attributes has {cells:,} cells; at most "
-            f"{max_cells:,} are redrawn together. Nothing was redrawn. Use smaller clusters, or "
-            "redraw the attributes one by one."
+            f"{max_cells:,} are redrawn together. Use smaller clusters, or redraw the attributes "
+            "one by one."
         )

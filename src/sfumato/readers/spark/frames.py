@@ -29,7 +29,6 @@ from sfumato.readers.spark.files import ParquetFiles, Reading, folder_keys
 from sfumato.schema import Marginal
 from sfumato.schema.columns import repeated
 
-_NOTHING_DONE: Final = "Nothing was published and nothing was spent."
 _MISSING: Final = re.compile(r"No module named '?([A-Za-z0-9_]+)")
 
 
@@ -52,7 +51,7 @@ class SparkFrame:
         if twice := repeated(self._names):
             raise TableError(
                 f"{self.where}: these column names stand twice: {', '.join(twice[:12])}. Rename "
-                f"one of each. {_NOTHING_DONE}"
+                "one of each."
             )
         return self._names
 
@@ -88,14 +87,14 @@ def spark_frame(source: Any) -> SparkFrame:
     if isinstance(source, DataFrame):
         if source.isStreaming:
             raise InputError(
-                "a stream never ends, and a table is read several times. Nothing was read. Write "
-                "the stream to a table first."
+                "a stream never ends, and a table is read several times. Write the stream to a "
+                "table first."
             )
         return SparkFrame(source, "Spark DataFrame")
     if not isinstance(source, str):
         raise InputError(
             f"Spark tables are opened from a pyspark.sql.DataFrame, got {type(source).__name__}. "
-            "Nothing was read. A pandas-on-Spark frame has one: frame.to_spark()."
+            "A pandas-on-Spark frame has one: frame.to_spark()."
         )
     name = source.removeprefix(SPARK)
     with failing(source):
@@ -119,8 +118,8 @@ def _refuse_folders_for_columns(frame: DataFrame, name: str) -> None:
     if twice := sorted(keys & {column.lower() for column in by_file.columns}):
         raise TableError(
             f"{SPARK}{name}: these columns are in the files, and in the names of folders, which "
-            f"Spark would read instead: {', '.join(map(repr, twice[:12]))}. Rename the folders, or "
-            f"give the path of one of them. {_NOTHING_DONE}"
+            f"Spark would read instead: {', '.join(map(repr, twice[:12]))}. Rename the folders, "
+            "or give the path of one of them."
         )
 
 
@@ -131,7 +130,7 @@ def session() -> SparkSession:
     if "SPARK_REMOTE" not in os.environ and not _java():
         raise InputError(
             "Spark needs Java 17 or newer, and there is none: neither JAVA_HOME nor the command "
-            "java leads to one. Nothing was read. On Debian: apt-get install default-jre-headless"
+            "java leads to one. On Debian: apt-get install default-jre-headless"
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors take any python3
     made = SparkSession.builder.appName("sfumato")
@@ -166,15 +165,14 @@ def over_tasks(
 def _failure(where: str, said: str, doing: str) -> InputError | StorageError:
     if missing := _MISSING.search(said):
         return InputError(
-            f"{where}: the Python of the executors has no {missing[1]}. {_NOTHING_DONE} Install "
-            "'sfumato[spark]' there, and let PYSPARK_PYTHON name that Python."
+            f"{where}: the Python of the executors has no {missing[1]}. Install 'sfumato[spark]' "
+            "there, and let PYSPARK_PYTHON name that Python."
         )
     if found := next((ours for theirs, ours in _ADVICE.items() if theirs in said), None):
-        return InputError(f"{where}: {found}. {_NOTHING_DONE}")
+        return InputError(f"{where}: {found}.")
     return StorageError(
         f"{where}: Spark could not {doing} all of it. What it says may quote data and is not "
-        "shown; the log of its executors has it. Nothing was published. If it was short of "
-        "memory, use more partitions."
+        "shown; the log of its executors has it. If it was short of memory, use more partitions."
     )
 
 

@@ -116,7 +116,7 @@ def _partition_keys(spark: SparkSession, partitions: int) -> list[int]:
 def check_new(folder: str) -> None:
     """Refuse a folder that exists."""
     if _found(folder):
-        raise InputError(f"{folder} exists. Nothing was written. Choose another name.")
+        raise InputError(f"{folder} exists. Choose another name.")
 
 
 def write_about(folder: str, text: str) -> None:

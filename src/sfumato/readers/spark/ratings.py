@@ -41,7 +41,7 @@ class SparkRatings:
         """Refused: the driver collects no rows."""
         raise InputError(
             f"{self.form.where}: the ratings stay in Spark, but this needs them all in one "
-            "process. Nothing was read. Write a part of them to a file and use that."
+            "process. Write a part of them to a file and use that."
         )
 
     def fold(self, kernel: FoldKernel) -> Ints:

@@ -47,9 +47,9 @@ _FOR_ALL: Final = (
     (b"access-control-max-age", b"86400"),
 )
 _TEXTS: Final = {
-    413: b'{"error":"the body is too large. Nothing was stored."}',
-    415: b'{"error":"bodies are JSON in UTF-8, and not packed. Nothing was stored."}',
-    429: b'{"error":"too many requests. Nothing was stored."}',
+    413: b'{"error":"the body is too large."}',
+    415: b'{"error":"bodies are JSON in UTF-8, and not packed."}',
+    429: b'{"error":"too many requests."}',
     500: b'{"error":"an error of our own."}',
     503: b'{"error":"the service can\'t read or store anything now. Come again."}',
 }

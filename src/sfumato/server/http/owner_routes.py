@@ -207,7 +207,7 @@ def _check_shown(schema: Schema) -> None:
         except InputError:
             raise InputError(
                 f"column {number} has a name or a value that can't be shown: more than "
-                f"{LONGEST_QUESTION} characters, or control characters. No survey was made."
+                f"{LONGEST_QUESTION} characters, or control characters."
             ) from None
 
 
@@ -312,7 +312,7 @@ def _listed(surveys: Surveys, access: Access) -> list[dict[str, Any]]:
 
 def _nothing(wanted: dict[str, Any]) -> dict[str, Any]:
     if wanted:
-        raise InputError("this takes no more than an empty object. Nothing was done.")
+        raise InputError("this takes no more than an empty object.")
     return {}
 
 
@@ -320,16 +320,14 @@ def _invitations(wanted: dict[str, Any]) -> dict[str, Any]:
     found = {"number": 1, "uses": 1, **wanted}
     whole = all(type(value) is int and 1 <= value <= MOST_INVITED for value in found.values())
     if set(found) != {"number", "uses"} or not whole:
-        raise InputError(
-            f"invitations have number and uses, from 1 to {MOST_INVITED:,}. Nothing was done."
-        )
+        raise InputError(f"invitations have number and uses, from 1 to {MOST_INVITED:,}.")
     return found
 
 
 def _closing(wanted: dict[str, Any]) -> dict[str, Any]:
     found = {"abandon": False, **wanted}
     if set(found) != {"abandon"} or not isinstance(found["abandon"], bool):
-        raise InputError("closing may say abandon, true or false. Nothing was done.")
+        raise InputError("closing may say abandon, true or false.")
     return found
 
 

@@ -36,14 +36,13 @@ _STATUS: Final = {
     Outcome.CLOSED: 409,
 }
 _SAID: Final = {
-    Outcome.CONFLICT: "another answer has this report id. Nothing was stored.",
-    Outcome.UNINVITED: "this survey needs an invitation, and this is none. Nothing was stored.",
-    Outcome.SPENT: "this invitation has answered already. Nothing was stored.",
-    Outcome.CLOSED: "this round takes no answers now. Nothing was stored.",
+    Outcome.CONFLICT: "another answer has this report id.",
+    Outcome.UNINVITED: "this survey needs an invitation, and this is none.",
+    Outcome.SPENT: "this invitation has answered already.",
+    Outcome.CLOSED: "this round takes no answers now.",
 }
 _NO_REHEARSAL: Final = (
-    "this survey is no rehearsal: an answer that says it was simulated is not taken. Nothing was "
-    "stored."
+    "this survey is no rehearsal: an answer that says it was simulated is not taken."
 )
 _BATCH: Final = {"sfumato", "kind", "question", "token", "simulated", "answers"}
 
@@ -107,7 +106,7 @@ class People:
             survey, number, asked = await self._asked(task, upload.answer.question)
             contents = asked.contents([upload.answer.value])
         except InputError:
-            return said(422, "this is no answer to a round of this survey. Nothing was stored.")
+            return said(422, "this is no answer to a round of this survey.")
         name, simulated = bytes.fromhex(upload.report), upload.answer.simulated
         outcomes = await self._keep(
             survey, number, Incoming(name, contents, 1, simulated, upload.token)
@@ -130,7 +129,7 @@ class People:
         try:
             survey, number, incoming = await self._read_batch(task, strict_object(body))
         except InputError:
-            return said(422, "this is no batch of answers to a round. Nothing was stored.")
+            return said(422, "this is no batch of answers to a round.")
         outcomes = await self._keep(survey, number, incoming)
         if not isinstance(outcomes, list):
             return outcomes
@@ -189,7 +188,7 @@ class People:
         try:
             return await self.writer.keep(survey.place(number), incoming)
         except BusyError:
-            return said(503, "too many answers at once. Nothing was stored.", retry=True)
+            return said(503, "too many answers at once.", retry=True)
         except StorageError:
             return said(503, "the service can't store anything now.", retry=True)
 

@@ -115,9 +115,7 @@ class Storage:
             yield
         except (SQLAlchemyError, driver.Error) as error:
             kind = type(getattr(error, "orig", None) or error).__name__
-            raise StorageError(
-                f"the database {self.name} failed ({kind}). Nothing was stored"
-            ) from None
+            raise StorageError(f"the database {self.name} failed ({kind})") from None
 
     def _empty_log(self) -> None:
         connection = self._writers.raw_connection()
@@ -146,7 +144,7 @@ class Storage:
             elif versions != [tables.VERSION]:
                 raise StorageError(
                     f"{self.name} was made by another version of sfumato (tables {versions}, this "
-                    f"one has {tables.VERSION}). Nothing was changed. See docs/deploy.md."
+                    f"one has {tables.VERSION}). See docs/deploy.md."
                 )
 
 
@@ -167,7 +165,7 @@ def _engines(where: str) -> tuple[Engine, Engine]:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         except OSError as error:
-            raise StorageError(f"can't make {path}: {error.strerror}. Nothing was stored") from None
+            raise StorageError(f"can't make {path}: {error.strerror}") from None
     reads, writes = (create_engine(f"sqlite:///{path.absolute()}", **_POOL) for _ in range(2))
     for engine, begin in ((reads, "BEGIN"), (writes, "BEGIN IMMEDIATE")):
         event.listen(engine, "connect", _prepare_sqlite)

@@ -74,7 +74,7 @@ class Writer:
             StorageError: If the database failed; nothing was kept.
         """
         if self._number + upload.size > MOST_WAITING:
-            raise BusyError("too many answers at once. Nothing was stored. Come again in a moment.")
+            raise BusyError("too many answers at once. Come again in a moment.")
         done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(place, upload, done))
         self._number += upload.size

@@ -42,9 +42,7 @@ def unpack(archive: bytes, *, task: str, key: str, out: Path, force: bool = Fals
             raise StorageError("it is of another survey.")
         private = _is_private(found["release.json"])
     except StorageError as error:
-        raise StorageError(
-            f"what the server sent is no release: {error} Nothing was written."
-        ) from None
+        raise StorageError(f"what the server sent is no release: {error}") from None
     folder = publishable(out) if private else internal_folder(publishable(out))
     check_free(folder, force=force)
     with new_folder(folder, force=force) as inside:

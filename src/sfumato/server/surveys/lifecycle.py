@@ -199,9 +199,7 @@ class Surveys:
                 many people share.
         """
         if survey.state in (ABANDONED, RELEASED):
-            raise InputError(
-                f"a survey that is {survey.state} takes no answers. Nobody was invited."
-            )
+            raise InputError(f"a survey that is {survey.state} takes no answers.")
         check.whole(at_least=1, at_most=MOST_INVITED, number=number)
         check.whole(at_least=1, at_most=MOST_INVITED, uses=uses)
         made = [new_token(rng=self._rng) for _ in range(number)]
@@ -327,7 +325,7 @@ class Surveys:
                 columns.id == survey.id, columns.state == survey.state
             )
             if connection.execute(here.values(state=state)).rowcount != 1:
-                raise InputError("the survey has moved on meanwhile. Nothing was changed.")
+                raise InputError("the survey has moved on meanwhile.")
             if closing is not None:
                 settle(connection, survey.place(closing))
                 gone = tables.shown.c.survey == survey.id, tables.shown.c.round == closing

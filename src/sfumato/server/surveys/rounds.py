@@ -193,7 +193,7 @@ def _same_plan(again: Plan, asked: Plan) -> None:
     if again.id != asked.id:
         raise InternalError(
             "the answers of the first round lead to another plan than people were asked by: the "
-            "service was updated between the rounds. Nothing was released."
+            "service was updated between the rounds."
         )
 
 
@@ -204,4 +204,4 @@ def _limit(layout: Layout) -> int:
 
 
 def _misfit() -> InputError:
-    return InputError("the answer is none to this plan. It was not counted.")
+    return InputError("the answer is none to this plan.")

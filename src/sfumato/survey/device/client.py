@@ -98,18 +98,18 @@ class Form:
     def from_manifest(cls, manifest: Any) -> Self:
         """The question in a message."""
         if not isinstance(manifest, Mapping):
-            raise InputError("a question is a JSON object. It was not used.")
+            raise InputError("a question is a JSON object.")
         version(manifest)
         expected = {"sfumato", "column", "protocol", "epsilon", "layout", "points"}
         if set(manifest) != expected:
-            raise InputError(f"a question has {', '.join(sorted(expected))}. It was not used.")
+            raise InputError(f"a question has {', '.join(sorted(expected))}.")
         column = files.column_from_dict(manifest["column"])
         epsilon = exact_epsilon(manifest["epsilon"])
         form = cls(column=column, epsilon=epsilon, protocol=str(manifest["protocol"]))
         if form.manifest() != dict(manifest):
             raise InputError(
-                "this question was written otherwise than this program asks it (another layout "
-                "of answers, or another spelling). It was not used. Use the program that made it."
+                "this question was written otherwise than this program asks it (another layout of "
+                "answers, or another spelling). Use the program that made it."
             )
         return form
 
@@ -123,9 +123,7 @@ class Form:
     def answer_again(self, value: Any, *, memo: Memo) -> Answer:
         """The same answer every time, for as long as the value stays the same."""
         if not isinstance(memo, Memo):
-            raise InputError(
-                f"memo must be a Memo, got {type(memo).__name__}. Nothing was answered."
-            )
+            raise InputError(f"memo must be a Memo, got {type(memo).__name__}.")
         known = code_of(self.column, value) if self.grid is None else number_of(self.column, value)
         context = f"{self.id} {known!r}".encode()  # the fingerprint holds protocol and epsilon
         rng = derived_rng(memo.secret, context, secure=memo.secure)

@@ -138,8 +138,8 @@ class Client:
         if os.getpid() != self._process:
             raise BudgetError(
                 "this client was made in another process, which may answer too; both together "
-                "would cost epsilon twice. Nothing was answered. Keep its to_dict() there and go "
-                "on with Client.restore in one process only."
+                "would cost epsilon twice. Keep its to_dict() there and go on with Client.restore "
+                "in one process only."
             )
 
 
@@ -164,17 +164,15 @@ class _Ledger:
         if seen is not None and seen != plan.id:
             raise BudgetError(
                 f"round {plan.round} was asked with another plan before, and a second answer "
-                "would cost epsilon again. Nothing was answered."
+                "would cost epsilon again."
             )
         if seen is None and any(number > plan.round for number in self.plans):
-            raise BudgetError(
-                f"round {plan.round} is over: a later one was asked already. Nothing was answered."
-            )
+            raise BudgetError(f"round {plan.round} is over: a later one was asked already.")
         left = self.epsilon - sum(self.spent.values())
         if self.to_draw(plan) and plan.cost > left:
             raise BudgetError(
                 f"the plan asks for epsilon {plan.cost}, but {left} is left of the agreed "
-                f"{self.epsilon}. Nothing was answered."
+                f"{self.epsilon}."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,8 +217,7 @@ def simulate_clients(
     if (rounds is None) != (agreement.variant != "grouped"):
         raise InputError(
             'rounds are needed in the variant "grouped" (see draw_rounds), and only there: '
-            f'otherwise everybody answers in each; this survey is "{agreement.variant}". Nothing '
-            "was answered."
+            f'otherwise everybody answers in each; this survey is "{agreement.variant}".'
         )
     block = _checked_block(codes, schema, people=None if rounds is None else len(rounds))
     mine = slice(None) if rounds is None else np.flatnonzero(np.asarray(rounds) == plan.round)
@@ -259,13 +256,12 @@ def _checked_block(codes: ArrayLike, schema: Schema, *, people: int | None) -> N
     if block.shape != (len(schema), wanted) or block.dtype.kind not in "iu":
         raise InputError(
             f"codes must be {len(schema)} rows of {wanted} whole numbers, got {block.dtype} of "
-            f"the shape {block.shape}. Nothing was answered."
+            f"the shape {block.shape}."
         )
     for column, row in zip(schema, block, strict=True):
         if row.size and (row.min() < 0 or row.max() >= column.size):
             raise InputError(
-                f"codes of {column.name!r} must be from 0 to {column.size - 1}; some are not. "
-                "Nothing was answered."
+                f"codes of {column.name!r} must be from 0 to {column.size - 1}; some are not."
             )
     return block
 
@@ -273,7 +269,7 @@ def _checked_block(codes: ArrayLike, schema: Schema, *, people: int | None) -> N
 def _codes(schema: Schema, record: Any, *, coded: bool) -> dict[str, int]:
     """Every column's code, read at once: later no refusal can depend on a value."""
     if not isinstance(record, Mapping):
-        raise InputError("a record is a mapping of columns to values. Nothing was answered.")
+        raise InputError("a record is a mapping of columns to values.")
     return {column.name: _code(column, record.get(column.name), coded=coded) for column in schema}
 
 
@@ -347,4 +343,4 @@ def _by_round(found: Any, what: str) -> dict[int, Any]:
 
 
 def _no_state(why: str) -> InputError:
-    return InputError(f"this is no state of this client: {why}. Nothing was restored.")
+    return InputError(f"this is no state of this client: {why}.")

@@ -114,8 +114,8 @@ class Keepsake:
             return Kept.from_dict(json.loads(text))
         except (ValueError, RecursionError):
             raise StorageError(
-                f"{self.path} is not the whole state of a device. Nothing was sent. Put back a "
-                "copy; without it the device would answer once more, at the cost of epsilon again."
+                f"{self.path} is not the whole state of a device. Put back a copy; without it the "
+                "device would answer once more, at the cost of epsilon again."
             ) from None
 
     def write(self, kept: Kept) -> None:
@@ -139,8 +139,8 @@ class Keepsake:
             yield
         except OSError as error:
             raise StorageError(
-                f"can't keep the device's state in {self.path}: {error.strerror or error}. "
-                "Nothing was sent. Name a file in a folder that can be written."
+                f"can't keep the device's state in {self.path}: {error.strerror or error}. Name a "
+                "file in a folder that can be written."
             ) from None
 
 

@@ -6,14 +6,15 @@ for and when it refuses never depends on the record.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from sfumato import check
-from sfumato.errors import BudgetError, InputError, StorageError
+from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError
 from sfumato.randomness import Rng, check_rng
 from sfumato.survey.device.device import Client, fitted
 from sfumato.survey.device.device_state import Keepsake, Kept
@@ -27,6 +28,7 @@ What = Literal["due", "answered", "known", "not-asked", "waiting", "over"]
 
 MAX_EPSILON: Final = 5
 """The largest epsilon that is answered without a word for it: even odds become 150 to 1 at most."""
+NOTHING_SENT: Final = "Nothing was sent."
 _OPEN: Final = {"open-1": 1, "open-2": 2}
 _WORDS: Final[dict[What, str]] = {
     "due": "an answer is drawn and kept; nothing was sent yet",
@@ -103,10 +105,11 @@ class SurveyClient:
         check_rng(rng)
         self._max_epsilon = check.exact(max_epsilon=max_epsilon)
         if not isinstance(record, Mapping):
-            raise InputError("a record is a mapping of columns to values. Nothing was sent.")
+            raise InputError("a record is a mapping of columns to values.")
         self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
         self._record, self._coded, self._rng = dict(record), coded, rng
         self._keepsake = Keepsake(Path(state))
+        self._sent = 0
         self._server = Server(address=self._link.server, patience=patience or Patience())
 
     def announcement(self) -> Announcement:
@@ -114,8 +117,9 @@ class SurveyClient:
 
         It is told also where its epsilon is more than this device answers.
         """
-        _, kept = self._look()
-        return self._read(kept)
+        with self._sending_boundary():
+            _, kept = self._look()
+            return self._read(kept)
 
     def preview(self) -> str | None:
         """The very text that ``step`` will send in the open round; None if it sends nothing.
@@ -133,25 +137,37 @@ class SurveyClient:
 
         An answer that is due is drawn and kept: it stays the same, also if the record changes.
         """
-        state, kept = self._look()
-        self._check_epsilon(self._read(kept))
-        found = self._found(state, kept)
-        return replace(found, misfits=self._fitted(self._read(kept))[1])
+        with self._sending_boundary():
+            state, kept = self._look()
+            self._check_epsilon(self._read(kept))
+            found = self._found(state, kept)
+            return replace(found, misfits=self._fitted(self._read(kept))[1])
 
     def send(self, due: SurveyStep) -> SurveyStep:
         """Send what ``due`` showed and nothing else, without asking what is due now."""
         if due.what != "due" or due.round is None or due.leaves is None:
             return due
-        kept = self._keepsake.read()
-        if kept is None or kept.uploads.get(due.round) != due.leaves:
-            raise InputError("this is not what this device has kept. Nothing was sent.")
-        self._check_epsilon(self._read(kept))
-        return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
+        with self._sending_boundary():
+            kept = self._keepsake.read()
+            if kept is None or kept.uploads.get(due.round) != due.leaves:
+                raise InputError("this is not what this device has kept.")
+            self._check_epsilon(self._read(kept))
+            return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
 
     def sent(self) -> dict[int, str]:
         """By round, the text that was drawn to leave this device, whether or not it arrived."""
         kept = self._keepsake.read()
         return {} if kept is None else dict(kept.uploads)
+
+    @contextmanager
+    def _sending_boundary(self) -> Iterator[None]:
+        """Let errors that leave the block say that nothing was sent, if that is so."""
+        before = self._sent
+        try:
+            yield
+        except SfumatoError as error:
+            error.outcome = NOTHING_SENT if self._sent == before else None
+            raise
 
     def _found(self, state: str, kept: Kept) -> SurveyStep:
         number = _OPEN.get(state)
@@ -171,7 +187,7 @@ class SurveyClient:
         path = f"/v1/surveys/{self._link.task}"
         reply = self._server.call(path)
         if reply.status != 200:
-            raise InputError(f"there is no such survey: {reply.refusal}. Nothing was sent.")
+            raise InputError(f"there is no such survey: {reply.refusal}.")
         told = reply.message
         envelope = Envelope.from_dict(told.get("survey"))
         with self._keepsake.alone():
@@ -192,18 +208,16 @@ class SurveyClient:
     def _check_same(self, kept: Kept, envelope: Envelope) -> None:
         if kept.task != self._link.task:
             raise InputError(
-                f"{self._keepsake.path} is the state of another survey. Nothing was sent. Use a "
-                "state file for each survey."
+                f"{self._keepsake.path} is the state of another survey. Use a state file for each "
+                "survey."
             )
         if self._link.key not in (None, kept.key):
-            raise InputError(
-                "the link has another key than the one this survey is known by. Nothing was sent."
-            )
+            raise InputError("the link has another key than the one this survey is known by.")
         envelope.opened(kept.key)
         if envelope.payload != kept.survey.payload:
             raise BudgetError(
                 "the survey is announced otherwise than before: its words, columns or epsilon "
-                "were changed after this device agreed. Nothing was sent."
+                "were changed after this device agreed."
             )
 
     def _check_epsilon(self, announced: Announcement) -> None:
@@ -211,8 +225,8 @@ class SurveyClient:
         if asked > self._max_epsilon:
             raise BudgetError(
                 f"the survey asks for epsilon {asked}, and this device answers up to "
-                f"{self._max_epsilon}. Nothing was drawn or sent. {epsilon_words(asked)} If you "
-                f"want to answer all the same, allow it: --max-epsilon {asked}."
+                f"{self._max_epsilon}. {epsilon_words(asked)} If you want to answer all the same, "
+                f"allow it: --max-epsilon {asked}."
             )
 
     def _read(self, kept: Kept) -> Announcement:
@@ -220,12 +234,12 @@ class SurveyClient:
         if wanted is not None and survey_hash(kept.survey.payload) != wanted:
             raise InputError(
                 "the server shows another survey than the one whose hash is in the link (or was "
-                "given). Nothing was sent. Ask whoever invited you which one is right: a survey "
-                "that differs from the others' could mark your answer."
+                "given). Ask whoever invited you which one is right: a survey that differs from "
+                "the others' could mark your answer."
             )
         found = Announcement.from_dict(kept.survey.opened(kept.key))
         if found.task != self._link.task:
-            raise InputError("the server announced another survey. Nothing was sent.")
+            raise InputError("the server announced another survey.")
         return found
 
     def _made(self, announced: Announcement, state: Mapping[str, Any] | None) -> Client:
@@ -244,12 +258,12 @@ class SurveyClient:
             return kept.uploads[number]
         reply = self._server.call(f"/v1/surveys/{self._link.task}/rounds/{number}")
         if reply.status != 200:
-            raise InputError(f"the server gives no plan: {reply.refusal}. Nothing was sent.")
+            raise InputError(f"the server gives no plan: {reply.refusal}.")
         signed = Envelope.from_dict(reply.message)
         with self._keepsake.alone():
             kept = self._keepsake.read()  # again: another process may have drawn meanwhile
             if kept is None:
-                raise StorageError(f"{self._keepsake.path} was removed. Nothing was sent.")
+                raise StorageError(f"{self._keepsake.path} was removed.")
             if number not in kept.uploads:
                 kept = self._answered(kept, number, signed)
                 self._keepsake.write(kept)
@@ -259,12 +273,11 @@ class SurveyClient:
         """The state after a plan was seen, and answered if the round is this device's own."""
         plan = signed.opened(kept.key)
         if not isinstance(plan, dict) or plan.get("round") != number:
-            raise InputError("the server gave the plan of another round. Nothing was sent.")
+            raise InputError("the server gave the plan of another round.")
         announced = self._read(kept)
         if number == 1 and announced.first_plan != fingerprint(plan):
             raise InputError(
-                "the server gave another plan for the first round than it announced to everybody. "
-                "Nothing was sent."
+                "the server gave another plan for the first round than it announced to everybody."
             )
         client = self._made(announced, kept.client)
         answer, uploads = client.answer(plan), dict(kept.uploads)
@@ -275,6 +288,7 @@ class SurveyClient:
         return replace(kept, client=client.to_dict(), uploads=uploads)
 
     def _send(self, number: int, text: str) -> Mapping[str, Any]:
+        self._sent += 1  # before: what fails from here on may have arrived
         reply = self._server.call(f"/v1/surveys/{self._link.task}/answers", text.encode())
         receipt = _receipt(reply, json.loads(text)["report"])
         with self._keepsake.alone():

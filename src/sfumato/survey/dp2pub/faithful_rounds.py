@@ -102,7 +102,7 @@ def first_plan(agreed: Agreement) -> RecordPlan:
     if (cells := agreed.schema.cells(tuple(largest))) > LARGEST_PAIR:
         raise InputError(
             f"the table of {' and '.join(largest)} would have {cells:,} cells, at most "
-            f"{LARGEST_PAIR:,} are compared. Nothing was asked. Use coarser bins."
+            f"{LARGEST_PAIR:,} are compared. Use coarser bins."
         )
     return RecordPlan(survey=agreed.id, round=1, budgets=first_budgets(agreed))
 
@@ -169,8 +169,7 @@ def count(
         answers = [answers]
     if not isinstance(answers, Iterable) or isinstance(answers, str | bytes):
         raise InputError(
-            f"answers are rows, answers or their messages; got {type(answers).__name__}. "
-            "None was counted."
+            f"answers are rows, answers or their messages; got {type(answers).__name__}."
         )
     blocks, single, simulated = [], [], False
     for each in answers:
@@ -357,7 +356,7 @@ def _check_plan(question: str, plan: RecordPlan) -> None:
     if question != plan.id:
         raise InputError(
             f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
-            "round or survey. None was counted."
+            "round or survey."
         )
 
 
@@ -366,7 +365,7 @@ def _codes(value: Any, agreed: Agreement) -> list[int]:
     if not isinstance(value, list | tuple) or len(value) != len(sizes):
         raise InputError(
             f"an answer is a list of codes, one for each of the {len(sizes)} columns that were "
-            "asked about. None was counted."
+            "asked about."
         )
     named = zip(value, sizes, strict=True)
     return [check.whole(at_least=0, at_most=size - 1, answer=code) for code, size in named]
@@ -378,11 +377,9 @@ def _checked(codes: Any, agreed: Agreement) -> NDArray[np.unsignedinteger[Any]]:
     if block.ndim != 2 or len(block) != len(sizes) or block.dtype.kind not in "iu":
         raise InputError(
             f"answers are whole numbers, a row for each of the {len(sizes)} columns that were "
-            f"asked about; got {block.dtype} of shape {block.shape}. None was counted."
+            f"asked about; got {block.dtype} of shape {block.shape}."
         )
     for name, size, row in zip(agreed.asked, sizes, block, strict=True):
         if row.size and (row.min() < 0 or row.max() >= size):
-            raise InputError(
-                f"answers about {name!r} are from 0 to {size - 1}; some are not. None was counted."
-            )
+            raise InputError(f"answers about {name!r} are from 0 to {size - 1}; some are not.")
     return narrow(block, max(sizes))

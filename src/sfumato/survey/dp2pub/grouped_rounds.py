@@ -343,8 +343,7 @@ def _gathered(answers: Collected | Iterable[Collected], plan: RoundPlan) -> Iter
         answers = [answers]
     if not isinstance(answers, Iterable) or isinstance(answers, str | bytes):
         raise InputError(
-            f"answers are rows, answers or their messages; got {type(answers).__name__}. "
-            "None was counted."
+            f"answers are rows, answers or their messages; got {type(answers).__name__}."
         )
     parts, values, simulated = [], [], False
     for each in answers:
@@ -370,7 +369,7 @@ def _read(answer: Answer, plan: RoundPlan) -> tuple[int, int]:
     _same_plan(answer.question, plan)
     value = answer.value
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InputError("an answer is a part and what is answered about it. None was counted.")
+        raise InputError("an answer is a part and what is answered about it.")
     place = check.whole(at_least=0, at_most=len(plan.parts) - 1, part=value[0])
     return place, check.whole(at_least=0, at_most=2**63 - 1, answer=value[1])
 
@@ -380,11 +379,9 @@ def _checked(rows: AnswerRows, plan: RoundPlan) -> AnswerRows:
     part, answer = np.asarray(rows.part), np.asarray(rows.answer)
     whole_numbers = part.dtype.kind in "iu" and answer.dtype.kind in "iu"
     if part.ndim != 1 or part.shape != answer.shape or not whole_numbers:
-        raise InputError("rows are two arrays of whole numbers, of one length. None was counted.")
+        raise InputError("rows are two arrays of whole numbers, of one length.")
     if part.size and (part.min() < 0 or part.max() >= len(plan.parts)):
-        raise InputError(
-            f"parts are from 0 to {len(plan.parts) - 1}; some are not. None was counted."
-        )
+        raise InputError(f"parts are from 0 to {len(plan.parts) - 1}; some are not.")
     return rows
 
 
@@ -392,5 +389,5 @@ def _same_plan(question: str, plan: RoundPlan) -> None:
     if question != plan.id:
         raise InputError(
             f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
-            "round or survey. None was counted."
+            "round or survey."
         )

@@ -234,12 +234,12 @@ class _Answers:
         if codes.ndim != 2 or len(codes) != len(schema) or codes.dtype.kind not in "iu":
             raise InputError(
                 f"block must hold whole codes, a row for each of the {len(schema)} columns, got "
-                f"{codes.dtype} of shape {codes.shape}. Nothing was estimated."
+                f"{codes.dtype} of shape {codes.shape}."
             )
         if len(mechanisms) != len(schema):
             raise InputError(
                 f"mechanisms must have an entry for each of the {len(schema)} columns, got "
-                f"{len(mechanisms)}. Nothing was estimated."
+                f"{len(mechanisms)}."
             )
         asked: dict[str, tuple[int, Grr]] = {}
         for place, (column, row, made) in enumerate(zip(schema, codes, mechanisms, strict=True)):
@@ -249,7 +249,7 @@ class _Answers:
                 given = "none" if made is None else f"one of {made.categories} categories"
                 raise InputError(
                     f"{column.name!r} has {column.size} values and needs the mechanism that its "
-                    f"answers went through, got {given}. Nothing was estimated."
+                    f"answers went through, got {given}."
                 )
             if made is not None:
                 asked[column.name] = place, made
@@ -279,8 +279,8 @@ def _debiased_scores(answers: _Answers) -> NDArray[np.float64]:
     largest = tuple(sorted(answers.names, key=lambda name: answers.channels[name].size)[-2:])
     if len(largest) == 2 and answers.cells(largest) > LARGEST_PAIR:
         raise InputError(
-            f"the table of {largest[0]!r} and {largest[1]!r} has {answers.cells(largest):,} cells, "
-            f"at most {LARGEST_PAIR:,} are compared. Nothing was estimated. Use coarser bins."
+            f"the table of {largest[0]!r} and {largest[1]!r} has {answers.cells(largest):,} "
+            f"cells, at most {LARGEST_PAIR:,} are compared. Use coarser bins."
         )
     sizes = [made.categories for made in answers.mechanisms]
     responses = [(made.p, made.q) for made in answers.mechanisms]

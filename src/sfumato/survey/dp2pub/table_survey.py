@@ -130,10 +130,7 @@ def asked_columns(schema: Schema) -> Marginal:
     """The columns that have anything to answer: those of two values or more; there must be one."""
     asked = tuple(column.name for column in schema if column.size > 1)
     if not asked:
-        raise InputError(
-            "every column of the schema has one value only: there is nothing to ask. "
-            "Nothing was spent."
-        )
+        raise InputError("every column of the schema has one value only: there is nothing to ask.")
     return asked
 
 
@@ -144,7 +141,7 @@ def check_pairs(schema: Schema) -> None:
     if len(largest) == 2 and cells > LARGEST_PAIR:
         raise InputError(
             f"the table of {largest[0].name!r} and {largest[1].name!r} has {cells:,} cells, at "
-            f"most {LARGEST_PAIR:,} are compared. Nothing was spent. Use coarser bins."
+            f"most {LARGEST_PAIR:,} are compared. Use coarser bins."
         )
 
 
@@ -161,12 +158,12 @@ def people_of(curator: Curator, *, rows: int | None = None, at_least: int = 1) -
     if people < at_least:
         raise InputError(
             f"rows that are asked in two groups must be {at_least:,} at least, and the table has "
-            f"{people:,}. Nothing was spent. Use the variant 'faithful'."
+            f"{people:,}. Use the variant 'faithful'."
         )
     if rows is not None and rows > people:
         raise InputError(
             f"{rows:,} rows are to be published, but the table has {people:,} and there is no "
-            "model to draw more from. Nothing was spent. Ask for no more than that."
+            "model to draw more from. Ask for no more than that."
         )
     return people
 
@@ -190,7 +187,7 @@ def _groups(curator: Curator, agreed: Agreement) -> Ask:
     if comb(columns, 2) + columns > MAX_PARTS:
         raise InputError(
             f"{columns:,} columns have more pairs than the {MAX_PARTS:,} questions a plan may "
-            "have. Nothing was spent. Publish fewer columns."
+            "have. Publish fewer columns."
         )
     people_of(curator, at_least=LEAST_PEOPLE)
     interview = curator.interview(PureDP(agreed.epsilon), columns=agreed.asked)
@@ -224,9 +221,8 @@ def _everybody(curator: Curator, agreed: Agreement) -> Ask:
 def _check_replace(curator: Curator) -> None:
     if curator.protect != OneRow(neighbors="replace"):
         raise InputError(
-            "rows randomized one by one publish how many there are, so one row that is replaced is "
-            f"protected, and {curator.protect} was to be. Nothing was spent. Use "
-            "OneRow(neighbors='replace')."
+            "rows randomized one by one publish how many there are, so one row that is replaced "
+            f"is protected, and {curator.protect} was to be. Use OneRow(neighbors='replace')."
         )
 
 
@@ -236,8 +232,8 @@ def _epsilon(curator: Curator) -> Fraction:
     left = curator.left
     if not isinstance(left, PureDP):
         raise InputError(
-            f"answers cost pure epsilon, but the budget is {curator.budget}. Nothing was spent. "
-            "Give epsilon without delta."
+            f"answers cost pure epsilon, but the budget is {curator.budget}. Give epsilon without "
+            "delta."
         )
     return left.epsilon
 

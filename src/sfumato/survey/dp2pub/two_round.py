@@ -74,7 +74,7 @@ class TwoRound:
         if self._asked is not None:
             raise InputError(
                 "the second round was asked already, and devices refuse another plan for it. "
-                "Nothing was counted. Start a new survey."
+                "Start a new survey."
             )
         heard = self._rounds.count(self._rounds.first_plan(self._agreed), self._agreed, answers)
         self._asked = self._rounds.second_plan(self._agreed, heard)

@@ -36,18 +36,13 @@ _NAME_KEPT: Final = 40
 def check_suffix(path: Path) -> Path:
     """Refuse a file name whose format we can't tell, or that no file can have."""
     if path.suffix not in SUFFIXES:
-        raise InputError(
-            f"a file of answers ends in {' or '.join(SUFFIXES)}, got {path.name!r}. "
-            "Nothing was read or written."
-        )
+        raise InputError(f"a file of answers ends in {' or '.join(SUFFIXES)}, got {path.name!r}.")
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return path
     except OSError as error:  # a name that is too long
-        raise StorageError(
-            f"{path} can't be a file: {error.strerror}. Nothing was read or written."
-        ) from None
+        raise StorageError(f"{path} can't be a file: {error.strerror}.") from None
     return path
 
 
@@ -94,12 +89,9 @@ def _alike(
     """The same batches; one of another question, or simulated beside real ones, is refused."""
     for batch in batches:
         if batch.question != question.id:
-            raise InputError("a batch answers another question. The file was not written.")
+            raise InputError("a batch answers another question.")
         if batch.simulated != simulated:
-            raise InputError(
-                "simulated answers protect nobody and do not belong beside real ones. "
-                "The file was not written."
-            )
+            raise InputError("simulated answers protect nobody and do not belong beside real ones.")
         yield batch
 
 
@@ -150,10 +142,10 @@ def _read_parquet(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
     try:
         file = pq.ParquetFile(path)
     except pa.ArrowException:
-        raise InputError(f"{path} is not a whole Parquet file. Nothing was counted.") from None
+        raise InputError(f"{path} is not a whole Parquet file.") from None
     question, simulated = question_in(file.schema_arrow.metadata, str(path))
     if file.schema_arrow.names != [COLUMN]:
-        raise InputError(f"{path} must have one column {COLUMN!r}. Nothing was counted.")
+        raise InputError(f"{path} must have one column {COLUMN!r}.")
     return question, _parquet_batches(file, question, simulated)
 
 
@@ -173,7 +165,7 @@ def _read_lines(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
         with path.open(encoding="utf-8") as lines:
             question, simulated = _question(_parsed(next(lines, "null"), f"{path}:1"), path)
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text. Nothing was counted.") from None
+        raise InputError(f"{path} is not UTF-8 text.") from None
     return question, _line_batches(path, question, simulated)
 
 

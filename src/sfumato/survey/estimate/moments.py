@@ -65,10 +65,7 @@ class VarianceQuestion:
 
     def __post_init__(self) -> None:
         if self.protocol not in MEANS:
-            raise InputError(
-                f"protocol must be one of {', '.join(MEANS)}; got {self.protocol!r}. "
-                "Nothing was answered."
-            )
+            raise InputError(f"protocol must be one of {', '.join(MEANS)}; got {self.protocol!r}.")
         object.__setattr__(self, "epsilon", self.value.epsilon)
 
     @cached_property
@@ -116,7 +113,7 @@ class VarianceQuestion:
         for answer in answers:
             read = Answer.from_dict(answer) if isinstance(answer, Mapping) else answer
             if read.question not in halves:
-                raise InputError("this is an answer to another question. It was not counted.")
+                raise InputError("this is an answer to another question.")
             halves[read.question].add(read)
         first, second = halves[self.value.id], halves[self.square.id]
         if not first.answers or not second.answers:

@@ -135,10 +135,10 @@ class PairsQuestion:
         """One person's answer to send, from the pairs by name."""
         check_rng(rng)
         if not isinstance(pairs, Mapping):
-            raise InputError("pairs are a mapping of keys to values. Nothing was answered.")
+            raise InputError("pairs are a mapping of keys to values.")
         unknown = set(pairs) - set(self.keys)
         if unknown:
-            raise InputError("a pair has a key that is not in the question. Nothing was answered.")
+            raise InputError("a pair has a key that is not in the question.")
         by_place = {self.keys.index(name): value for name, value in pairs.items()}
         drawn = self.mechanism.answer(by_place, rng=rng)
         shown = self.mechanism.layout.to_json(drawn)

@@ -55,13 +55,11 @@ class Question(Form):
         array = np.asarray(codes)
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise InputError(
-                "codes must be a list of whole numbers, the column's codes; question.codes(values) "
-                "makes them. Nothing was answered."
+                "codes must be a list of whole numbers, the column's codes; "
+                "question.codes(values) makes them."
             )
         if array.size and (array.min() < 0 or array.max() >= values.size):
-            raise InputError(
-                f"codes must be from 0 to {values.size - 1}; some are not. Nothing was answered."
-            )
+            raise InputError(f"codes must be from 0 to {values.size - 1}; some are not.")
         return self.grid.round(values[array], rng=rng)
 
     def tally(self) -> Tally:

@@ -138,7 +138,7 @@ class RecordQuestion:
         """One person's answer to send, from the record's values by name."""
         check_rng(rng)
         if not isinstance(record, Mapping):
-            raise InputError("a record is a mapping of columns to values. Nothing was answered.")
+            raise InputError("a record is a mapping of columns to values.")
         codes = [code_of(column, record.get(column.name)) for column in self.schema]
         drawn = self.mechanism.answer(codes, rng=rng)
         return Answer(question=self.id, value=self._to_json(drawn), simulated=not rng.secure)
@@ -149,8 +149,7 @@ class RecordQuestion:
         lengths = {len(codes[name]) if name in codes else -1 for name in self.schema.names}
         if len(lengths) > 1 or -1 in lengths:
             raise InputError(
-                f"codes are needed for {', '.join(self.schema.names)}, all of one length. "
-                "Nothing was answered."
+                f"codes are needed for {', '.join(self.schema.names)}, all of one length."
             )
         block = np.stack([np.asarray(codes[name]) for name in self.schema.names])
         answers = self.mechanism.answer_many(block, rng=rng)
@@ -165,7 +164,7 @@ class RecordQuestion:
         state, simulated, singles = self.mechanism.zero(), False, []
         for answer in answers:
             if answer.question != self.id:
-                raise InputError("this is an answer to another question. It was not counted.")
+                raise InputError("this is an answer to another question.")
             simulated |= answer.simulated
             if isinstance(answer, RecordBatch):
                 self._add(answer.answers, state)
@@ -185,7 +184,7 @@ class RecordQuestion:
 
     def _add(self, answers: Any, state: State) -> None:
         if isinstance(self.mechanism, PartwiseMechanism) != isinstance(answers, RecordAnswers):
-            raise InputError("these answers were made by another method. None was counted.")
+            raise InputError("these answers were made by another method.")
         self.mechanism.add(answers, state)
 
     def _to_json(self, drawn: Any) -> list[Any]:
@@ -196,7 +195,7 @@ class RecordQuestion:
 
     def _from_json(self, value: Any) -> Any:
         if not isinstance(value, list):
-            raise InputError("an answer about a record is a list. It was not counted.")
+            raise InputError("an answer about a record is a list.")
         if not isinstance(self.mechanism, PartwiseMechanism):
             return value
         parts, read = self.mechanism.parts, []

@@ -40,8 +40,7 @@ def simulate_to(folder: str, question: Question, curator: Curator) -> int:
 def _checked(question: Question, curator: Curator) -> Marginal:
     if curator.schema[question.column.name] != question.column:
         raise InputError(
-            f"the question describes {question.column.name!r} otherwise than the table's schema. "
-            "Nothing was looked at."
+            f"the question describes {question.column.name!r} otherwise than the table's schema."
         )
     return (question.column.name,)
 

@@ -87,8 +87,7 @@ class Tally:
             return
         if not isinstance(collected, Iterable) or isinstance(collected, str | bytes):
             raise InputError(
-                f"answers are batches, answers or their messages; got "
-                f"{type(collected).__name__}. None was counted."
+                f"answers are batches, answers or their messages; got {type(collected).__name__}."
             )
         for batch in self._gathered(collected):
             self._add_batch(batch)
@@ -132,8 +131,8 @@ class Tally:
     def _same_question(self, question: str) -> None:
         if question != self.form.id:
             raise InputError(
-                f"this is an answer to another question ({question[:40]!r}, not {self.form.id!r}): "
-                "another column, protocol or epsilon. It was not counted."
+                f"this is an answer to another question ({question[:40]!r}, not "
+                f"{self.form.id!r}): another column, protocol or epsilon."
             )
 
 

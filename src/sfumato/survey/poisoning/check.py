@@ -122,7 +122,7 @@ def answer_gain(mechanism: FrequencyMechanism) -> float:
     An answer counts (1[it supports the value] - q)/(p - q), which is 1 on average from a person who
     has the value. Per 1% of fakes an estimate moves by so many points, at most.
 
-    >>> from sfumato.local import Grr
+    >>> from sfumato.local.frequency.grr import Grr
     >>> round(answer_gain(Grr(categories=4, epsilon=1)), 1)
     2.7
     """
@@ -172,7 +172,7 @@ def poisoning_check(
     if not isinstance(mechanism, FrequencyMechanism):
         raise InputError(
             f"{question.protocol} asks for a number, and only answers about frequencies are "
-            "checked. Nothing was looked at."
+            "checked."
         )
     tally, values = Tally(form=question), list[NDArray[Any]]()
     for batch in _batches(question, answers):

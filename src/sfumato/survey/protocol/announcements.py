@@ -103,13 +103,13 @@ class Announcement:
         said = {_REHEARSAL} & set(message) if isinstance(message, Mapping) else set()
         if isinstance(message, Mapping) and not message.get("first_plan"):
             raise InputError(
-                "the survey does not announce the plan of its first round, so each device could be "
-                "asked by another one. The survey was not used."
+                "the survey does not announce the plan of its first round, so each device could "
+                "be asked by another one."
             )
         check_fields(message, _ANNOUNCED | said, "a survey")
         questions = message["questions"]
         if not isinstance(questions, Mapping):
-            raise InputError("questions are texts by column. The survey was not used.")
+            raise InputError("questions are texts by column.")
         found = Announcement(
             task=message["task"],
             title=message["title"],

@@ -38,9 +38,9 @@ class Envelope:
     def from_dict(message: Any) -> "Envelope":
         """The envelope in a message; anything else is refused."""
         if not isinstance(message, Mapping) or set(message) != _FIELDS:
-            raise InputError("a signed message has payload and signature. It was not used.")
+            raise InputError("a signed message has payload and signature.")
         if not all(isinstance(text, str) for text in message.values()):
-            raise InputError("payload and signature are texts. The message was not used.")
+            raise InputError("payload and signature are texts.")
         return Envelope(payload=message["payload"], signature=message["signature"])
 
     def opened(self, key: str) -> Any:
@@ -59,7 +59,7 @@ class Envelope:
         except (InvalidSignature, ValueError, binascii.Error, UnicodeEncodeError):
             raise InputError(
                 "the signature is not of the key that this survey is known by: somebody else "
-                "wrote this, or it was changed on the way. Nothing was answered."
+                "wrote this, or it was changed on the way."
             ) from None
         return parse(self.payload)
 

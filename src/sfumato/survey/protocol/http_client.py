@@ -28,7 +28,7 @@ _AWAY: Final = (502, 504)
 _NOBODY: Final = (ConnectionRefusedError, socket.gaierror)
 """Nobody listens there: nothing was sent."""
 _SHOWN: Final = 300
-_SAME_AGAIN: Final = "Nothing more was sent. Try again later: the same is sent."
+_SAME_AGAIN: Final = "Try again later: the same is sent."
 _MAYBE_DONE: Final = "What was asked may have been done all the same: look at the status."
 
 
@@ -70,7 +70,7 @@ class Reply:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise StorageError("what answers there is no server of surveys. Nothing was used.")
+            raise StorageError("what answers there is no server of surveys.")
         return found
 
     @property
@@ -128,7 +128,7 @@ class Server:
                 break
             self.sleep(self.patience.wait_s(tried, asked_s))
         if not away:
-            raise BusyError(f"{self.address} is busy. Nothing was stored. Come again later.")
+            raise BusyError(f"{self.address} is busy. Come again later.")
         raise StorageError(
             f"{self.address} can't be reached. Is the address right, and the network there? "
             + (_SAME_AGAIN if repeatable or not arrived else _MAYBE_DONE)
@@ -177,7 +177,7 @@ _OPENER: Final = urllib.request.build_opener(_Staying)
 def _bounded(reply: Any, most: int) -> bytes:
     body = bytes(reply.read(most + 1))
     if len(body) > most:
-        raise StorageError(f"the server said more than {most // 2**20} MiB. Nothing was used.")
+        raise StorageError(f"the server said more than {most // 2**20} MiB.")
     return body
 
 

@@ -83,7 +83,7 @@ def server_address(text: Any) -> str:
     except ValueError:
         found, usable = None, False
     if found is None or not usable or found.query or found.username or not text.isprintable():
-        raise InputError("a server is given like https://survey.example. Nothing was sent.")
+        raise InputError("a server is given like https://survey.example.")
     return str(text).rstrip("/")
 
 
@@ -106,6 +106,6 @@ def _is_key(text: Any) -> bool:
 
 def _no_link(why: str) -> InputError:
     return InputError(
-        f"this is no link to a survey: {why}. Nothing was sent. Copy the whole link, like "
+        f"this is no link to a survey: {why}. Copy the whole link, like "
         "https://survey.example/answer#survey=...&key=...&hash=...&token=..."
     )

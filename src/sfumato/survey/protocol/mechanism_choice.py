@@ -69,8 +69,7 @@ def number_mechanism(
     if column.missing:
         raise InputError(
             f"column {column.name!r} may be missing, and a missing number has no mean. Ask for "
-            "its frequencies, or for the mean of a column without missing values. "
-            "Nothing was answered."
+            "its frequencies, or for the mean of a column without missing values."
         )
     if low == high:
         raise InputError(f"column {column.name!r} has one value only: there is nothing to ask.")

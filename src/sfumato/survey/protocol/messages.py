@@ -43,18 +43,13 @@ class Answer:
     def from_dict(message: Any) -> "Answer":
         """The answer in a message; anything else is refused."""
         if not isinstance(message, Mapping) or not {"question", "answer"} <= set(message):
-            raise InputError(
-                "an answer is an object with sfumato, question and answer. It was not counted."
-            )
+            raise InputError("an answer is an object with sfumato, question and answer.")
         version(message)
         if unknown := sorted(str(name) for name in set(message) - _FIELDS):
-            raise InputError(f"an answer has no {', '.join(unknown)}. It was not counted.")
+            raise InputError(f"an answer has no {', '.join(unknown)}.")
         simulated = message.get("simulated", False)
         if not isinstance(message["question"], str) or not isinstance(simulated, bool):
-            raise InputError(
-                "the question of an answer is a text and simulated true or false. "
-                "It was not counted."
-            )
+            raise InputError("the question of an answer is a text and simulated true or false.")
         return Answer(question=message["question"], value=message["answer"], simulated=simulated)
 
     @staticmethod
@@ -78,8 +73,8 @@ def version(message: Mapping[str, Any]) -> None:
     found = message.get("sfumato")
     if type(found) is not int or found != VERSION:
         raise InputError(
-            f"this message says version {found!r:.40}; this program speaks version {VERSION}. "
-            "It was not used. Use the program that made it, or a newer sfumato."
+            f"this message says version {found!r:.40}; this program speaks version {VERSION}. Use "
+            "the program that made it, or a newer sfumato."
         )
 
 
@@ -93,9 +88,9 @@ def exact_epsilon(text: Any) -> Fraction:
 def parse(text: str | bytes) -> Any:
     """JSON, or one clear refusal."""
     if not isinstance(text, str | bytes):
-        raise InputError(f"a message is JSON text, got {type(text).__name__}. It was not counted.")
+        raise InputError(f"a message is JSON text, got {type(text).__name__}.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         shown = text[:40] if isinstance(text, str) else text[:40].decode(errors="replace")
-        raise InputError(f"not whole JSON (truncated?): {shown!r}. It was not counted.") from None
+        raise InputError(f"not whole JSON (truncated?): {shown!r}.") from None

@@ -48,7 +48,7 @@ class RecordPlan:
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=ROUNDS, round=self.round)
         if not self.budgets:
-            raise InputError("a plan has budgets for one column or more. It was not used.")
+            raise InputError("a plan has budgets for one column or more.")
         exact = {name: local_epsilon(epsilon) for name, epsilon in self.budgets.items()}
         object.__setattr__(self, "budgets", exact)
         exact_epsilon(str(self.cost))  # a ledger must be able to spell it
@@ -99,12 +99,11 @@ class RecordPlan:
         check_fields(message, _PLAN, "a plan")
         if message["survey"] != agreed.id:
             raise InputError(
-                "the plan belongs to another survey: other columns, epsilon or rules than agreed. "
-                "Nothing was answered."
+                "the plan belongs to another survey: other columns, epsilon or rules than agreed."
             )
         listed = message["budgets"]
         if not isinstance(listed, Mapping) or set(listed) != set(agreed.asked):
-            raise InputError("a plan has budgets for the agreed columns. It was not used.")
+            raise InputError("a plan has budgets for the agreed columns.")
         found = RecordPlan(
             survey=agreed.id,
             round=message["round"],
@@ -146,11 +145,10 @@ def read_plan(message: Any, agreed: Agreement) -> RoundPlan | RecordPlan:
 def _check_first(plan: RecordPlan, agreed: Agreement) -> None:
     if plan.cost > agreed.round_epsilon:
         raise BudgetError(
-            f"the plan asks for epsilon {plan.cost}, but {agreed.round_epsilon} was agreed for the "
-            "first round. Nothing was answered."
+            f"the plan asks for epsilon {plan.cost}, but {agreed.round_epsilon} was agreed for "
+            "the first round."
         )
     if dict(plan.budgets) != first_budgets(agreed):
         raise InputError(
-            "the columns of the first round are asked with the same epsilon each, as agreed. "
-            "Nothing was answered."
+            "the columns of the first round are asked with the same epsilon each, as agreed."
         )

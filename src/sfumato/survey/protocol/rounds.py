@@ -134,10 +134,10 @@ class PlanPart:
         check.one_of((1, 2), columns_of_a_part=len(self.columns))
         check.one_of(PROTOCOLS if len(self.columns) == 1 else ("grr",), protocol=self.protocol)
         if len(self.bins) != len(self.columns):
-            raise InputError("a part has bins, or none, for each of its columns. It was not used.")
+            raise InputError("a part has bins, or none, for each of its columns.")
         for cut in self.bins:
             if cut is not None and (not cut or set(cut) != set(range(max(cut) + 1))):
-                raise InputError("bins are numbered from 0 on, none is empty. It was not used.")
+                raise InputError("bins are numbered from 0 on, none is empty.")
 
     def shape(self, schema: Schema) -> tuple[int, ...]:
         """The number of bins, or of codes, of each column."""
@@ -165,12 +165,12 @@ class PlanPart:
         except SchemaError as error:
             raise InputError(f"a part does not fit the agreed columns: {error}") from None
         if ordered != self.columns:
-            raise InputError("a part names columns in the agreed order. The plan was not used.")
+            raise InputError("a part names columns in the agreed order.")
         for cut, size in zip(self.bins, schema.shape(self.columns), strict=True):
             if cut is not None and len(cut) != size:
                 raise InputError(
                     f"a part has bins for {len(cut)} codes of a column that was agreed to have "
-                    f"{size}. The plan was not used."
+                    f"{size}."
                 )
         check.whole(at_least=2, at_most=MAX_CELLS, cells_of_a_part=prod(self.shape(schema)))
 
@@ -255,10 +255,10 @@ class RoundPlan:
         bins = _read_bins(message["bins"], agreed.schema)
         listed = message["parts"]
         if not isinstance(listed, list) or not 0 < len(listed) <= MAX_PARTS:
-            raise InputError(f"a plan lists 1 to {MAX_PARTS:,} parts. It was not used.")
+            raise InputError(f"a plan lists 1 to {MAX_PARTS:,} parts.")
         parts = tuple(_read_part(entry, bins, agreed.schema) for entry in listed)
         if len({part.columns for part in parts}) < len(parts):
-            raise InputError("a plan has two parts about the same columns. It was not used.")
+            raise InputError("a plan has two parts about the same columns.")
         found = RoundPlan(
             survey=agreed.id,
             round=check.whole(at_least=1, at_most=agreed.rounds, round=message["round"]),
@@ -296,18 +296,18 @@ def mechanism_of(protocol: str, cells: int, epsilon: Fraction) -> FrequencyMecha
 def check_fields(message: Any, expected: set[str], what: str) -> None:
     """Refuse what is no object of this version with exactly these fields."""
     if not isinstance(message, Mapping):
-        raise InputError(f"{what} is a JSON object. It was not used.")
+        raise InputError(f"{what} is a JSON object.")
     version(message)
     if set(message) != expected:
-        raise InputError(f"{what} has {', '.join(sorted(expected))}. It was not used.")
+        raise InputError(f"{what} has {', '.join(sorted(expected))}.")
 
 
 def check_spelling(spelled: Mapping[str, Any], message: Mapping[str, Any], what: str) -> None:
     """Refuse a message that says the same in other words: it would have another fingerprint."""
     if spelled != dict(message):
         raise InputError(
-            f"this {what} is written otherwise than this program writes it. It was not used. "
-            "Use the program that made it."
+            f"this {what} is written otherwise than this program writes it. Use the program that "
+            "made it."
         )
 
 
@@ -322,12 +322,12 @@ def _halved_epsilon(epsilon: check.Number, asked: Marginal) -> Fraction:
     if not low <= exact <= high:
         raise InputError(
             f"epsilon of two answers about {columns} columns must be between {float(low):g} and "
-            f"{high}, got {epsilon!r}. Nothing was asked."
+            f"{high}, got {epsilon!r}."
         )
     if exact.denominator * ROUNDS * columns * BUDGET_UNITS * MAX_EPSILON >= 10**_DIGITS:
         raise InputError(
             f"epsilon has too many digits to be divided among {columns} columns, got {epsilon!r}. "
-            "Nothing was asked. Round it."
+            "Round it."
         )
     return exact
 
@@ -336,14 +336,10 @@ def _check_promise(message: Mapping[str, Any], agreed: Agreement) -> None:
     """The survey and its epsilon are the agreed ones."""
     epsilon = exact_epsilon(message["epsilon"])
     if epsilon > agreed.epsilon:
-        raise BudgetError(
-            f"the plan asks for epsilon {epsilon}, but {agreed.epsilon} was agreed. "
-            "Nothing was answered."
-        )
+        raise BudgetError(f"the plan asks for epsilon {epsilon}, but {agreed.epsilon} was agreed.")
     if message["survey"] != agreed.id or epsilon != agreed.epsilon:
         raise InputError(
-            "the plan belongs to another survey: other columns, epsilon or rules than agreed. "
-            "Nothing was answered."
+            "the plan belongs to another survey: other columns, epsilon or rules than agreed."
         )
 
 
@@ -351,24 +347,24 @@ def _read_bins(listed: Any, schema: Schema) -> tuple[tuple[int, ...], ...]:
     """The bins of a message; their number and lengths are limited by the agreed columns."""
     longest = max(column.size for column in schema)
     if not isinstance(listed, list) or len(listed) > len(schema):
-        raise InputError("a plan lists bins at most once a column. It was not used.")
+        raise InputError("a plan lists bins at most once a column.")
     return tuple(_whole_numbers(cut, longest) for cut in listed)
 
 
 def _whole_numbers(listed: Any, longest: int) -> tuple[int, ...]:
     if not isinstance(listed, list) or not 0 < len(listed) <= longest:
-        raise InputError("bins are a list, one for each code of a column. The plan was not used.")
+        raise InputError("bins are a list, one for each code of a column.")
     if any(type(each) is not int or not 0 <= each < len(listed) for each in listed):
-        raise InputError("bins are whole numbers from 0 on. The plan was not used.")
+        raise InputError("bins are whole numbers from 0 on.")
     return tuple(listed)
 
 
 def _read_part(entry: Any, bins: Sequence[tuple[int, ...]], schema: Schema) -> PlanPart:
     if not isinstance(entry, Mapping) or set(entry) != _PART:
-        raise InputError(f"a part has {', '.join(sorted(_PART))}. The plan was not used.")
+        raise InputError(f"a part has {', '.join(sorted(_PART))}.")
     columns, cuts = entry["columns"], entry["bins"]
     if not isinstance(columns, list) or not isinstance(cuts, list) or len(cuts) > 2:
-        raise InputError("columns and bins of a part are lists of one or two. It was not used.")
+        raise InputError("columns and bins of a part are lists of one or two.")
     places = [
         None if cut is None else check.whole(at_least=0, at_most=len(bins) - 1, bins=cut)
         for cut in cuts
