@@ -307,8 +307,9 @@ def test_a_busy_server_gets_the_same_bytes_again(liar, tmp_path):
 def test_a_server_that_stays_busy_is_given_up_and_the_answer_is_kept(liar, tmp_path):
     liar.replies[ANSWERS] = 503, {"error": "busy"}
     client = device(liar, tmp_path)
-    with pytest.raises(BusyError, match="busy"):
+    with pytest.raises(BusyError, match="busy") as told:
         client.step()
+    assert "Nothing was sent" not in str(told.value)
     assert len(liar.posted) == 3
     del liar.replies[ANSWERS]
     client.step()
@@ -318,7 +319,7 @@ def test_a_server_that_stays_busy_is_given_up_and_the_answer_is_kept(liar, tmp_p
 def test_a_server_that_is_away_is_told_in_one_line(tmp_path):
     with lying() as liar:
         link = liar.link
-    with pytest.raises(StorageError, match="can't be reached"):
+    with pytest.raises(StorageError, match=r"can't be reached.*Nothing was sent\.$"):
         device(liar, tmp_path, link).step()
 
 
@@ -326,8 +327,9 @@ def test_a_receipt_for_another_answer_is_none(liar, tmp_path):
     receipt = {"sfumato": 1, "kind": "receipt", "report": "0" * 32, "round": 1}
     liar.replies[ANSWERS] = [(201, {**receipt, "hour": "", "repeated": False}), None]
     client = device(liar, tmp_path)
-    with pytest.raises(StorageError, match="receipt is for another answer"):
+    with pytest.raises(StorageError, match="receipt is for another answer") as told:
         client.step()
+    assert "Nothing was sent" not in str(told.value)
     client.step()
     assert len(set(liar.posted)) == 1
 

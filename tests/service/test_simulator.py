@@ -117,7 +117,7 @@ def test_without_an_invitation_for_so_many_the_rest_is_refused(service):
 
 def test_a_server_that_is_not_there_is_one_error(service):
     link = SurveyLink(server="http://127.0.0.1:9", task="0" * 32)
-    with pytest.raises(StorageError, match=r"can't be reached.*Nothing was sent"):
+    with pytest.raises(StorageError, match="can't be reached"):
         drive(link, Simulation(people=1))
 
 

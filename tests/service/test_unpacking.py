@@ -141,7 +141,7 @@ def test_a_file_that_was_changed_by_one_bit_is_told(name, released, tmp_path):
     folder = written({**files, name: changed}, tmp_path / "out")
     with pytest.raises(StorageError, match=f"'{name}' is not the file that was signed"):
         verify(folder, key=made.key)
-    with pytest.raises(StorageError, match="Nothing was written"):
+    with pytest.raises(StorageError, match="what the server sent is no release"):
         unpack(packed({**files, name: changed}), task=made.task, key=made.key, out=tmp_path / "new")
 
 

@@ -155,7 +155,7 @@ def test_a_row_holds_no_more_boxes_than_it_may_and_long_lines_share_their_way() 
 
 def test_a_circle_is_refused() -> None:
     circle = [Edge(start="a", end="b"), Edge(start="b", end="c"), Edge(start="c", end="a")]
-    with pytest.raises(InputError, match=r"run in a circle.*Nothing was drawn"):
+    with pytest.raises(InputError, match="run in a circle"):
         network_chart("abc", circle, directed=True, title="t")
     assert len(lines(network_chart("abc", circle, directed=False, title="t"))) == 3
 

@@ -139,7 +139,7 @@ MANY = Schema(dataset="three", columns=tuple(Boolean(name=f"c{place}") for place
         ({"epsilon": 33}, "epsilon must be between 0.0001 and 32"),
         ({"epsilon": 65, "variant": "faithful"}, "epsilon must be between 0.0006 and 64"),
         ({"epsilon": "0.0002", "trust": "semi-honest"}, "epsilon must be between 0.0003 and 96"),
-        ({"epsilon": 97, "trust": "semi-honest"}, "got 97. Nothing was spent"),
+        ({"epsilon": 97, "trust": "semi-honest"}, "got 97. Nothing was spent."),
         ({"epsilon": "0.0002", "trust": "server"}, "Nothing was spent"),
         ({"rows": 0}, "rows must be a whole number >= 1"),
         ({"schema": SCHEMA.pick(["country"])}, "one value only"),

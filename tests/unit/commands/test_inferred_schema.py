@@ -136,7 +136,7 @@ def test_another_protection_does_not_reuse_what_was_found(people, tmp_path):
 def test_what_the_cap_would_refuse_afterwards_is_refused_before(people, tmp_path):
     with pytest.raises(BudgetError, match="more than the cap") as refusal:
         published(people, tmp_path, cap=ApproxDP(4, "1e-9"))
-    assert "nothing was spent" in str(refusal.value)
+    assert "Nothing was spent." in str(refusal.value)
     assert Ledger.open(dataset="study").spent.nothing
 
 
@@ -342,7 +342,8 @@ def test_nothing_is_left_where_no_column_can_be_described(tmp_path):
     keys = pa.table({"key": [f"k{n}" for n in range(500)]})
     with pytest.raises(TableError, match="'key'") as refusal:
         published(keys, tmp_path)
-    assert "which is spent" in str(refusal.value)
+    assert "which stays charged" in str(refusal.value)
+    assert "Nothing was spent" not in str(refusal.value)
     assert Ledger.open(dataset="study").spent.first == ApproxDP(1, "5e-10")
     with pytest.raises(TableError, match="'key'"):  # and not drawn again
         published(keys, tmp_path)

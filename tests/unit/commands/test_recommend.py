@@ -251,7 +251,7 @@ def test_more_epsilon_saves_error_over_the_own_mean() -> None:
 
 def test_too_few_ratings_to_hold_any_back_are_refused() -> None:
     table = pa.table({"user": [1, 2], "item": ["f01", "f02"], "rating": [5, 4]})
-    with pytest.raises((InputError, TableError), match="Nothing was compared"):
+    with pytest.raises((InputError, TableError), match=r"too few ratings|no ratings"):
         evaluate(table)
 
 

@@ -133,7 +133,7 @@ def test_confirming_a_schema_that_is_confirmed_changes_nothing(schema):
 def test_a_wrong_correction_is_refused_and_nothing_is_confirmed(schema):
     schema.write_text(schema.read_text().replace('"low": 20', '"low": 200'))
     before = schema.read_text()
-    with pytest.raises(SchemaError, match=r"above high.*Nothing was changed"):
+    with pytest.raises(SchemaError, match="above high"):
         confirm_schema(schema)
     assert schema.read_text() == before
 

@@ -85,9 +85,8 @@ class _Spied(ArrayTable):
 def test_two_to_the_eighty_cells_are_refused_before_anything_is_read() -> None:
     schema = schema_of(*[2] * 80)
     table = _Spied(schema, {name: [0] for name in schema.names})
-    with pytest.raises(InputError, match=r"about 10\^24 cells; at most 200,000,000") as caught:
+    with pytest.raises(InputError, match=r"about 10\^24 cells; at most 200,000,000"):
         count_marginals(table, [schema.names])
-    assert "Nothing was read" in str(caught.value)
     assert table.seen == []
 
 

@@ -82,7 +82,7 @@ def test_a_refused_spend_never_looks_at_the_data(verb):
     table = SpyTable()
     gatekeeper = curator(table=table)
     before = len(table.looks)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetError, match=r"larger budget\. Nothing was spent\.$"):
         verb(gatekeeper, PureDP(2))
     assert len(table.looks) == before
     assert not gatekeeper.ledger.spent.rho
@@ -95,15 +95,26 @@ def test_the_ledgers_cap_refuses_too_and_nothing_is_read(verb):
     gatekeeper = curator(table=table, ledger=book)
     book.spend(PureDP("0.9"), label="somebody else", protect=OneRow())
     before = len(table.looks)
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetError, match=r"Nothing was spent\.$"):
         verb(gatekeeper, PureDP("0.2"))
     assert len(table.looks) == before
+
+
+def test_a_verb_that_fails_after_its_charge_does_not_say_that_nothing_was_spent():
+    class Lost(SpyTable):
+        def fold(self, kernel):
+            raise TableError("the file was removed")
+
+    gatekeeper = curator(table=Lost())
+    with pytest.raises(TableError, match=r"^the file was removed$"):
+        gatekeeper.measure([("age",)], costs=[PureDP("0.25")])
+    assert gatekeeper.left == PureDP("0.75")
 
 
 def test_a_budget_above_the_cap_is_refused_before_the_table_is_checked():
     table = SpyTable()
     book = Ledger.in_memory(dataset="study", cap=PureDP(1))
-    with pytest.raises(BudgetError, match="this run"):
+    with pytest.raises(BudgetError, match=r"this run.*Nothing was spent\.$"):
         curator(table=table, ledger=book, budget=PureDP(2))
     assert table.looks == []
 
@@ -593,7 +604,9 @@ def test_a_table_that_can_not_be_read_is_refused_before_anything_is_charged():
             raise TableError("the file ends in the middle of a row")
 
     book = Ledger.in_memory(dataset="study")
-    with pytest.raises(TableError, match="in the middle"):
+    with pytest.raises(
+        TableError, match=r"^the file ends in the middle of a row\. Nothing was spent\.$"
+    ):
         curator(table=Damaged(book), ledger=book)
     assert not book.entries()
 

@@ -139,7 +139,7 @@ def test_what_is_no_view_of_this_schema_is_refused_before_any_charge(verb, view)
     table = SpyTable()
     curator = gate(table=table)
     before = table.looks
-    with pytest.raises(InputError, match=r"view of this table's schema. Nothing was looked at"):
+    with pytest.raises(InputError, match=r"view of this table's schema\. Nothing was spent\."):
         verb(curator, view, BOTH)
     assert table.looks == before
     assert not curator.ledger.spent.pure_epsilon

@@ -90,7 +90,6 @@ def test_a_later_approximate_charge_is_refused_with_advice(earlier: Price) -> No
         with pytest.raises(BudgetError, match="only be the first of a dataset") as refusal:
             refused(FIRST, label="infer", protect=ROW)
         assert "schema draft" in str(refusal.value)
-        assert "Nothing was looked at" in str(refusal.value)
     assert len(book.entries()) == 2
 
 

@@ -198,6 +198,6 @@ ONE_CODE = [
 
 @pytest.mark.parametrize(("mechanism", "code"), ONE_CODE, ids=lambda v: type(v).__name__)
 def test_a_refused_code_is_not_told_to_whoever_reads_the_log(mechanism, code):
-    with pytest.raises(InputError, match=r"whole number from 0 to .*Nothing was answered") as seen:
+    with pytest.raises(InputError, match="whole number from 0 to") as seen:
         mechanism.answer(code, rng=simulation_rng(8))
     assert "77777" not in str(seen.value)

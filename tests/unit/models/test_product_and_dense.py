@@ -148,6 +148,6 @@ def test_what_a_release_saves_is_the_numbers_of_the_model():
 
 def test_a_domain_that_fits_no_memory_is_refused_before_anything_is_made():
     schema = Schema(columns=tuple(Boolean(name=f"c{i}") for i in range(80)))
-    with pytest.raises(InputError, match=r"mwem keeps every combination.*Nothing was spent"):
+    with pytest.raises(InputError, match="mwem keeps every combination"):
         check_size(schema, method="mwem")
     check_size(SCHEMA, method="mwem")

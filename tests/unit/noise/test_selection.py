@@ -102,7 +102,7 @@ def test_scores_that_are_not_whole_numbers_are_refused(kind):
 def test_nothing_to_choose_from_is_refused(kind):
     spec, rng = kind(epsilon=Fraction(1)), simulation_rng(0)
     for values, allowed in ((scores(), None), (scores(1, 2), np.array([False, False]))):
-        with pytest.raises(InputError, match=r"may be chosen\. Nothing was selected"):
+        with pytest.raises(InputError, match="may be chosen"):
             spec.select(values, rng=rng, allowed=allowed)
 
 

@@ -72,7 +72,7 @@ def test_dropping_the_words_of_an_unfinished_draw_would_shorten_the_noise():
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_words_that_are_not_random_stop_the_draw(noise):
-    with pytest.raises(InternalError, match=r"more than 32768 random words.*Nothing was drawn"):
+    with pytest.raises(InternalError, match="more than 32768 random words"):
         noise.sample(1, rng=Tape(np.zeros(4 * MAX_WORDS, dtype=np.uint64)))
 
 

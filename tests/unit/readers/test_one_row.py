@@ -92,7 +92,7 @@ def test_categories_of_one_plain_kind_are_read(values: list[Any]) -> None:
 
 def test_a_text_that_is_no_utf8_is_refused_and_not_quoted() -> None:
     frame = pandas.DataFrame({"price": pandas.Series(["SECRET123\ud800"], dtype=object)})
-    with pytest.raises(TableError, match=r"lone surrogate.*nothing was spent") as refusal:
+    with pytest.raises(TableError, match="lone surrogate") as refusal:
         open_table(frame, Schema(columns=PRICE.columns[:1])).validate()
     assert "SECRET123" not in str(refusal.value)
 

@@ -285,7 +285,7 @@ def test_a_connection_lost_while_reading_is_one_plain_error(database: Database) 
     batches = source_of(f"{database.address}::t", ("age",)).batches(("age",))
     next(batches)
     assert database.run(TERMINATE.format(state="active")) == "1\n"
-    with pytest.raises(StorageError, match=r"connection was lost .* Nothing was published") as one:
+    with pytest.raises(StorageError, match="connection was lost") as one:
         list(batches)
     assert one.value.__cause__ is None
     assert "terminat" not in str(one.value)

@@ -97,7 +97,7 @@ def test_a_row_without_a_rating_is_no_rating(tmp_path):
     ids=str,
 )
 def test_what_does_not_fit_is_refused_with_its_place(rows, what):
-    with pytest.raises(TableError, match=f"{what}.*Nothing was published"):
+    with pytest.raises(TableError, match=what):
         ratings(*rows, strict=True).validate()
 
 

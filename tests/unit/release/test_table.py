@@ -341,7 +341,7 @@ def test_a_name_of_the_greatest_length_is_written_and_a_longer_one_refused_at_on
     release().save(tmp_path / ("y" * 255))
     assert TableRelease.load(tmp_path / ("y" * 255)).dataset == "towns"
     for wrong in (tmp_path / ("y" * 256), tmp_path / ("y" * 256) / "out"):
-        with pytest.raises(StorageError, match=r"File name too long. Nothing was spent"):
+        with pytest.raises(StorageError, match="File name too long"):
             check_free(wrong, force=False)
     assert [path.name for path in tmp_path.iterdir()] == ["y" * 255]
 

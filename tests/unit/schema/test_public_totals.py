@@ -73,7 +73,7 @@ def test_bins_are_named_as_in_reports_and_null_is_missing(tmp_path: Path) -> Non
     ],
 )
 def test_what_can_not_be_meant_is_refused(entry: Any, says: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"(?s){says}.*Nothing was spent"):
+    with pytest.raises(InputError, match=says):
         read(tmp_path, SEX, entry)
 
 

@@ -57,7 +57,7 @@ class Grid:
         """
         real = isinstance(value, int | float | np.integer | np.floating)
         if not real or isinstance(value, bool) or not self.low <= value <= self.high:
-            raise InputError(f"a value must be {self._allowed}. It was not rounded.")
+            raise InputError(f"a value must be {self._allowed}.")
         return self._decide(float(value), int(rng.words(1)[0]), rng=rng)
 
     def round(self, values: ArrayLike, *, rng: Rng) -> Codes:

@@ -279,7 +279,7 @@ def test_estimates_scatter_by_their_standard_errors(p, fits):
 
 @pytest.mark.parametrize(("counts", "n"), [([1, 2], 5), ([0, 1, 9], 5), ([-1, 0, 0], 5)])
 def test_counts_that_n_answers_can_not_have_are_refused(counts, n):
-    with pytest.raises(InputError, match="Nothing was estimated"):
+    with pytest.raises(InputError, match="counts must be 3 whole numbers"):
         BitResponse(length=3, p="0.7", q="0.2").estimate(np.array(counts), n)
 
 

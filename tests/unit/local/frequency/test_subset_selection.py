@@ -203,7 +203,7 @@ def test_an_epsilon_without_meaning_is_refused(epsilon):
 
 @pytest.mark.parametrize("codes", [[-1], [3], [0.5], np.eye(3, dtype=int)])
 def test_codes_outside_are_refused(codes):
-    with pytest.raises(InputError, match="Nothing was answered"):
+    with pytest.raises(InputError, match="codes must be"):
         SubsetSelection(categories=3, epsilon=1).answer_many(codes, rng=simulation_rng(0))
 
 

@@ -170,7 +170,7 @@ def test_a_code_outside_is_refused(kind, code):
 @BOTH
 @pytest.mark.parametrize("codes", [[-1], [0, 3], [0.0], [[0, 1, 0]], np.eye(3, dtype=int)])
 def test_codes_outside_and_vectors_are_refused(kind, codes):
-    with pytest.raises(InputError, match="Nothing was answered"):
+    with pytest.raises(InputError, match="codes must be"):
         kind(categories=3, epsilon=1).answer_many(codes, rng=simulation_rng(0))
 
 

@@ -299,14 +299,14 @@ def test_a_record_that_does_not_fit_is_refused(mechanism, change):
     with pytest.raises(InputError, match=r"a record has|code must be a whole number"):
         mechanism.answer(bad, rng=simulation_rng(0))
     if len(bad) == len(record):
-        with pytest.raises(InputError, match="Nothing was answered"):
+        with pytest.raises(InputError, match=r"records must be|codes of attribute"):
             mechanism.answer_many(np.array([bad]).T, rng=simulation_rng(0))
 
 
 @pytest.mark.parametrize("block", [[0, 1], [[0, 1]], [[0], [1], [2]], [[0.0], [1.0]]])
 def test_records_of_a_wrong_shape_are_refused(block):
     for mechanism in MECHANISMS[:2]:
-        with pytest.raises(InputError, match="Nothing was answered"):
+        with pytest.raises(InputError, match="records must be"):
             mechanism.answer_many(block, rng=simulation_rng(0))
 
 
@@ -344,7 +344,7 @@ def test_epsilons_beyond_reason_are_refused(epsilon):
     ],
 )
 def test_a_person_who_answers_too_much_or_too_little_is_refused(mechanism, person):
-    with pytest.raises(InputError, match=r"None was counted|part must be"):
+    with pytest.raises(InputError, match=r"everybody answers|in order|part must be"):
         mechanism.gather([person])
 
 
@@ -353,7 +353,7 @@ def test_answers_of_a_wrong_layout_leave_the_tally_as_it_was():
     state = mechanism.zero()
     for second in ([3], [0, 1]):
         answers = RecordAnswers(parts=(np.array([1]), np.array(second)))
-        with pytest.raises(InputError, match="None was counted"):
+        with pytest.raises(InputError, match="answer"):
             mechanism.add(answers, state)
     assert not any(tally.any() for tally in state)
 

@@ -215,7 +215,7 @@ def test_a_measurement_of_another_view_is_refused():
 
 def test_a_range_is_refused():
     seen = [of(Range((("a", 0, 1),)), 5.0, 1.0)]
-    with pytest.raises(InputError, match=r"marginals, got the range .* Nothing was fitted"):
+    with pytest.raises(InputError, match="marginals, got the range"):
         fit_graphical(PLAIN, seen, total=N)
 
 
@@ -263,7 +263,7 @@ def test_a_model_above_the_limit_is_refused_before_it_is_allocated():
     view = Coarse(fine=schema, groups={})
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match="Nothing was allocated"):
+        with pytest.raises(InputError, match="MB are allowed"):
             fit_graphical(view, [], total=N, sets=[("a", "b", "c")])
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:

@@ -117,7 +117,7 @@ def test_a_column_that_folders_would_replace_is_refused(
     folder = tmp_path / f"{key}=7"
     folder.mkdir()
     pq.write_table(table, folder / "a=b.parquet")
-    with pytest.raises(TableError, match=f"'{key.lower()}'.*Nothing was published"):
+    with pytest.raises(TableError, match=f"'{key.lower()}'"):
         open_table(f"spark::{tmp_path}", SCHEMA)
     assert counts(f"spark::{folder}") == counts(table)
 

@@ -364,7 +364,7 @@ def test_a_client_refuses_a_record_that_does_not_fit_before_anything_is_asked():
 def test_a_block_that_does_not_fit_is_not_answered_about():
     rounds = np.ones(3, dtype=np.int64)
     for block in (np.zeros((3, 3), int), np.full((2, 3), -1), np.full((2, 3), 3), np.zeros((2, 3))):
-        with pytest.raises(InputError, match="Nothing was answered"):
+        with pytest.raises(InputError, match=r"codes must be|codes of"):
             simulate_clients(
                 plan(1), block, rounds, agreed=AGREED.manifest(), rng=simulation_rng(0)
             )

@@ -356,7 +356,7 @@ def test_what_is_no_answer_to_the_plan_is_refused_and_nothing_is_counted(change)
 )
 def test_rows_that_do_not_fit_the_plan_are_refused(block):
     plan = first_plan(AGREED)
-    with pytest.raises(InputError, match="None was counted"):
+    with pytest.raises(InputError, match=r"asked about; got|are from 0 to"):
         count(plan, AGREED, RecordRows(question=plan.id, codes=block))
 
 
@@ -369,7 +369,7 @@ def test_what_can_not_be_surveyed_is_refused_before_anybody_is_asked():
     with pytest.raises(InputError, match="variant must be one of"):
         TwoRound(SMALL, epsilon=1, variant="other")
     wide = Schema(columns=tuple(Integer(name=name, low=1, high=3_000) for name in "ab"))
-    with pytest.raises(InputError, match="Nothing was asked"):
+    with pytest.raises(InputError, match="are compared"):
         TwoRound(wide, epsilon=1, variant="faithful").first_round()
     with pytest.raises(InputError, match="answers are"):
         TwoRound(SMALL, epsilon=1, variant="faithful").second_round("yes")

@@ -348,6 +348,6 @@ def test_the_simulation_asks_for_rounds_where_people_are_divided_and_only_there(
     with pytest.raises(InputError, match='this survey is "faithful"'):
         simulate_clients(plan(1), block, draw_rounds(5, rng=rng), agreed=AGREED.manifest(), rng=rng)
     for wrong in (block[:2], np.full((3, 5), 3), block + 0.5, np.int64(0)):
-        with pytest.raises(InputError, match="Nothing was answered"):
+        with pytest.raises(InputError, match=r"codes must be|codes of"):
             simulate_clients(plan(1), wrong, agreed=AGREED.manifest(), rng=rng)
     assert read_plan(plan(1), AGREED).cost == 4

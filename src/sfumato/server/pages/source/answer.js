@@ -39,8 +39,7 @@ function checkBrowser() {
   if (!globalThis.isSecureContext || !crypto.subtle) {
     throw new Refusal(
       "This page came over an unprotected connection, where browsers don’t let it check " +
-      "signatures. " +
-        "Nothing was answered. Open it by https, or save it and open it from your disk.",
+        "signatures. Open it by https, or save it and open it from your disk.",
     );
   }
 }

@@ -50,13 +50,13 @@ export class Client {
     if (seen !== undefined && seen !== plan.id) {
       throw new Refusal(
         `Round ${plan.round} was asked with another plan before, and a second answer would cost ` +
-          "epsilon again. Nothing was answered.",
+          "epsilon again.",
         "budget",
       );
     }
     if (seen === undefined && Object.keys(this.plans).some((number) => number > plan.round)) {
       throw new Refusal(
-        `Round ${plan.round} is over: a later one was asked already. Nothing was answered.`,
+        `Round ${plan.round} is over: a later one was asked already.`,
         "budget",
       );
     }
@@ -139,7 +139,7 @@ function checkCodes(codes, agreed) {
   for (const { name, size } of agreed.columns) {
     const code = codes[name];
     if (!Number.isInteger(code) || code < 0 || code >= size) {
-      throw new Refusal("A question has no answer yet. Nothing was drawn.");
+      throw new Refusal("A question has no answer yet.");
     }
   }
 }
@@ -170,7 +170,6 @@ function bothRounds(state, agreed) {
 
 function noState() {
   return new Refusal(
-    "What this browser has kept of this survey can't be read, so it can't know what it has told. " +
-      "Nothing was answered.",
+    "What this browser has kept of this survey can't be read, so it can't know what it has told.",
   );
 }

@@ -278,7 +278,7 @@ function spelled(holds) {
 }
 
 function misfit(why) {
-  return new Refusal(`A question of this survey ${why}. The survey was not used.`);
+  return new Refusal(`A question of this survey ${why}.`);
 }
 
 function refused(expected) {

@@ -70,7 +70,7 @@ function serverOf(page, said) {
   const secure = server.protocol === "https:" || (server.protocol === "http:" && (own || near));
   const plain = !server.username && !server.password && !server.search && !server.hash;
   if (!secure || !plain || (said !== null && !URL.canParse(said))) {
-    throw new Refusal("The server in this link is not an https address. Nothing was asked of it.");
+    throw new Refusal("The server in this link is not an https address.");
   }
   return server.href.replace(/\/+$/, "");
 }
@@ -114,7 +114,7 @@ export class Device {
     this.hash = digest.slice(0, HASH_DIGITS);
     if (this.link.hash !== null && this.link.hash !== this.hash) throw otherHash();
     if (this.announcement.task !== this.link.task) {
-      throw new Refusal("The server shows another survey than the link. Nothing was answered.");
+      throw new Refusal("The server shows another survey than the link.");
     }
     this.state = told.state;
     await this.change((kept) => {
@@ -198,7 +198,7 @@ export class Device {
     await this.step((client, kept) => {
       const answer = client.answer(plan, codes);
       if (answer === null) {
-        throw new Refusal("This round is not the one of this browser. Nothing was answered.");
+        throw new Refusal("This round is not the one of this browser.");
       }
       const uploads = { ...kept.uploads };
       uploads[plan.round] ??= { body: this.body(answer), receipt: null };
@@ -310,7 +310,7 @@ function readKept(text) {
   }
   const whole = kept !== null && kept.kind === "device" && kept.sfumato === 1;
   if (!whole || typeof kept.uploads !== "object" || kept.uploads === null) {
-    throw new Refusal("What this browser kept of this survey can't be read. Nothing was answered.");
+    throw new Refusal("What this browser kept of this survey can't be read.");
   }
   return kept;
 }
@@ -355,29 +355,26 @@ function refusedWith(status) {
 
 function otherKey() {
   return new Refusal(
-    "The link names another key than the one that this browser knows this survey by. Nothing " +
-      "was answered.",
+    "The link names another key than the one that this browser knows this survey by.",
   );
 }
 
 function otherHash() {
   return new Refusal(
-    "The server shows another survey than the one whose hash is in your link. Nothing was " +
-      "answered: a survey that differs from the others’ could mark your answer. Ask whoever " +
-      "invited you.",
+    "The server shows another survey than the one whose hash is in your link. A survey " +
+      "that differs from the others’ could mark your answer. Ask whoever invited you.",
   );
 }
 
 function otherPlan() {
   return new Refusal(
-    "The server shows other questions for the first round than the survey announced to everybody. " +
-      "Nothing was answered.",
+    "The server shows other questions for the first round than the survey announced to everybody.",
   );
 }
 
 function tooLarge() {
   return new Refusal(
-    "This survey asks for more than this page answers without your word for it. Nothing was drawn.",
+    "This survey asks for more than this page answers without your word for it.",
     "budget",
   );
 }
@@ -385,7 +382,7 @@ function tooLarge() {
 function changedSurvey() {
   return new Refusal(
     "The survey was changed since this browser first saw it: its words, columns or epsilon " +
-      "are others now. Nothing was answered.",
+      "are others now.",
     "budget",
   );
 }

@@ -13,7 +13,7 @@ const DIGITS = 60n; // of a decimal number, as in Python's context
 /** A fraction as its text says, like "1/10", reduced. */
 export function fraction(text) {
   if (typeof text !== "string" || !/^[0-9]{1,30}(\/[1-9][0-9]{0,29})?$/.test(text)) {
-    throw new Refusal("Epsilon must be a fraction as text, like 1/10. It was not used.");
+    throw new Refusal("Epsilon must be a fraction as text, like 1/10.");
   }
   const [top, bottom = "1"] = text.split("/");
   return reduced(BigInt(top), BigInt(bottom));

@@ -31,8 +31,7 @@ export async function readAnnouncement(message) {
   const trial = isObject(message) && Object.hasOwn(message, "rehearsal"); // only where it is true
   if (isObject(message) && !(Object.hasOwn(message, "first_plan") && message.first_plan)) {
     throw new Refusal(
-      "The survey does not announce its first questions, so each device could be asked by others. " +
-        "It was not used.",
+      "The survey does not announce its first questions, so each device could be asked by others.",
     );
   }
   checkFields(message, trial ? [...ANNOUNCED, "rehearsal"] : ANNOUNCED, "A survey");
@@ -49,7 +48,7 @@ export async function readAnnouncement(message) {
     (closes === null || /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/.test(closes)) &&
     typeof page === "string" && /^([0-9a-f]{64})?$/.test(page) &&
     rehearsal === true && typeof firstPlan === "string" && ID.test(firstPlan);
-  if (!fits) throw new Refusal("The survey is announced in an unknown form. It was not used.");
+  if (!fits) throw new Refusal("The survey is announced in an unknown form.");
   const about = { task, title, text, questions, agreement, minimum, invited, closes, page };
   return { ...about, rehearsal: trial, firstPlan };
 }
@@ -95,12 +94,12 @@ function readRoundPlan(message, agreed) {
   checkPromise(message, agreed);
   const bins = readBins(message.bins, agreed);
   if (!Array.isArray(message.parts) || !within(message.parts.length, 1, MOST_PARTS)) {
-    throw new Refusal("A plan lists its parts. It was not used.");
+    throw new Refusal("A plan lists its parts.");
   }
   const parts = message.parts.map((entry) => readPart(entry, bins, agreed));
   const named = new Set(parts.map((part) => canonical(part.columns.map((each) => each.name))));
   if (named.size < parts.length) {
-    throw new Refusal("A plan has two parts about the same columns. It was not used.");
+    throw new Refusal("A plan has two parts about the same columns.");
   }
   const total = parts.reduce((sum, part) => sum + part.weight, 0n);
   if (total > MOST_WEIGHT) throw new Refusal("The weights of a plan are too large.");
@@ -141,16 +140,16 @@ function spelledPlan(parts, round, agreed) {
 function readBins(listed, agreed) {
   const longest = Math.max(...agreed.columns.map((column) => column.size));
   if (!Array.isArray(listed) || listed.length > agreed.columns.length) {
-    throw new Refusal("A plan lists bins at most once a column. It was not used.");
+    throw new Refusal("A plan lists bins at most once a column.");
   }
   return listed.map((cut) => {
     const fits = Array.isArray(cut) && within(cut.length, 1, longest);
     if (!fits || !cut.every((bin) => typeof bin === "bigint" && within(bin, 0, cut.length - 1))) {
-      throw new Refusal("Bins are whole numbers, one for each code. The plan was not used.");
+      throw new Refusal("Bins are whole numbers, one for each code.");
     }
     const found = cut.map(Number);
     if (new Set(found).size !== largest(found) + 1) {
-      throw new Refusal("Bins are numbered from 0 on, none is empty. The plan was not used.");
+      throw new Refusal("Bins are numbered from 0 on, none is empty.");
     }
     return found;
   });
@@ -161,16 +160,16 @@ function readPart(entry, bins, agreed) {
   const shaped =
     isObject(entry) && hasFields(entry, PART) && Array.isArray(names) && Array.isArray(cuts) &&
     within(names.length, 1, 2) && cuts.length === names.length && names.every(isText);
-  if (!shaped) throw new Refusal("A part of a plan is about one or two columns. It was not used.");
+  if (!shaped) throw new Refusal("A part of a plan is about one or two columns.");
   const places = names.map((name) => agreed.columns.findIndex((column) => column.name === name));
   if (places.includes(-1) || (places.length === 2 && places[0] >= places[1])) {
-    throw new Refusal("A part does not fit the agreed columns. The plan was not used.");
+    throw new Refusal("A part does not fit the agreed columns.");
   }
   const columns = places.map((place) => agreed.columns[place]);
   const own = cuts.map((cut) => {
     if (cut === null) return null;
     if (typeof cut !== "bigint" || !within(cut, 0, bins.length - 1)) {
-      throw new Refusal("A part names bins that the plan does not list. It was not used.");
+      throw new Refusal("A part names bins that the plan does not list.");
     }
     return bins[Number(cut)];
   });
@@ -180,7 +179,7 @@ function readPart(entry, bins, agreed) {
   const known = Object.hasOwn(PROTOCOLS, protocol) && (names.length === 1 || protocol === "grr");
   const weighs = typeof weight === "bigint" && weight >= 1n && weight <= MOST_WEIGHT;
   if (!fits || !known || !weighs || !within(cells, 2, MOST_CELLS)) {
-    throw new Refusal("A part does not fit the agreed columns. The plan was not used.");
+    throw new Refusal("A part does not fit the agreed columns.");
   }
   return { columns, bins: own, shape, cells, protocol, weight };
 }
@@ -191,7 +190,7 @@ function readRecordPlan(message, agreed) {
   if (message.survey !== agreed.id) throw otherSurvey();
   const { budgets } = message;
   if (!isObject(budgets) || !hasFields(budgets, agreed.asked.map((column) => column.name))) {
-    throw new Refusal("A plan has budgets for the agreed columns. It was not used.");
+    throw new Refusal("A plan has budgets for the agreed columns.");
   }
   const asked = agreed.asked.map((column) => {
     const epsilon = fraction(budgets[column.name]);
@@ -213,7 +212,7 @@ function checkFirst(asked, cost, agreed) {
   if (compared(cost, roundEpsilon) > 0) throw tooMuch(cost, roundEpsilon);
   const even = reduced(roundEpsilon.top, roundEpsilon.bottom * BigInt(asked.length));
   if (asked.some(({ epsilon }) => compared(epsilon, even) !== 0)) {
-    throw new Refusal("The first round is asked with the same epsilon each. Nothing was answered.");
+    throw new Refusal("The first round is asked with the same epsilon each.");
   }
 }
 
@@ -225,7 +224,7 @@ function checkEpsilon(epsilon, halvedOver) {
   const most = { top: MOST_EPSILON.top * times, bottom: 1n };
   const long = epsilon.bottom * 2n * columns * BUDGET_UNITS * MOST_EPSILON.top >= 10n ** 30n;
   if (compared(epsilon, least) < 0 || compared(epsilon, most) > 0 || (halvedOver && long)) {
-    throw new Refusal("Epsilon is outside of what an answer may have. Nothing was answered.");
+    throw new Refusal("Epsilon is outside of what an answer may have.");
   }
 }
 
@@ -238,37 +237,36 @@ function checkPromise(message, agreed) {
 export function tooMuch(cost, left) {
   const [asks, agreed] = [fractionText(cost), fractionText(left)];
   return new Refusal(
-    `The survey asks for epsilon ${asks}, but ${agreed} is what was agreed. Nothing was answered.`,
+    `The survey asks for epsilon ${asks}, but ${agreed} is what was agreed.`,
     "budget",
   );
 }
 
 function otherSurvey() {
   return new Refusal(
-    "The plan belongs to another survey: other columns, epsilon or rules than agreed. Nothing " +
-      "was answered.",
+    "The plan belongs to another survey: other columns, epsilon or rules than agreed.",
   );
 }
 
 export function checkFields(message, expected, what) {
-  if (!isObject(message)) throw new Refusal(`${what} is an object. It was not used.`);
+  if (!isObject(message)) throw new Refusal(`${what} is an object.`);
   if (message.sfumato !== VERSION) {
-    throw new Refusal("This message is of another version than this page. It was not used.");
+    throw new Refusal("This message is of another version than this page.");
   }
   if (!hasFields(message, expected)) {
-    throw new Refusal(`${what} has ${[...expected].sort().join(", ")}. It was not used.`);
+    throw new Refusal(`${what} has ${[...expected].sort().join(", ")}.`);
   }
 }
 
 function checkSpelling(spelled, message, what) {
   if (canonical(spelled) !== canonical(message)) {
-    throw new Refusal(`This ${what} is written otherwise than agreed on. It was not used.`);
+    throw new Refusal(`This ${what} is written otherwise than agreed on.`);
   }
 }
 
 function readRound(round, rounds) {
   if (typeof round !== "bigint" || !within(round, 1, rounds)) {
-    throw new Refusal("A plan is for a round of the survey. It was not used.");
+    throw new Refusal("A plan is for a round of the survey.");
   }
   return Number(round);
 }

@@ -120,7 +120,7 @@ function parsedSchema(text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("The schema is not JSON. Nothing was made.");
+    throw new Error("The schema is not JSON.");
   }
 }
 

@@ -17,7 +17,7 @@ async function ask(path, body, token = sessionStorage.getItem(TOKEN)) {
   try {
     reply = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: body && JSON.stringify(body), cache: "no-store", credentials: "omit" });
   } catch {
-    throw new Error("The server does not answer. Nothing was changed, as far as this page knows.");
+    throw new Error("The server does not answer. What was asked may have been done all the same: look again.");
   }
   if (reply.headers.get("content-type") === "application/zip") return reply.arrayBuffer();
   const told = await reply.json().catch(() => ({}));

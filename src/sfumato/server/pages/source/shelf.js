@@ -90,6 +90,6 @@ async function made(begin) {
 export function noStorage() {
   return new Refusal(
     "This browser keeps nothing for this page (a private window?), so the page could not repeat " +
-      "its answer and would have to draw another one. Nothing was answered.",
+      "its answer and would have to draw another one.",
   );
 }

@@ -22,7 +22,7 @@ export function parse(text) {
   const reader = new Reader(text);
   const value = reader.value(0);
   if (reader.place !== text.length || canonical(value) !== text) {
-    throw new Refusal("The message is not written as this program writes it. It was not used.");
+    throw new Refusal("The message is not written as this program writes it.");
   }
   return value;
 }
@@ -71,7 +71,7 @@ export async function opened(envelope, key) {
   if (!(await verified(payload, signature, key))) {
     throw new Refusal(
       "The signature is not of the key that this survey is known by: somebody else wrote this, " +
-        "or it was changed on the way. Nothing was answered.",
+        "or it was changed on the way.",
     );
   }
   return parse(payload);
@@ -82,7 +82,7 @@ function checkedEnvelope(envelope) {
   const names = Object.keys(found).sort().join();
   const texts = typeof found.payload === "string" && typeof found.signature === "string";
   if (names !== "payload,signature" || !texts) {
-    throw new Refusal("A signed message has payload and signature. It was not used.");
+    throw new Refusal("A signed message has payload and signature.");
   }
   return found;
 }
@@ -182,7 +182,7 @@ class Reader {
 }
 
 function unreadable() {
-  return new Refusal("The message is not whole, or not of this kind. It was not used.");
+  return new Refusal("The message is not whole, or not of this kind.");
 }
 
 function quoted(text) {
