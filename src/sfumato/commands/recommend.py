@@ -31,7 +31,7 @@ from sfumato.readers.open_table import source_of
 from sfumato.readers.ratings import open_catalogue, open_ratings, refuse_own_catalogue
 from sfumato.recommend.algorithm import RecommenderAlgorithm
 from sfumato.release import check_apart, check_free, new_folder
-from sfumato.release.kept_copies import with_copy
+from sfumato.release.folder import with_copy
 from sfumato.release.recommender import Recommended, RecommenderRelease
 from sfumato.report.recommender_page import recommender_view, write_recommender
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale

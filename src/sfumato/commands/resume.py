@@ -8,7 +8,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator, Journal, PaidStep, runs_of
 from sfumato.ledger.ledger import Ledger
 from sfumato.release import TableRelease
-from sfumato.release.kept_copies import naming_copy, with_copy
+from sfumato.release.folder import naming_copy, with_copy
 
 if TYPE_CHECKING:
     from sfumato.release.recommender import RecommenderRelease

@@ -11,7 +11,7 @@ from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import is_recommender
 from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
-from sfumato.release.kept_copies import with_copy
+from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
 from sfumato.schema.public_totals import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm, Fit
