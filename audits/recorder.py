@@ -33,8 +33,7 @@ from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal
 from sfumato.schema.workload import Target
 

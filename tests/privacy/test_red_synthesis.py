@@ -15,8 +15,7 @@ from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng
 from sfumato.schema import Range, Schema
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import Coarse, PublicTotal
 from sfumato.synthesis.independent import Independent
 from sfumato.synthesis.mst import Mst
 

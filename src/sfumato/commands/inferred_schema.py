@@ -44,7 +44,7 @@ from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.schema.columns import Boolean, Column
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 from sfumato.schema.measurement import Measurement
 from sfumato.synthesis.algorithm import Algorithm
 

@@ -13,7 +13,7 @@ from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.methods import LEAST_EPSILON
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.schema.public_totals import PublicTotal, load_totals
+from sfumato.schema.measurement import PublicTotal, load_totals
 
 DEGREES: Final = {"1-way": 1, "2-way": 2, "3-way": 3}
 """Workloads by name: all marginals of so many columns."""

@@ -31,7 +31,7 @@ from sfumato.release import TableRelease, check_apart, check_free, check_usable,
 from sfumato.release.folder import with_copy
 from sfumato.report.table_page import report_view
 from sfumato.schema import Schema, Workload
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 
 log = logging.getLogger(__name__)
 

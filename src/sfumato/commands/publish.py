@@ -47,7 +47,7 @@ from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema, Workload
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm
 
 

@@ -16,8 +16,7 @@ from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Schema
 from sfumato.schema.workload import Range, Target
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from sfumato.models.model import Model, Rows
 from sfumato.randomness import Rng
-from sfumato.schema import possible_cells
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, possible_codes, possible_rows
 
 MOST_ROUNDS: Final = 64
 """How often impossible rows are drawn again: of a model that is possible in one row of ten, one
@@ -23,12 +22,12 @@ def draw_possible(model: Model, n_rows: int, *, rng: Rng) -> Rows:
     rows = dict(model.draw(n_rows, rng=rng))
     if not model.schema.impossible:
         return rows
-    wrong = np.flatnonzero(~possible_cells.possible_rows(model.schema, rows))
+    wrong = np.flatnonzero(~possible_rows(model.schema, rows))
     for _ in range(MOST_ROUNDS):
         if not wrong.size:
             break
         fresh = model.draw(wrong.size, rng=rng)
-        good = possible_cells.possible_rows(model.schema, fresh)
+        good = possible_rows(model.schema, fresh)
         for name in rows:
             rows[name][wrong[good]] = fresh[name][good]
         wrong = wrong[~good]
@@ -41,12 +40,12 @@ def repaired(schema: Schema, rows: Rows, *, rng: Rng) -> Rows:
     The columns that no declaration names stay as they are. Where no row is possible, all take the
     same values, found from the declaration alone.
     """
-    good = possible_cells.possible_rows(schema, rows)
+    good = possible_rows(schema, rows)
     wrong, donors = np.flatnonzero(~good), np.flatnonzero(good)
     if not wrong.size:
         return rows
     out = {name: np.array(codes) for name, codes in rows.items()}
-    for name, code in possible_cells.possible_codes(schema).items():
+    for name, code in possible_codes(schema).items():
         out[name][wrong] = code
     if donors.size:
         taken = donors[rng.below(donors.size, wrong.size)]

@@ -13,7 +13,7 @@ from sfumato.publishing.methods import is_recommender
 from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm, Fit
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from sfumato.gate import Curator
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Schema, Target, Workload
-from sfumato.schema.public_totals import PublicTotal, check_totals, rows_of
+from sfumato.schema.measurement import PublicTotal, check_totals, rows_of
 from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_rest
 
 UNMEASURED: Final = 0.08

@@ -16,7 +16,7 @@ from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.publishing.auto import Auto, prefers_pure
 from sfumato.schema import Schema, Workload
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm
 
 if TYPE_CHECKING:

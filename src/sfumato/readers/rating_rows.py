@@ -17,7 +17,7 @@ from sfumato.counting.table import FoldKernel, MapKernel, Source
 from sfumato.readers.object_columns import parts
 from sfumato.readers.source_table import require_exact
 from sfumato.readers.value_texts import decoded, has_text, person_texts
-from sfumato.schema.arrow_times import is_text
+from sfumato.schema.arrow_values import is_text
 from sfumato.schema.codes import Codes, floats
 from sfumato.schema.values import NUMBER
 

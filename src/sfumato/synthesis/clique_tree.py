@@ -28,7 +28,7 @@ from sfumato.models.graphical.tree_search import (
 )
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
-from sfumato.schema.public_totals import PublicTotal, as_measurements, described, rows_of
+from sfumato.schema.measurement import PublicTotal, as_measurements, described, rows_of
 from sfumato.synthesis.algorithm import Fit, check_workload
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
 from sfumato.synthesis.residual_scores import look_again

@@ -22,14 +22,14 @@ from sfumato.models.dense.public_totals import rake
 from sfumato.privacy.guarantees import Cost
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
     check_totals,
     described,
     rows_of,
 )
+from sfumato.schema.schema import possible
 from sfumato.synthesis.algorithm import Fit, total_and_rest
 
 _COUNT_ROWS_FROM = 400

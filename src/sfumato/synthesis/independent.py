@@ -17,14 +17,14 @@ from sfumato.models import simplex
 from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
     check_totals,
     described,
     rows_of,
 )
+from sfumato.schema.schema import possible
 from sfumato.synthesis.algorithm import TOTAL_SHARE, Fit, total_and_rest
 
 _LEAST_SIGMA: Final = 1e-6

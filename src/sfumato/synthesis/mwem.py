@@ -24,8 +24,8 @@ from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.model import Numbering
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Schema, Workload
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
+    Coarse,
     PublicTotal,
     as_measurements,
     check_totals,

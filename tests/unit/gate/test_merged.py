@@ -13,7 +13,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 SCHEMA = Schema(
     columns=(Integer(name="age", low=0, high=4), Boolean(name="smoker")), dataset="study"

@@ -20,7 +20,7 @@ from sfumato.counting.table import Source
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.readers.open_table import open_table, source_of
 from sfumato.schema import Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999999)
 TYPES: dict[str, tuple[str, str, Any]] = {

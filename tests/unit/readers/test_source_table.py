@@ -26,7 +26,7 @@ from sfumato.readers.open_table import open_table
 from sfumato.readers.source_table import SourceTable, person_texts
 from sfumato.readers.sqlite import SqliteTable
 from sfumato.schema import Category, Integer, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 SCHEMA = Schema(columns=(Integer(name="a", low=0, high=9), Category(name="b", values=("1", "2"))))
 

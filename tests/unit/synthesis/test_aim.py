@@ -14,7 +14,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP, within
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, chosen_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.aim import Aim, next_share
 from sfumato.synthesis.mst import Mst
 

@@ -15,7 +15,7 @@ from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within, z
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, Workload, all_marginals, chosen_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.clique_tree import CliqueTree
 from sfumato.synthesis.independent import Independent
 

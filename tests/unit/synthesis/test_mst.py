@@ -8,7 +8,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, PureDP, zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.independent import Independent
 from sfumato.synthesis.mst import Mst
 

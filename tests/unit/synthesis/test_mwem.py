@@ -10,7 +10,7 @@ from sfumato.models.graphical.model import GraphicalModel
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.mwem import Mwem
 
 WIDE = Schema(

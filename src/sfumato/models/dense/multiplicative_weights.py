@@ -17,8 +17,7 @@ from sfumato.models.dense.grouping import Blocks, sums
 from sfumato.models.dense.kernels import sweep
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, possible
 
 _PUBLIC_SIGMA = 1.0
 """A measurement without noise fits when it fits as one with noise of a single count."""

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.models.dense.model import DenseModel
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.schema.schema import Schema
+from sfumato.schema.measurement import PublicTotal
+from sfumato.schema.schema import Schema, possible
 
 MOST_ROUNDS: Final = 200
 CLOSE: Final = 1e-9

@@ -16,10 +16,8 @@ from sfumato.models.graphical.junction_tree import (
 )
 from sfumato.models.graphical.likelihood import PULL, Observation, fit_beliefs
 from sfumato.models.graphical.model import GraphicalModel, Numbering
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.schema import Marginal
+from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.schema import Marginal, possible
 
 LIMIT_MB: Final = 64.0
 """The default for the tables of all cliques; a fit holds three copies."""

@@ -22,8 +22,7 @@ from sfumato.models.graphical.clique_growth import Limits, fits, holds, supporte
 from sfumato.models.graphical.junction_tree import Clique
 from sfumato.models.graphical.model import Numbering
 from sfumato.models.graphical.spanning_forest import spanning_forest
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal
 
 _PENALTIES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -22,7 +22,7 @@ from sfumato.models.graphical.tree_search import (
 )
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Measurement, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 ROWS = 20_000
 WIDE = Limits(clique_cells=1e6, all_cells=1e7)

@@ -24,7 +24,7 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table, source_of
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 N_ROWS = 2_000
 SCHEMA = Schema(
