@@ -20,7 +20,7 @@ from sfumato.evaluation.marginals import distance, in_batches
 from sfumato.evaluation.rows import read_rows, row_count, take
 from sfumato.gate import Curator
 from sfumato.ledger.ledger import Ledger
-from sfumato.models.possible_rows import draw_possible
+from sfumato.models.model import draw_possible
 from sfumato.models.stand_in import stand_in_rows
 from sfumato.planning.plan import TYPICAL_DEPENDENCE
 from sfumato.privacy.composition import Cap

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError, StorageError
-from sfumato.models.model import Model, Rows
-from sfumato.models.possible_rows import draw_possible
+from sfumato.models.model import Model, Rows, draw_possible
 from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.bayes.model import BayesNet
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.schema import Marginal, Schema, possible
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from sfumato.models.dense.model import DenseModel
-from sfumato.models.dense.public_totals import rake
+from sfumato.models.dense.model import DenseModel, rake
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 from sfumato.schema.measurement import PublicTotal
