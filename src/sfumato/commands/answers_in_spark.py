@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, StorageError
 from sfumato.gate import Curator
 from sfumato.local.arrow import arrow_type, from_arrow
-from sfumato.readers.addresses import SPARK
+from sfumato.readers.locations import SPARK
 from sfumato.readers.open_table import is_spark
 from sfumato.survey.estimate.answer_files import COLUMN, question_from, question_in, question_text
 from sfumato.survey.estimate.question import Estimate, Question

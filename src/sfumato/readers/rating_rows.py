@@ -14,9 +14,8 @@ from sfumato.counting import fold
 from sfumato.counting.coded_table import slices
 from sfumato.counting.ratings import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
 from sfumato.counting.table import FoldKernel, MapKernel, Source
-from sfumato.readers.object_columns import parts
 from sfumato.readers.source_table import require_exact
-from sfumato.readers.value_texts import decoded, has_text, person_texts
+from sfumato.readers.value_texts import decoded, has_text, parts, person_texts
 from sfumato.schema.arrow_values import is_text
 from sfumato.schema.codes import Codes, floats
 from sfumato.schema.values import NUMBER
