@@ -118,9 +118,9 @@ def house() -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" font-family="system-ui,sans-serif" font-size="11">'
-        "<title>The rooms of sfumato</title><desc>Schema to engine to curator; mechanisms and "
-        "privacy to curator; measurements to synthesis, with models, to release; release to "
-        "evaluation and reporting; mechanisms to the client, answers to the server.</desc>"
+        "<title>The rooms of sfumato</title><desc>Schema and readers to counting; counting, noise "
+        "and ledger to the gate; measurements to synthesis, with models, to release; release to "
+        "evaluation and report; answers of devices to estimates.</desc>"
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#4a4754"/></marker></defs>'
         f'<rect width="{width}" height="{height}" fill="#fff"/>'

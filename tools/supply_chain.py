@@ -42,7 +42,6 @@ SMOKE: Final = (
     "tests/unit/counting/test_exact_counts.py",
     "tests/unit/privacy/test_accounting.py",
     "tests/unit/ledger/test_ledger.py",
-    "tests/unit/privacy/test_plans.py",
     "tests/unit/ledger/test_storage.py",
     "tests/unit/cli/test_main.py",
     "tests/unit/cli/test_publish.py",

@@ -16,7 +16,8 @@ from sfumato.cli.main import app
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<why>.+?) -->\n)?^```(?P<kind>sh|python)\n(?P<text>.*?)^```",
+    r"(?:^<!-- (?:not run: (?P<why>.+?)|(?P<checkout>in a checkout)) -->\n)?"
+    r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 RUNNABLE = [
@@ -43,10 +44,12 @@ def test_every_block_of_a_page_runs(page, tmp_path):
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # a hundred processes need not compile anew
     blocks = [block for block in BLOCK.finditer(page.read_text()) if "make " not in block["text"]]
     assert blocks
-    for kind, text in [(block["kind"], block["text"]) for block in blocks if not block["why"]]:
-        command = ["bash", "-euc", text] if kind == "sh" else [sys.executable, "-c", text]
+    for block in [block for block in blocks if not block["why"]]:
+        text = block["text"]
+        command = ["bash", "-euc", text] if block["kind"] == "sh" else [sys.executable, "-c", text]
+        env = environment | ({"PYTHONPATH": str(ROOT)} if block["checkout"] else {})
         outcome = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
         )
         assert outcome.returncode == 0, f"{text}\n{outcome.stdout}\n{outcome.stderr}"
 

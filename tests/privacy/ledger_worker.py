@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import BudgetError
-from sfumato.ledger import Ledger, anchors, postgres_store, sqlite_store
-from sfumato.ledger.ledger import Ledger as Patched
+from sfumato.ledger import Ledger, postgres_store, sqlite_store
+from sfumato.ledger import ledger as ledger_module
 from sfumato.privacy import OneRow, PureDP
 
 UNIT, CAP = PureDP("0.01"), PureDP(2)
@@ -44,14 +44,14 @@ def dies_after_statement(method: str) -> None:
 
 
 POINTS = {
-    "before the transaction": lambda: dies_in(Patched, "_plan"),
+    "before the transaction": lambda: dies_in(Ledger, "_plan"),
     "row written, not committed": lambda: dies_after_statement("append"),
-    "committed, not anchored": lambda: dies_in(anchors, "write_anchor"),
+    "committed, not anchored": lambda: dies_in(ledger_module, "write_anchor"),
     "anchor written aside": lambda: dies_in(Path, "replace"),
-    "anchored, not acknowledged": lambda: dies_after(anchors, "write_anchor"),
-    "acknowledged, not journaled": lambda: dies_in(Patched, "journal"),
+    "anchored, not acknowledged": lambda: dies_after(ledger_module, "write_anchor"),
+    "acknowledged, not journaled": lambda: dies_in(Ledger, "journal"),
     "outcome written, not committed": lambda: dies_after_statement("keep_outcome"),
-    "journaled, not released": lambda: dies_after(Patched, "journal"),
+    "journaled, not released": lambda: dies_after(Ledger, "journal"),
 }
 
 

@@ -48,6 +48,10 @@ def test_every_requirement_of_ours_is_bounded_on_both_sides() -> None:
     assert declared.unbounded(declared.needs()) == []
 
 
+def test_every_smoke_test_is_there() -> None:
+    assert [test for test in supply_chain.SMOKE if not (declared.ROOT / test).is_file()] == []
+
+
 def test_the_lowest_versions_are_of_what_runs_and_of_what_tests_it(
     needs: list[declared.Need],
 ) -> None:

@@ -36,7 +36,7 @@ class DiscreteGaussian:
 
     The draws accept a proposal y with probability exp(-z^2), z = |2 t v^2 y - u^2| / (2 t u v),
     for spread = u / v and t = floor(sigma) + 1. With 2 t u v < 2^54, u^2 < 2^54 and products up
-    to 2^62, whatever could overflow has z > (2^62 - 2^54) / 2^54 = 255 (see ``_kernels``).
+    to 2^62, whatever could overflow has z > (2^62 - 2^54) / 2^54 = 255 (see ``kernels``).
     """
 
     spread: Fraction

@@ -143,7 +143,7 @@ class _TextCounter:
 class _BoundedSource:
     """Texts of all columns, of each person some rows: chosen once and kept in memory.
 
-    As ``coded.BoundedTable`` does: by a fixed hash of the person and the row.
+    As ``coded_table.BoundedTable`` does: by a fixed hash of the person and the row.
     """
 
     def __init__(self, whole: Source, columns: Marginal, person: str, max_rows: int) -> None:

@@ -195,7 +195,7 @@ def _days_from_text(column: Date, values: pa.Array) -> pa.Array:
 
 
 def _moments_from_text(column: DateTime, values: pa.Array) -> pa.Array:
-    """Text by text, as ``formats.iso_text`` reads one; Arrow knows the calendar and offsets."""
+    """Text by text, as ``calendar.iso_text`` reads one; Arrow knows the calendar and offsets."""
     texts = pc.utf8_trim_whitespace(values)
     iso = _iso(texts) if column.format is None else _as_iso(texts, column.format)
     return iso.cast(pa.timestamp("us", tz=None if column.zone is None else "UTC"))

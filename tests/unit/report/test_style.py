@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from sfumato.charts import heat_map
+from sfumato.charts.heat_map import _DARK_ABOVE, _SHADES
 from sfumato.report.page import dress
 
 BACKGROUNDS = ("paper", "card")
@@ -83,7 +83,7 @@ def test_everything_drawn_stands_out_from_its_card(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["light", "dark", "print"])
 def test_numbers_can_be_read_on_every_shade_of_a_heat_map(mode: str) -> None:
     found = colors(mode)
-    for shade, sign in product(range(heat_map._SHADES + 1), ("cell", "below")):
-        back = blend(found[sign], found["card"], shade / heat_map._SHADES)
-        text = found["on" if shade > heat_map._DARK_ABOVE else "low"]
+    for shade, sign in product(range(_SHADES + 1), ("cell", "below")):
+        back = blend(found[sign], found["card"], shade / _SHADES)
+        text = found["on" if shade > _DARK_ABOVE else "low"]
         assert contrast(text, back) >= 4.5, (mode, sign, shade)

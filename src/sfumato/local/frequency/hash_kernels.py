@@ -18,7 +18,7 @@ _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _HALF: Final = np.uint64(32)
 Multipliers = tuple[np.uint32, np.uint32, np.uint32]
-"""Of the category, of the first and of the second round: ``hashing.MULTIPLIERS``."""
+"""Of the category, of the first and of the second round: ``local_hashing.MULTIPLIERS``."""
 _BLOCK: Final = 2**20
 """Answers between two transfers of the 32-bit tally, which so never overflows."""
 
@@ -48,7 +48,7 @@ def _parity(x: Any) -> Any:
 
 @njit(nogil=True, error_model="numpy")
 def _mixed(x: Any, multipliers: Multipliers) -> Any:
-    """The rounds of ``hashing.mixed``, after the category went in."""
+    """The rounds of ``local_hashing.mixed``, after the category went in."""
     x = np.uint32(x ^ np.uint32(x >> np.uint32(16)))
     x = np.uint32(x * multipliers[1])
     x = np.uint32(x ^ np.uint32(x >> np.uint32(15)))

@@ -25,7 +25,7 @@ def hide_among_uniform(
 ) -> tuple[int, int]:
     """For each record a response about one attribute, uniform codes for all the others.
 
-    Rows of ``responses`` are keep, reciprocal, shift, as in ``_kernels.respond``. Returns
+    Rows of ``responses`` are keep, reciprocal, shift, as in ``local.kernels.respond``. Returns
     how many records are done and where the first unfinished one began.
     """
     start = 0

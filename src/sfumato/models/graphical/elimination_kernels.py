@@ -11,7 +11,7 @@ def fill(
 ) -> tuple[float, float]:
     """Eliminate by least cells and write the triangulated graph into ``filled``.
 
-    The same rule as ``junction.junction_tree``, and ties go to the first column there too.
+    The same rule as ``junction_tree.junction_tree``, and ties go to the first column there too.
 
     Returns:
         The cells of the largest clique and an upper bound on those of all, as floats: a table

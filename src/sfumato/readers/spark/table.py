@@ -27,7 +27,7 @@ from sfumato.readers.spark.output import Writing, check_new, write_drawn
 from sfumato.schema import Marginal, Schema
 
 Parcels = DataFrame
-"""A frame whose rows are parcels (``spark_tasks``)."""
+"""A frame whose rows are parcels (``tasks``)."""
 
 _REDUCE_BYTES: Final = 2**18
 """Larger states are added up in the executors before they come to the driver."""
@@ -118,7 +118,7 @@ class SparkTable:
 class BoundedSparkTable:
     """At most some rows of each person: shuffled and chosen once, kept in the executors.
 
-    The rule is that of ``coded.BoundedTable``, run by its own code where a person's rows have
+    The rule is that of ``coded_table.BoundedTable``, run by its own code where a person's rows have
     come together, so both engines keep the same rows.
     """
 

@@ -215,7 +215,7 @@ class Naming:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Keeping:
-    """Of each person's rows, at most some, by the rule of ``coded.BoundedTable``."""
+    """Of each person's rows, at most some, by the rule of ``coded_table.BoundedTable``."""
 
     schema: Schema
     column: str

@@ -8,7 +8,7 @@ and nobody gets single answers by subtracting one from the other. What is shown 
 database: it is the same from every process, and after a restart.
 
 Of a closed round all answers are shown about the parts that a batch of people answered about, and
-none about others (``estimating``): no later round adds fewer either. A rehearsal is shown at once,
+none about others (``estimates``): no later round adds fewer either. A rehearsal is shown at once,
 not in batches: its answers are made up.
 """
 

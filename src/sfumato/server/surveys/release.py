@@ -2,7 +2,7 @@
 
 ``release.json`` tells under ``method`` what people were shown (the announcement, the key that it
 was signed with, the page) and what was found when the answers were checked for fakes; all files
-are sealed (``sealing``). No ledger of the server is charged: each device keeps its own, and none
+are sealed (``seal``). No ledger of the server is charged: each device keeps its own, and none
 answers beyond what was agreed.
 """
 

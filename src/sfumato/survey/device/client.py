@@ -36,7 +36,7 @@ class Form:
     epsilon: Fraction
     """Numbers and texts are taken exactly: 0.1 is 1/10."""
     protocol: str = "auto"
-    """A name of ``protocols.PROTOCOLS``; auto takes the one of least variance."""
+    """A name of ``mechanism_choice.PROTOCOLS``; auto takes the one of least variance."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column):

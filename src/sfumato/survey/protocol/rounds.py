@@ -1,7 +1,7 @@
 """What a survey in two rounds agrees with a device, asks it, and gets back: public, strict values.
 
 The agreement is pinned before anything is asked. A plan of the variant "grouped" lists the parts,
-one of which a device draws and answers about (that of "faithful" is in ``record_plans``); whatever
+one of which a device draws and answers about (that of "faithful" is in ``record_rounds``); whatever
 does not fit the agreement is refused as a whole.
 """
 

@@ -1,6 +1,6 @@
 // Days, minutes and periods of the calendar, numbered from the beginning of the year 1, a Monday.
 //
-// As schema/calendar.py and formats.py. Only minutes count: no step of a column is shorter.
+// As schema/calendar.py. Only minutes count: no step of a column is shorter.
 
 const MINUTES_A_DAY = 1440;
 const LAST_YEAR = 9999;

@@ -2,7 +2,7 @@
 //
 // Each has `below` (answers are smaller), `truth` (the exact probability that the answer speaks for
 // the truth), `chance` (that it speaks for a given other code), `answer(code, words)` and
-// `fits(answer, code)`: whether an answer speaks for a code. As in mechanisms/local/*.py.
+// `fits(answer, code)`: whether an answer speaks for a code. As in local/**/*.py.
 
 import { WORD, bitLength, ceilDiv, compared, expBelow, splitBelow } from "./exact.js";
 

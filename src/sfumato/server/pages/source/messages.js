@@ -1,7 +1,7 @@
 // What a survey announces, agrees with a device and asks in a round: read strictly or refused.
 //
-// As survey/protocol/announcements.py, plans.py and record_plans.py. Whatever does not fit is refused as
-// a whole, and so is the same thing in other words: it would have another fingerprint.
+// As survey/protocol/: announcements.py, rounds.py and record_rounds.py. Whatever does not fit is
+// refused as a whole, and so is the same thing in other words: it would have another fingerprint.
 
 import { isText, readColumn } from "./columns.js";
 import { added, compared, fraction, fractionText, reduced } from "./exact.js";
