@@ -155,7 +155,7 @@ def test_a_number_that_is_none_is_refused(wrong: float) -> None:
         ),
     ]
     for draw in drawings:
-        with pytest.raises(InputError, match=r"finite numbers, got NaN or infinity\. Nothing"):
+        with pytest.raises(InputError, match=r"finite numbers, got NaN or infinity\. Leave out"):
             draw()
 
 

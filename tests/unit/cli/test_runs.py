@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sfumato.cli import interrupts, run_files
-from sfumato.errors import InputError
+from sfumato.errors import InputError, StorageError
 from sfumato.gate.journal import Journal
 
 
@@ -47,7 +47,9 @@ def test_ctrl_c_says_what_was_charged_and_the_command_that_goes_on(
     assert len(world.spends()) == 1
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyError("bug")])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), KeyError("bug"), StorageError("lost")]
+)
 def test_an_error_after_a_charge_says_how_to_go_on(
     error: Exception, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +59,7 @@ def test_an_error_after_a_charge_says_how_to_go_on(
     assert stopped.code in (4, 70)
     assert stopped.err.splitlines()[0].startswith("sfumato: ")
     assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
+    assert "Nothing was spent" not in stopped.err
     assert stopped.err.splitlines()[-1].startswith("  sfumato publish --resume ")
 
 
@@ -75,6 +78,18 @@ def test_the_same_command_again_is_refused_until_it_says_what_it_wants(
     paid = len(world.spends())
     assert world.publish("--no-resume").code == 0
     assert len(world.spends()) > paid
+
+
+def test_a_resumed_run_that_is_stopped_again_tells_what_was_charged_before(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(monkeypatch, StorageError("lost"), step=0)
+    assert world.publish("-q").code == 4
+    paid = world.spends()
+    stopped = world.publish("--resume", "-q")
+    assert stopped.err.splitlines()[0] == "sfumato: lost"
+    assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
+    assert world.spends() == paid
 
 
 def test_resume_with_nothing_to_resume_spends_nothing(world: Any) -> None:
@@ -250,7 +265,8 @@ def test_several_tables_are_refused_with_what_to_do(world: Any) -> None:
     arguments = world.arguments()
     outcome = world.run(arguments[0], str(world.table), *arguments[1:])
     assert outcome.code == 2
-    for part in ("one table", "join them", "--person", "SAME --dataset", "--cap", "Nothing was"):
+    told = "Nothing was spent."
+    for part in ("one table", "join them", "--person", "SAME --dataset", "--cap", told):
         assert part in outcome.err
     assert world.spends() == []
 

@@ -177,10 +177,10 @@ def test_a_spread_that_exact_draws_cannot_hold_is_refused(spread):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DiscreteGaussian.for_sigma(0.049), r"sigma would be 0\.049 counts.*Nothing"),
+        (lambda: DiscreteGaussian.for_sigma(0.049), r"sigma would be 0\.049 counts"),
         (lambda: DiscreteGaussian.for_sigma(2**27), r"exact draws need 0\.05 to 67108864"),
         (lambda: DiscreteGaussian.for_cost(ZCDP(1e-18), 1), "sigma would be 7.07"),
-        (lambda: DiscreteLaplace.for_cost(PureDP(1e-12), 1), r"scale would be 1e\+12.*Nothing"),
+        (lambda: DiscreteLaplace.for_cost(PureDP(1e-12), 1), r"scale would be 1e\+12"),
         (lambda: DiscreteLaplace.for_cost(PureDP(1), 0), "sensitivity must be a whole number"),
         (lambda: DiscreteGaussian.for_cost(ZCDP(1), 1.5), "sensitivity_squared must be a whole"),
         (lambda: DiscreteLaplace(scale=Fraction(1)).sample(-1, rng=simulation_rng(0)), "n must"),

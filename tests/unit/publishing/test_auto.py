@@ -316,7 +316,7 @@ def test_a_clique_tree_refuses_a_pure_budget_before_it_reads_anything() -> None:
         table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
         ledger=Ledger.in_memory(dataset="made"),
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"delta.*Nothing was"):
+    with pytest.raises(InputError, match=r"delta.*Nothing was spent"):
         publish(algorithm, curator)
     assert curator.left == PureDP(1)
 

@@ -207,11 +207,9 @@ def test_views_and_parts_of_tables_can_be_read(database: Database) -> None:
 
 def test_which_table_is_asked_where_there_are_several(database: Database) -> None:
     database.run('CREATE TABLE visits (x int); CREATE SCHEMA s; CREATE TABLE s."Ages" (x int)')
-    with pytest.raises(TableError, match=r'which table to read.*: public.visits, s."Ages"\. '):
+    with pytest.raises(TableError, match=r'which table to read.*: public.visits, s."Ages"\.'):
         source_of(database.address, ("age",))
-    with pytest.raises(
-        TableError, match=r'which table is \'ages\'\?.*Close to it are: s."Ages"\. '
-    ):
+    with pytest.raises(TableError, match=r'which table is \'ages\'\?.*Close to it are: s."Ages"\.'):
         source_of(f"{database.address}::ages", ("age",))
 
 

@@ -56,7 +56,7 @@ def test_bins_are_named_as_in_reports_and_null_is_missing(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"columns": ["sxe"], "counts": []}, r"no column 'sxe' .* Did you mean 'sex'\? "),
+        ({"columns": ["sxe"], "counts": []}, r"no column 'sxe' .* Did you mean 'sex'\?"),
         ({"columns": ["sex"], "counts": [["x", 1]]}, "'sex' has no value 'x'; it has f, m"),
         (
             {"columns": ["sex"], "counts": [["f", 1]]},

@@ -387,14 +387,14 @@ def test_a_model_too_small_for_single_columns_is_refused_before_any_look():
         rng=simulation_rng(1),
     )
     before = gate.left
-    with pytest.raises(InputError, match=r"model_mb.*code alone has 200,000 cells.*Nothing was"):
+    with pytest.raises(InputError, match=r"model_mb.*code alone has 200,000 cells"):
         CliqueTree(workload=pairs(schema), model_mb=1).run(gate)
     assert (table.looks, gate.left) == (0, before)
 
 
 def test_a_budget_without_delta_is_refused_before_any_look(chain):
     gate, table = spied(chain, budget=PureDP(1))
-    with pytest.raises(InputError, match=r"needs a delta.*Nothing was"):
+    with pytest.raises(InputError, match="needs a delta"):
         tree(chain).run(gate)
     assert (table.looks, gate.left) == (0, PureDP(1))
 

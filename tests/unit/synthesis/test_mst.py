@@ -78,7 +78,7 @@ def test_a_limit_too_small_for_single_columns_is_refused_and_nothing_is_spent(ch
         columns=(Integer(name="code", low=0, high=999_999), *chain.schema.columns),
         dataset="study",
     )
-    with pytest.raises(InputError, match=r"model_mb.*code alone has 1,000,000 cells.*Nothing was"):
+    with pytest.raises(InputError, match=r"model_mb.*code alone has 1,000,000 cells"):
         Mst(model_mb=1).check(wide)
     Mst(model_mb=16).check(wide)
 
