@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting import fold
-from sfumato.counting.coded_table import slices
+from sfumato.counting.coded_table import run_fold, slices
 from sfumato.counting.ratings import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
 from sfumato.counting.table import FoldKernel, MapKernel, Source
 from sfumato.readers.source_table import require_exact
@@ -33,7 +32,7 @@ class HeldRatings:
 
     def fold(self, kernel: FoldKernel) -> Ints:
         """The sum of the kernel over all ratings."""
-        return fold.run(kernel, slices(self._columns, kernel.columns))
+        return run_fold(kernel, slices(self._columns, kernel.columns))
 
     def fold_people(self, kernel: PeopleKernel) -> Ints:
         """The sum of the kernel over all people."""
