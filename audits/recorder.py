@@ -22,10 +22,9 @@ from sfumato.counting.table import Table
 from sfumato.errors import InternalError
 from sfumato.gate import Curator
 from sfumato.gate.budget import RunBudget
-from sfumato.gate.interview import Interview
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import amount, selection_of
-from sfumato.gate.row_responses import Responses
+from sfumato.gate.row_answers import Interview, Responses
 from sfumato.gate.scores import Asked, Score
 from sfumato.local.records.parts import Part
 from sfumato.noise import Noise

@@ -24,6 +24,7 @@ from sfumato.gate.journal import BY_ROW, Journal
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import (
     asked_text,
+    bounded,
     check_allowed,
     check_counted,
     check_kinds,
@@ -31,15 +32,18 @@ from sfumato.gate.requests import (
     check_place,
     check_row_by_row,
     check_rows,
+    journal_for,
     label_of,
+    ledger_for,
+    named,
     noisy,
     retold,
     selection_of,
+    tell_misfits,
     total_of,
+    verb,
 )
 from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
-from sfumato.gate.starting import bounded, journal_for, ledger_for, named, tell_misfits
-from sfumato.gate.verbs import verb
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy import sensitivity
@@ -52,9 +56,7 @@ from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, Target, check_targets
 
 if TYPE_CHECKING:  # the mechanisms by which rows answer are loaded by the verbs that need them
-    from sfumato.gate.interview import Interview
-    from sfumato.gate.row_answers import Perturbation
-    from sfumato.gate.row_responses import Responses
+    from sfumato.gate.row_answers import Interview, Perturbation, Responses
     from sfumato.local.layout import Answers
     from sfumato.local.means.grid import Grid
     from sfumato.local.mechanism import LocalMechanism
@@ -309,13 +311,13 @@ class Curator(SingleProcess):
         Rows come in a random order, the same one in all columns. Charged with the sum of the
         epsilons before the rows are read, once.
         """
-        from sfumato.gate import row_responses
+        from sfumato.gate import row_answers
 
-        mechanisms = row_responses.mechanisms_for(self.schema, epsilons)
+        mechanisms = row_answers.mechanisms_for(self.schema, epsilons)
         check_row_by_row(self.__table, self.protect)
-        cost = row_responses.cost_of(mechanisms)
+        cost = row_answers.cost_of(mechanisms)
         self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
-        return row_responses.responses(self.__table, mechanisms, rng=self.rng)
+        return row_answers.responses(self.__table, mechanisms, rng=self.rng)
 
     @verb
     def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> "Interview":
@@ -323,7 +325,7 @@ class Curator(SingleProcess):
 
         Charged once, before the rows are read: a row is in one group.
         """
-        from sfumato.gate.interview import Interview
+        from sfumato.gate.row_answers import Interview
 
         check.whole(at_least=1, at_most=64, groups=groups)
         if not columns or self.schema.marginal(columns) != tuple(columns):
