@@ -25,7 +25,8 @@ from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
 from sfumato.privacy.protection import OneRow
-from sfumato.publishing import algorithm_named, ledger_part, publish
+from sfumato.publishing.algorithm_release import ledger_part, publish
+from sfumato.publishing.methods import algorithm_named
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.schema import Category, Schema, all_marginals

@@ -17,7 +17,8 @@ from sfumato.auditing.checks import Check
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
 from sfumato.privacy.protection import OnePerson, OneRow
-from sfumato.publishing import RECOMMENDERS, publish, recommender_named
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.methods import RECOMMENDERS, recommender_named
 from sfumato.randomness import Rng
 from sfumato.readers.ratings import open_ratings
 from sfumato.release.recommender import RecommenderRelease

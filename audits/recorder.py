@@ -22,10 +22,9 @@ from sfumato.counting.table import Table
 from sfumato.errors import InternalError
 from sfumato.gate import Curator
 from sfumato.gate.budget import RunBudget
-from sfumato.gate.interview import Interview
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import amount, selection_of
-from sfumato.gate.row_responses import Responses
+from sfumato.gate.row_answers import Interview, Responses
 from sfumato.gate.scores import Asked, Score
 from sfumato.local.records.parts import Part
 from sfumato.noise import Noise
@@ -33,8 +32,7 @@ from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal
 from sfumato.schema.workload import Target
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.publishing import algorithm_named
+from sfumato.publishing.methods import algorithm_named
 
 METHODS = ("auto", "histogram", "independent", "mst", "cliquetree")
 TABLES: dict[str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sfumato.lab.tables import independent_table, integer_schema
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
 from sfumato.survey.dp2pub.semi_honest import publish_answers
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import network
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import greedy_network
 from sfumato.models.code_counts import map_pairs
 from sfumato.models.pram.channels import along

@@ -9,19 +9,15 @@ import math
 
 import numpy as np
 
-from sfumato.local import (
-    Duchi,
-    FastOlh,
-    Grr,
-    HadamardResponse,
-    Hybrid,
-    LocalLaplace,
-    Olh,
-    Oue,
-    Piecewise,
-    SubsetSelection,
-    Sue,
-)
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.means.duchi import Duchi
+from sfumato.local.means.hybrid import Hybrid
+from sfumato.local.means.laplace import LocalLaplace
+from sfumato.local.means.piecewise import Piecewise
 from sfumato.models.answers.frequencies import debias
 from sfumato.randomness import simulation_rng
 

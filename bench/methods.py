@@ -17,7 +17,7 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.counting.exact_counts import count_marginals
-from sfumato.evaluation import total_variation
+from sfumato.evaluation.distances import total_variation
 from sfumato.lab import made_up_survey
 from sfumato.readers.open_table import open_table
 

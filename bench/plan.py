@@ -24,10 +24,10 @@ import pyarrow.csv
 import sfumato as sf
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
-from sfumato.evaluation import total_variation
+from sfumato.evaluation.distances import total_variation
 from sfumato.evaluation.rows import read_rows, row_count
-from sfumato.models import simplex
-from sfumato.publishing import algorithm_named, budget_for
+from sfumato.models.model import project
+from sfumato.publishing.methods import algorithm_named, budget_for
 from sfumato.readers.open_table import open_table
 
 DELTA = "1e-9"
@@ -96,7 +96,7 @@ def measured(table, method, workload, epsilon, seeds):
             times[one.target] += 1
             key = (one.target, times[one.target], exact.size)
             raw[key].append(np.abs(one.values - exact).sum() / (2 * rows))
-            nearest = simplex.project(one.values, float(rows))
+            nearest = project(one.values, float(rows))
             projected[key].append(np.abs(nearest - exact).sum() / (2 * rows))
     return float(np.mean(errors)), raw, projected
 

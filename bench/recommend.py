@@ -30,14 +30,12 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.readers.ratings import open_ratings
-from sfumato.recommend import (
-    AutoRecommender,
-    ItemBias,
-    ItemNeighbors,
-    ItemPopularity,
-    ItemRidge,
-    ItemTastes,
-)
+from sfumato.recommend.auto import AutoRecommender
+from sfumato.recommend.item_bias import ItemBias
+from sfumato.recommend.item_neighbors import ItemNeighbors
+from sfumato.recommend.item_popularity import ItemPopularity
+from sfumato.recommend.item_ridge import ItemRidge
+from sfumato.recommend.item_tastes import ItemTastes
 from sfumato.schema.ratings import RatingScale
 
 REPORTED = 100

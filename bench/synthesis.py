@@ -112,7 +112,7 @@ def one(table: str, method: str, epsilon: float, seeds: int) -> dict[str, Any]:
     import pyarrow as pa
 
     import sfumato as sf
-    from sfumato.publishing import algorithm_named, budget_for
+    from sfumato.publishing.methods import algorithm_named, budget_for
 
     real = read_table(table)
     schema = replace(

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.publishing import algorithm_named, budget_for
+from sfumato.publishing.methods import algorithm_named, budget_for
 
 
 def main() -> None:

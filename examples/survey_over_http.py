@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import sfumato as sf
 from sfumato.server.simulator import Simulation, drive
+
+import sfumato as sf
 
 SCHEMA = {
     "sfumato": 1,

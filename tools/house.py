@@ -39,8 +39,8 @@ ENCODING: Final = "schema/codes.py"
 """The encoding is this file and what it imports from its own room."""
 ROW_READERS: Final = (
     *("readers/csv.py", "readers/csv_kernels.py", "readers/frames.py", "readers/parquet.py"),
-    *("readers/object_columns.py", "readers/source_table.py", "readers/sqlite.py"),
-    *("readers/rating_rows.py", "readers/undeclared_table.py", "readers/value_texts.py"),
+    *("readers/source_table.py", "readers/sqlite.py", "readers/rating_rows.py"),
+    *("readers/undeclared_table.py", "readers/value_texts.py"),
 )
 """Files that read one row without regard to the others; names that are not there do not count."""
 

@@ -10,12 +10,19 @@ from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within
-from sfumato.publishing import Auto, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.auto import Auto
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
-from sfumato.synthesis import Aim, CliqueTree, Dp2Pub, Histogram, Independent, Mst, Mwem, PrivBayes
-from sfumato.synthesis.independent import shares_by_cells
+from sfumato.synthesis.aim import Aim
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.dp2pub import Dp2Pub
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent, shares_by_cells
+from sfumato.synthesis.mst import Mst
+from sfumato.synthesis.mwem import Mwem
+from sfumato.synthesis.privbayes import PrivBayes
 
 SCHEMA = Schema(
     columns=(

@@ -31,7 +31,7 @@ from sfumato.counting.table import BATCH_ROWS, Table
 from sfumato.errors import TableError
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 SCHEMA = Schema(
     columns=(

@@ -19,7 +19,7 @@ VIOLATIONS = {
     "a command counts exactly": ("commands/plan.py", "import sfumato.counting.exact_counts"),
     "a model sees the data": ("models/dense/model.py", "import sfumato.counting"),
     "a model knows a budget": ("models/graphical/fit.py", "import sfumato.privacy"),
-    "the gate knows a model": ("gate/curator.py", "import sfumato.models.simplex"),
+    "the gate knows a model": ("gate/curator.py", "import sfumato.models.model"),
     "the gate knows a reader": ("gate/scout.py", "import sfumato.readers.csv"),
     "a release draws noise": ("release/table.py", "import sfumato.noise"),
     "a report reads data": ("report/page.py", "import sfumato.readers"),

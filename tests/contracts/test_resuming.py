@@ -11,10 +11,17 @@ from sfumato.gate.counts import Counts
 from sfumato.gate.journal import Journal
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow, PureDP
-from sfumato.publishing import Auto, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.auto import Auto
 from sfumato.randomness import derived_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
-from sfumato.synthesis import Aim, CliqueTree, Histogram, Independent, Mst, Mwem, PrivBayes
+from sfumato.synthesis.aim import Aim
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mst import Mst
+from sfumato.synthesis.mwem import Mwem
+from sfumato.synthesis.privbayes import PrivBayes
 
 SCHEMA = Schema(
     columns=(

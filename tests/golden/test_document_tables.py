@@ -13,7 +13,7 @@ import pytest
 from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation.dependence import mean_count_error, mean_total_variation
 from sfumato.lab.tables import independent_table, integer_schema
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
 
 COLUMNS, SIZES = 50, (100, 150)

@@ -13,7 +13,10 @@ from sfumato.lab.movielens import read_movielens
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.randomness import simulation_rng
-from sfumato.recommend import AutoRecommender, ItemBias, ItemPopularity, ItemRidge
+from sfumato.recommend.auto import AutoRecommender
+from sfumato.recommend.item_bias import ItemBias
+from sfumato.recommend.item_popularity import ItemPopularity
+from sfumato.recommend.item_ridge import ItemRidge
 
 RATING, PERSON = OneRow(), OnePerson(max_rows=1_000)
 ERRORS = [  # unit, epsilon, algorithm, MAE and RMSE at most

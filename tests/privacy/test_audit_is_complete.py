@@ -18,12 +18,12 @@ from sfumato.auditing import CASES
 from sfumato.auditing.cases import persons
 from sfumato.auditing.cases import registry as audited_cases
 from sfumato.auditing.cases.registry import case, known
-from sfumato.commands.dp2pub import TRUSTS
+from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.errors import InputError
 from sfumato.gate import Curator, scores
-from sfumato.gate.interview import Interview
+from sfumato.gate.row_answers import Interview
 from sfumato.gate.scout import Scout
-from sfumato.publishing import METHODS, RECOMMENDERS
+from sfumato.publishing.methods import METHODS, RECOMMENDERS
 from sfumato.survey.protocol.rounds import TWO_ROUNDS
 
 AS_PART_OF = {

@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato.commands.schema import draft_schema
 from sfumato.errors import InternalError, SfumatoError
 from sfumato.randomness import simulation_rng
-from sfumato.schema.public_totals import load_totals
+from sfumato.schema.measurement import load_totals
 from sfumato.schema.workload import load_workload
 
 MADE = runpy.run_path(str(Path(__file__).parents[1] / "made" / "mutants.py"))

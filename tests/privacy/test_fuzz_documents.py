@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sfumato as sf
 from sfumato.cli import run_files
 from sfumato.errors import InputError, StorageError
-from sfumato.schema.public_totals import load_totals
+from sfumato.schema.measurement import load_totals
 from sfumato.schema.workload import load_workload
 
 SCHEMA = sf.Schema.from_dict(

@@ -406,10 +406,10 @@ def test_a_garbled_anchor_is_refused(path: Path, home: Path) -> None:
 
 
 def test_an_anchor_only_moves_forward(path: Path, home: Path) -> None:
-    from sfumato.ledger import anchors
+    from sfumato.ledger import storage
 
     ledger = reopened(path)
-    anchors.write_anchor(home / "anchors", ledger.ledger_id, Head(2, "0" * 64))
+    storage.write_anchor(home / "anchors", ledger.ledger_id, Head(2, "0" * 64))
     assert ledger.verify().rollback_excluded
 
 

@@ -12,12 +12,12 @@ from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, rating_sensitivity, sensitivity
 from sfumato.privacy.guarantees import ZCDP, PureDP
-from sfumato.publishing import publish
+from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng
 from sfumato.schema import Range, Schema
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Independent, Mst
+from sfumato.schema.measurement import Coarse, PublicTotal
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mst import Mst
 
 BUDGET = ApproxDP(1, "1e-6")
 REPLACED = OneRow(neighbors="replace")

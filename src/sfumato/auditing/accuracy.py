@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from sfumato.local import FrequencyMechanism, LocalMechanism
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.local.mechanism import Codes, Counts
+from sfumato.local.mechanism import Codes, Counts, FrequencyMechanism, LocalMechanism
 from sfumato.randomness import Rng
 
 DEVIATIONS: Final = 3.29

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from sfumato.auditing.outputs import Outputs, whole
 from sfumato.errors import InputError
-from sfumato.local import FrequencyMechanism, LocalMechanism
 from sfumato.local.layout import IntegerLayout, Layout
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.local.mechanism import MAX_TRANSITION, Transition
+from sfumato.local.mechanism import MAX_TRANSITION, FrequencyMechanism, LocalMechanism, Transition
 from sfumato.randomness import Rng
 
 Codes = NDArray[np.int64]

@@ -9,7 +9,7 @@ from sfumato.auditing.attack import find_attack
 from sfumato.auditing.case import Case, Distinguisher, of_mechanism
 from sfumato.auditing.checks import LEVEL, Check
 from sfumato.auditing.finding import Finding
-from sfumato.local import LocalMechanism
+from sfumato.local.mechanism import LocalMechanism
 from sfumato.randomness import Rng
 
 _DEVICE_RUNS: Final = 2_000

@@ -17,10 +17,9 @@ from sfumato.auditing.finding import Ratio, parameter
 from sfumato.auditing.hash_seeds import supported
 from sfumato.auditing.outputs import Outputs, spread
 from sfumato.errors import InputError
-from sfumato.local import LocalMechanism
 from sfumato.local.frequency.local_hashing import LocalHashing
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.local.mechanism import MAX_TRANSITION, Transition
+from sfumato.local.mechanism import MAX_TRANSITION, LocalMechanism, Transition
 from sfumato.privacy.guarantees import ZCDP, Guarantee, LocalDP, PureDP, short
 from sfumato.randomness import Rng
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sfumato.auditing.case import Case, Draw, Planted, of_mechanism
 from sfumato.auditing.finding import Ratio
 from sfumato.auditing.outputs import Outputs
-from sfumato.local import Grr, LocalMechanism
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import Olh
 from sfumato.local.keyvalue.pairs import Pairs
 from sfumato.local.keyvalue.sampled_key import PrivKv
 from sfumato.local.layout import Answer, Answers
 from sfumato.local.means.duchi import Duchi
-from sfumato.local.mechanism import Codes
+from sfumato.local.mechanism import Codes, LocalMechanism
 from sfumato.local.probabilities import WORD
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, simulation_rng

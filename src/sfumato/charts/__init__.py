@@ -5,16 +5,11 @@ chart saved as a file looks right by itself, and every part has a class (``sf-ba
 by which a page's style sheet colors it anew, for dark mode. No script, no style attribute.
 """
 
-from sfumato.charts.badges import GROUP_COLORS
-from sfumato.charts.bars import MAX_BARS, cells_per_bar
+from sfumato.charts.bars import MAX_BARS, bar_rows, cells_per_bar, histogram_chart, sideways_chart
+from sfumato.charts.canvas import GROUP_COLORS, compact, printable, readable, width_px
 from sfumato.charts.heat_map import MAX_HEAT_CELLS, heat_map
-from sfumato.charts.histogram import histogram_chart
-from sfumato.charts.horizontal_bars import sideways_chart
-from sfumato.charts.labels import printable, width_px
 from sfumato.charts.lines import MAX_LINES, MAX_POINTS, Line, line_chart
 from sfumato.charts.network import MAX_EDGES, MAX_NODES, Edge, network_chart
-from sfumato.charts.numbers import compact, readable
-from sfumato.charts.stacked_bars import bar_rows
 
 __all__ = [
     "GROUP_COLORS",

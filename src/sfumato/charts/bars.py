@@ -1,13 +1,38 @@
-"""The numbers behind a chart of bars: checked, described in words, added up where too many."""
+"""Bars: standing (histograms), lying with the largest on top, and rows of parts end to end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from sfumato.charts.canvas import ACCENT, REAL
-from sfumato.charts.numbers import Vector, finite, readable, same_length
+from sfumato.charts.canvas import (
+    ACCENT,
+    BADGE_PX,
+    INK,
+    LEFT,
+    PLOT_HEIGHT,
+    REAL,
+    RIGHT,
+    TOP,
+    Scale,
+    Vector,
+    chip,
+    compact,
+    cut,
+    finite,
+    label_axis,
+    legend,
+    px,
+    readable,
+    safe,
+    same_length,
+    scale_from_zero,
+    sheet,
+    shorten,
+    value_axis,
+    width_px,
+)
 from sfumato.errors import InputError
 
 MAX_BARS: Final = 200
@@ -127,3 +152,271 @@ class Bars:
 def cells_per_bar(cells: int) -> int:
     """How many neighboring cells a bar adds up, so that there are at most MAX_BARS bars."""
     return max(1, -(-cells // MAX_BARS))
+
+
+_LEAST_PX = 0.05
+"""A lower bar can't be seen and is not drawn."""
+
+
+def histogram_chart(
+    labels: Sequence[str],
+    published: Sequence[float],
+    *,
+    title: str,
+    real: Sequence[float] | None = None,
+    errors: Sequence[float] | None = None,
+    names: tuple[str, str] = ("published", "known noise"),
+    width: int = 420,
+) -> str:
+    """Bars from zero; ``real`` adds outlines, ``errors`` whiskers of that half length.
+
+    ``names`` are what the legend calls the bars and the whiskers.
+
+    Raises:
+        InputError: the lengths differ, or a number is NaN, infinite or a negative error.
+    """
+    bars = Bars.of(labels, published, real, errors).merged()
+    axis = label_axis(bars.labels, left=LEFT, right=width - RIGHT)
+    pitch = (width - RIGHT - axis.left) / max(1, len(bars.labels))
+    centers = [axis.left + pitch * (i + 0.5) for i in range(len(bars.labels))]
+    floor = TOP + PLOT_HEIGHT
+    scale = scale_from_zero(bars.extremes(), pixels=(floor, TOP))
+    body = [
+        *value_axis(scale, left=axis.left, right=width - RIGHT),
+        _rects(bars, centers, scale, width=pitch * 0.78),
+        *_outlines(bars, centers, scale, width=pitch * 0.92),
+        *_whiskers(bars, centers, scale, arm=min(3.0, pitch * 0.25)),
+        axis.draw(centers, y=floor),
+        *legend(bars.marks(names), width=width),
+    ]
+    height = floor + axis.height
+    return sheet(
+        body, title=title, says=bars.describe(), note=bars.note, width=width, height=height
+    )
+
+
+def _rects(bars: Bars, centers: Sequence[float], scale: Scale, *, width: float) -> str:
+    """A rectangle with a tooltip for each bar; of very many, one path."""
+    zero, parts, told = scale.at(0.0), [], len(bars.labels) <= MOST_TIPS
+    for i, (value, x) in enumerate(zip(bars.published, centers, strict=True)):
+        y = scale.at(float(value))
+        if abs(y - zero) < _LEAST_PX:
+            continue
+        if told:
+            box = f'x="{px(x - width / 2)}" y="{px(min(y, zero))}" width="{px(width)}"'
+            tip = f"<title>{safe(bars.tooltip(i))}</title>"
+            parts.append(f'<rect {box} height="{px(abs(y - zero))}">{tip}</rect>')
+        else:
+            parts.append(f"M{px(x - width / 2)} {px(zero)}V{px(y)}h{px(width)}V{px(zero)}z")
+    drawn = "".join(parts)
+    return f"<g {BAR}>{drawn}</g>" if told else f'<path {BAR} d="{drawn}"/>'
+
+
+def _outlines(bars: Bars, centers: Sequence[float], scale: Scale, *, width: float) -> list[str]:
+    if bars.real is None:
+        return []
+    zero = px(scale.at(0.0))
+    steps = (
+        f"M{px(x - width / 2)} {zero}V{px(scale.at(float(value)))}h{px(width)}V{zero}"
+        for value, x in zip(bars.real, centers, strict=True)
+    )
+    return [f'<path {OUTLINE} d="{"".join(steps)}"/>']
+
+
+def _whiskers(bars: Bars, centers: Sequence[float], scale: Scale, *, arm: float) -> list[str]:
+    if bars.errors is None:
+        return []
+    parts, across, back = [], f"h{px(2 * arm)}", px(-2 * arm)
+    for value, reach, x in zip(bars.published, bars.errors, centers, strict=True):
+        low, high = scale.at(float(value - reach)), scale.at(float(value + reach))
+        stem = f"M{px(x)} {px(low)}V{px(high)}"
+        parts.append(f"{stem}m{px(-arm)} 0{across}m{back} {px(low - high)}{across}")
+    return [f'<path {WHISKER} d="{"".join(parts)}"/>']
+
+
+MOST_ROWS: Final = 24
+"""Of a chart; the rest, which hold less each, stand in the table beside it."""
+
+_ROW_PX: Final = 19.0
+_BAR_PX: Final = 11.0
+_NAMES_PX: Final = 150.0
+
+
+def sideways_chart(
+    labels: Sequence[str],
+    published: Sequence[float],
+    *,
+    title: str,
+    real: Sequence[float] | None = None,
+    errors: Sequence[float] | None = None,
+    names: tuple[str, str] = ("published", "known noise"),
+    width: int = 420,
+) -> str:
+    """The largest values of a histogram as rows, from the top down, with whole names.
+
+    The same numbers as ``histogram_chart`` draws; ``real`` adds outlines, ``errors`` whiskers.
+
+    Raises:
+        InputError: the lengths differ, or a number is NaN, infinite or a negative error.
+    """
+    bars = Bars.of(labels, published, real, errors).largest(MOST_ROWS)
+    texts = [shorten(label, _NAMES_PX) for label in bars.labels]
+    left = 10 + max((width_px(text) for text in texts), default=0.0) + 8
+    scale = scale_from_zero(bars.extremes(), pixels=(left, width - RIGHT - 4.0))
+    bottom = TOP + len(texts) * _ROW_PX
+    body = [
+        *_axis(scale, top=TOP, bottom=bottom),
+        _names(bars, texts, left=left),
+        _row_rects(bars, scale),
+        *_row_outlines(bars, scale),
+        *_row_whiskers(bars, scale),
+        *legend(bars.marks(names), width=width),
+    ]
+    says = bars.describe()
+    return sheet(body, title=title, says=says, note=bars.note, width=width, height=bottom + 22)
+
+
+def _axis(scale: Scale, *, top: float, bottom: float) -> list[str]:
+    ticks = [(tick, scale.at(tick)) for tick in scale.ticks()]
+    grid = "".join(f"M{px(x)} {px(top)}V{px(bottom)}" for _, x in ticks)
+    numbers = "".join(
+        f'<text x="{px(x)}" y="{px(bottom + 14)}">{compact(tick)}</text>' for tick, x in ticks
+    )
+    zero = px(scale.at(0.0))
+    return [
+        f'<path class="sf-grid" stroke="#e4e0e6" d="{grid}"/>',
+        f'<path class="sf-axis" stroke="#a9a4b0" d="M{zero} {px(top)}V{px(bottom)}"/>',
+        f'<g {INK} text-anchor="middle">{numbers}</g>',
+    ]
+
+
+def _names(bars: Bars, texts: Sequence[str], *, left: float) -> str:
+    """Names that end where the bars begin; one that was cut is whole in its tooltip."""
+    parts = []
+    for row, (text, label) in enumerate(zip(texts, bars.labels, strict=True)):
+        spot = f'x="{px(left - 8)}" y="{px(_middle(row) + 3.8)}"'
+        parts.append(f"<text {spot}>{cut(text, label)}</text>")
+    return f'<g {INK} text-anchor="end">{"".join(parts)}</g>'
+
+
+def _row_rects(bars: Bars, scale: Scale) -> str:
+    zero, parts = scale.at(0.0), []
+    for row, value in enumerate(bars.published.tolist()):
+        x = scale.at(value)
+        box = f'x="{px(min(x, zero))}" y="{px(_middle(row) - _BAR_PX / 2)}"'
+        size = f'width="{px(abs(x - zero))}" height="{px(_BAR_PX)}"'
+        parts.append(f"<rect {box} {size}><title>{safe(bars.tooltip(row))}</title></rect>")
+    return f"<g {BAR}>{''.join(parts)}</g>"
+
+
+def _row_outlines(bars: Bars, scale: Scale) -> list[str]:
+    if bars.real is None:
+        return []
+    zero, deep = px(scale.at(0.0)), px(_BAR_PX + 4)
+    steps = (
+        f"M{zero} {px(_middle(row) - _BAR_PX / 2 - 2)}H{px(scale.at(value))}v{deep}H{zero}"
+        for row, value in enumerate(bars.real.tolist())
+    )
+    return [f'<path {OUTLINE} d="{"".join(steps)}"/>']
+
+
+def _row_whiskers(bars: Bars, scale: Scale) -> list[str]:
+    if bars.errors is None:
+        return []
+    parts = []
+    ends = zip(bars.published - bars.errors, bars.published + bars.errors, strict=True)
+    for row, (low, high) in enumerate(ends):
+        start, stop, y = px(scale.at(float(low))), px(scale.at(float(high))), _middle(row)
+        parts.append(f"M{start} {px(y)}H{stop}m0-3v6M{start} {px(y - 3)}v6")
+    return [f'<path {WHISKER} d="{"".join(parts)}"/>']
+
+
+def _middle(row: int) -> float:
+    return TOP + (row + 0.5) * _ROW_PX
+
+
+_STACK_PX: Final = 22.0
+_STACK_BAR_PX: Final = 12.0
+_STACK_NAMES_PX: Final = 120.0
+_PARTS: Final = (
+    f'class="sf-bar" fill="{ACCENT}"',
+    'class="sf-part-1" fill="#b08a5b"',
+    'class="sf-part-2" fill="#8a6aa0"',
+    'class="sf-part-3" fill="#6b7f4e"',
+)
+
+
+def bar_rows(
+    labels: Sequence[str],
+    parts: Mapping[str, Sequence[float]],
+    *,
+    title: str,
+    groups: Mapping[str, int] | None = None,
+    width: int = 420,
+) -> str:
+    """One bar for each label; several named parts stand end to end and have a legend.
+
+    ``groups`` numbers the groups of labels from 1: a badge beside the name.
+
+    Raises:
+        InputError: the lengths differ, a number is negative or none, or there are too many parts.
+    """
+    lengths = _checked(labels, parts)
+    totals = lengths.sum(axis=0)
+    ends = [readable(total) for total in totals.tolist()]
+    names = [shorten(label, _STACK_NAMES_PX) for label in labels]
+    start = 10 + max((width_px(name) * 1.06 for name in names), default=0.0) + 8
+    start += BADGE_PX + 6 if groups else 0.0
+    stop = width - RIGHT - max((width_px(end) for end in ends), default=0.0) - 8
+    pixels = (stop - start) / (float(totals.max(initial=0.0)) or 1.0)
+    body = []
+    for row, label in enumerate(labels):
+        y = TOP + row * _STACK_PX
+        body.append(_name(names[row], (groups or {}).get(label), y=y, right=start))
+        body.append(_bar(label, list(parts), lengths[:, row], x=start, y=y, pixels=pixels))
+        at = f'x="{px(start + totals[row] * pixels + 6)}" y="{px(y + _STACK_PX / 2 + 3.8)}"'
+        body.append(f"<text {INK} {at}>{ends[row]}</text>")
+    marks = [
+        (f'<path {style} d="M0 0h14v-9h-14z"/>', name)
+        for style, name in zip(_PARTS, parts, strict=False)
+    ]
+    body += legend(marks if len(parts) > 1 else [], width=width)
+    says = f"{len(labels)} bars."
+    if len(labels):
+        most = int(totals.argmax())
+        says = f"{len(labels)} bars; the largest, {labels[most]}, is {ends[most]}."
+    height = TOP + len(labels) * _STACK_PX + 8
+    return sheet(body, title=title, says=says, width=width, height=height)
+
+
+def _checked(labels: Sequence[str], parts: Mapping[str, Sequence[float]]) -> Vector:
+    if not 1 <= len(parts) <= len(_PARTS):
+        raise InputError(f"bars have 1 to {len(_PARTS)} parts, got {len(parts)}")
+    for values in parts.values():
+        same_length(labels=labels, part=values)
+    lengths = finite(parts=np.array(list(parts.values()), dtype=np.float64))
+    if (lengths < 0).any():
+        raise InputError("parts must be >= 0: they are lengths of bars.")
+    return lengths.reshape(len(parts), len(labels))
+
+
+def _name(name: str, group: int | None, *, y: float, right: float) -> str:
+    place = f'x="{px(right - 8)}" y="{px(y + _STACK_PX / 2 + 3.8)}"'
+    label = f'<text class="sf-dark" fill="#2b2933" text-anchor="end" {place}>{safe(name)}</text>'
+    if group is None:
+        return label
+    return chip(group, x=10, y=y + 3, height=_STACK_PX - 6) + label
+
+
+def _bar(
+    label: str, names: Sequence[str], lengths: Vector, *, x: float, y: float, pixels: float
+) -> str:
+    parts = []
+    for style, name, length in zip(_PARTS, names, lengths.tolist(), strict=False):
+        top = y + (_STACK_PX - _STACK_BAR_PX) / 2
+        box = f'x="{px(x)}" y="{px(top)}" width="{px(length * pixels)}"'
+        which = f", {safe(name)}" if len(names) > 1 else ""
+        tip = f"<title>{safe(label)}{which}: {readable(length)}</title>"
+        parts.append(f'<g {style}><rect {box} height="{px(_STACK_BAR_PX)}">{tip}</rect></g>')
+        x += length * pixels
+    return "".join(parts)

@@ -1,13 +1,158 @@
-"""What all charts share: the sheet, the scales, both axes, the legend."""
+"""What all charts share: texts and numbers in SVG, the sheet, scales, axes, legend, badges."""
 
 import math
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from html import escape
 from typing import Final
 
-from sfumato.charts.labels import cut, safe, shorten, width_px
-from sfumato.charts.numbers import Vector, compact, px
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from sfumato.errors import InputError
+
+_NOT_IN_XML: Final = re.compile(
+    "[^\t\n\r\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]"
+)
+_DIRECTION: Final = frozenset({"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO", "LRI", "FSI"})
+_ISOLATE: Final = "\u2068"
+_END_ISOLATE: Final = "\u2069"
+_CHARACTER_PX: Final = 7.0  # of DejaVu Sans at 11 px: about the widest that a reader may have
+_CAPITAL_PX: Final = 8.2
+_WIDE_CHARACTER_PX: Final = 11.2
+_NARROW_CHARACTER_PX: Final = 4.0
+_NO_WIDTH: Final = frozenset({"Mn", "Me", "Cf"})
+"""Marks above and below letters, joiners and direction marks."""
+_NARROW: Final = frozenset("iljtfI.,:;'|()[]! ")
+_BROAD: Final = frozenset("mwMW%&+=<>@…")
+
+
+def printable(text: str) -> str:
+    """The text with each character that XML does not allow replaced by U+FFFD.
+
+    >>> printable("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
+    True
+    """
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def safe(text: str) -> str:
+    """The text as SVG content: clean, escaped, its writing direction kept to itself.
+
+    A label that holds right-to-left letters or direction marks stands between the Unicode
+    isolates U+2068 and U+2069, which do for SVG text what ``dir="auto"`` does in HTML.
+    """
+    clean = escape(printable(text))
+    if any(unicodedata.bidirectional(c) in _DIRECTION for c in clean):
+        return f"{_ISOLATE}{clean}{_END_ISOLATE}"
+    return clean
+
+
+def cut(shown: str, whole: str) -> str:
+    """A label as SVG content; where it was cut, the whole of it is its tooltip."""
+    return safe(shown) if shown == whole else f"{safe(shown)}<title>{safe(whole)}</title>"
+
+
+def shorten(text: str, room_px: float) -> str:
+    """The text, cut with an ellipsis where it would be wider than the room."""
+    if width_px(text) <= room_px:
+        return text
+    kept = text
+    while kept and width_px(kept) + _WIDE_CHARACTER_PX > room_px:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
+
+def width_px(text: str) -> float:
+    """How wide the text is at 11 px, in a wide font."""
+    return sum(_character_px(c) for c in text)
+
+
+def _character_px(character: str) -> float:
+    if unicodedata.category(character) in _NO_WIDTH:
+        return 0.0
+    if character in _NARROW:
+        return _NARROW_CHARACTER_PX
+    wide = character in _BROAD or unicodedata.east_asian_width(character) in "WF"
+    if wide:
+        return _WIDE_CHARACTER_PX
+    return _CAPITAL_PX if character.isupper() else _CHARACTER_PX
+
+
+Vector = NDArray[np.float64]
+
+_LARGEST: Final = 1e100  # differences and squares of such numbers are still finite
+
+
+def finite(**named: ArrayLike) -> Vector:
+    """The one array given by keyword, as floats.
+
+    Raises:
+        InputError: an entry is NaN, infinite or beyond 1e100.
+    """
+    ((name, values),) = named.items()
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all(np.abs(array) <= _LARGEST):  # NaN compares false
+        raise InputError(
+            f"{name} must hold finite numbers, got NaN or infinity. Leave out the cells without a "
+            "number."
+        )
+    return array
+
+
+def same_length(**named: Sized) -> None:
+    """Refuse arrays that do not go together."""
+    lengths = {name: len(values) for name, values in named.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise InputError(f"{listed}. All must have the same length.")
+
+
+def readable(value: float) -> str:
+    """A number for a sentence or a table: whole from 100 on, else up to three digits.
+
+    >>> readable(12345.6), readable(0.12345), readable(3.0)
+    ('12,346', '0.123', '3')
+    """
+    if value == round(value) or abs(value) >= 100:
+        return f"{round(value):,}"
+    return f"{value:.3g}"
+
+
+def compact(value: float, *, digits: int = 3) -> str:
+    """A number for an axis or a cell: a few digits and a unit. Nothing below 1,000 loses a digit.
+
+    >>> compact(12_000), compact(999_999), compact(0.25), compact(1_550, digits=2)
+    ('12k', '1M', '0.25', '1.6k')
+    """
+    size = abs(value)
+    for unit, symbol in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if 0.9995 * unit <= size < 1e15:  # so that 999,999 is 1M, not 1000k
+            enough = max(digits, len(f"{size / unit:.0f}"))
+            return f"{value / unit:.{enough}g}{symbol}"
+    return f"{value:.3g}" if size >= 1e-12 else "0"
+
+
+def px(length: float) -> str:
+    """A coordinate with at most one decimal: finer than a screen shows, and short.
+
+    >>> px(12.0), px(0.256), px(-0.01)
+    ('12', '0.3', '0')
+    """
+    text = f"{length:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def ratio(part: float) -> str:
+    """A number from 0 to 1 with at most two decimals: an opacity, or a place in a unit cell.
+
+    >>> ratio(0.25), ratio(1.0), ratio(0.333)
+    ('.25', '1', '.33')
+    """
+    return f"{part:.2f}".rstrip("0").rstrip(".").removeprefix("0") or "0"
+
 
 TOP: Final = 30
 LEFT: Final = 42
@@ -177,3 +322,40 @@ def sheet(
         f'<text class="sf-title" x="10" y="17" fill="#2b2933" font-size="12" '
         f'font-weight="600">{heading}</text>{"".join(body)}</svg>'
     )
+
+
+GROUP_COLORS: Final = ("#3f6f8a", "#a84c32", "#5a6e3f", "#7d5d94", "#85651f", "#55606b")
+"""They come round again after the sixth group; the numbers do not."""
+
+BADGE_PX: Final = 20.0
+
+
+def outline(group: int | None) -> str:
+    """The class and color of a line around something of a group, counted from 1."""
+    if group is None:
+        return 'class="sf-box" fill="#fff" stroke="#a9a4b0"'
+    at = (group - 1) % len(GROUP_COLORS)
+    return f'class="sf-box sf-group-{at}" fill="#fff" stroke="{GROUP_COLORS[at]}"'
+
+
+def badge(group: int, *, x: float, y: float, height: float) -> str:
+    """The number of a group on its color, round at the left like the box that it opens."""
+    inner = height - 10
+    shape = f"M{px(x + BADGE_PX)} {px(y)}v{px(height)}h{px(5 - BADGE_PX)}"
+    shape += f"q-5 0-5-5v{px(-inner)}q0-5 5-5z"
+    return _numbered(group, f'<path d="{shape}"', x=x, y=y, height=height)
+
+
+def chip(group: int, *, x: float, y: float, height: float) -> str:
+    """The number of a group on its color, by itself."""
+    size = f'width="{px(BADGE_PX)}" height="{px(height)}" rx="4"'
+    shape = f'<rect x="{px(x)}" y="{px(y)}" {size}'
+    return _numbered(group, shape, x=x, y=y, height=height)
+
+
+def _numbered(group: int, shape: str, *, x: float, y: float, height: float) -> str:
+    at = (group - 1) % len(GROUP_COLORS)
+    middle = f'x="{px(x + BADGE_PX / 2)}" y="{px(y + height / 2 + 3.5)}"'
+    style = 'class="sf-on" fill="#fff" font-size="10" font-weight="600" text-anchor="middle"'
+    color = f'class="sf-badge-{at}" fill="{GROUP_COLORS[at]}"'
+    return f"{shape} {color}/><text {style} {middle}>{group}</text>"

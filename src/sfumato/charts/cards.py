@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from sfumato.charts.labels import printable
+from sfumato.charts.canvas import printable
 
 MOST_ROWS: Final = 12
 """Of a table in a notebook; of more, the first ones and how many are left."""

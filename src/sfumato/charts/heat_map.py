@@ -7,9 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.charts.canvas import INK, LEFT, RIGHT, TOP, label_axis, sheet
-from sfumato.charts.labels import cut, shorten, width_px
-from sfumato.charts.numbers import Vector, compact, finite, px, ratio, readable
+from sfumato.charts.canvas import (
+    INK,
+    LEFT,
+    RIGHT,
+    TOP,
+    Vector,
+    compact,
+    cut,
+    finite,
+    label_axis,
+    px,
+    ratio,
+    readable,
+    sheet,
+    shorten,
+    width_px,
+)
 from sfumato.errors import InputError
 
 MAX_HEAT_CELLS: Final = 40

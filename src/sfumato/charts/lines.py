@@ -13,15 +13,19 @@ from sfumato.charts.canvas import (
     RIGHT,
     TOP,
     Scale,
+    Vector,
+    finite,
     label_axis,
     legend,
+    px,
+    readable,
+    safe,
+    same_length,
     scale_from_zero,
     scale_over,
     sheet,
     value_axis,
 )
-from sfumato.charts.labels import safe
-from sfumato.charts.numbers import Vector, finite, px, readable, same_length
 from sfumato.errors import InputError
 
 MAX_POINTS: Final = 400

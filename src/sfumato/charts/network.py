@@ -9,11 +9,22 @@ from statistics import fmean
 from typing import Final
 
 from sfumato import check
-from sfumato.charts.badges import BADGE_PX, badge, outline
-from sfumato.charts.canvas import RIGHT, TOP, sheet
-from sfumato.charts.labels import safe, shorten, width_px
+from sfumato.charts.canvas import (
+    BADGE_PX,
+    RIGHT,
+    TOP,
+    badge,
+    finite,
+    outline,
+    px,
+    ratio,
+    readable,
+    safe,
+    sheet,
+    shorten,
+    width_px,
+)
 from sfumato.charts.layered_layout import Arrow, Layers, layered, walk
-from sfumato.charts.numbers import finite, px, ratio, readable
 from sfumato.errors import InputError
 
 MAX_NODES: Final = 120

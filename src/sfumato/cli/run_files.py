@@ -209,7 +209,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _refuse_password(key: str, value: Any) -> None:
-    from sfumato.readers.addresses import has_password
+    from sfumato.readers.locations import has_password
 
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):

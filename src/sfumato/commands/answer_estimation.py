@@ -18,7 +18,7 @@ from sfumato.commands.publication import silent
 from sfumato.commands.request import as_path
 from sfumato.errors import InputError, StorageError
 from sfumato.local.arrow import arrow_type, from_arrow
-from sfumato.readers.addresses import SPARK
+from sfumato.readers.locations import SPARK
 from sfumato.readers.open_table import is_spark
 from sfumato.survey.estimate.answer_files import COLUMN, question_from, question_in, read_answers
 from sfumato.survey.estimate.estimates import FrequencyEstimate, z_of

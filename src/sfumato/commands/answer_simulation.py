@@ -16,7 +16,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.readers.addresses import SPARK
+from sfumato.readers.locations import SPARK
 from sfumato.readers.open_table import is_spark, open_table
 from sfumato.release import check_apart, check_usable
 from sfumato.survey.estimate.answer_files import check_suffix, question_text, write_answers

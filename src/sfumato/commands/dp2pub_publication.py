@@ -30,7 +30,8 @@ from sfumato.gate import Curator
 from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import NEIGHBORS, Neighbors, OneRow
-from sfumato.publishing import check_promise, ledger_part, released
+from sfumato.publishing.algorithm_release import ledger_part, released
+from sfumato.publishing.methods import check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.survey.dp2pub.table_survey import (
@@ -43,7 +44,7 @@ from sfumato.survey.dp2pub.table_survey import (
 )
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.rounds import ROUNDS
-from sfumato.synthesis import Dp2Pub
+from sfumato.synthesis.dp2pub import Dp2Pub
 
 Trust = Literal["server", "semi-honest", "nobody"]
 Variant = Literal["grouped", "faithful"]

@@ -9,7 +9,7 @@ from sfumato.commands import lines, parameters
 from sfumato.commands.request import Command, Option, function
 
 if TYPE_CHECKING:
-    from sfumato.evaluation import Evaluation
+    from sfumato.evaluation.result import Evaluation
 
 MOST_APART: Final = 0.2
 """Numbers of rows that differ by a larger share are pointed out."""

@@ -33,7 +33,7 @@ from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ApproxDP, PureDP
 from sfumato.privacy.protection import Protection
-from sfumato.publishing import released
+from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA
 from sfumato.randomness import Rng, secure_rng, simulation_rng
@@ -44,9 +44,9 @@ from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.schema.columns import Boolean, Column
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 from sfumato.schema.measurement import Measurement
-from sfumato.synthesis import Algorithm
+from sfumato.synthesis.algorithm import Algorithm
 
 SHARE: Final = Fraction(1, 5)
 """Of epsilon, for the schema, where nothing else is said: in docs/inference.md is why."""

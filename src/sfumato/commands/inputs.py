@@ -14,7 +14,7 @@ from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.methods import LEAST_EPSILON
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.schema.public_totals import PublicTotal, load_totals
+from sfumato.schema.measurement import PublicTotal, load_totals
 
 MOST_VALUES: Final = 2 * 10**10
 """Rows times columns of what is published: a billion rows of twenty columns can be written."""

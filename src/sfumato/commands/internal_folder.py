@@ -6,29 +6,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sfumato import report
 from sfumato.counting.table import Table
 from sfumato.errors import InputError, StorageError
-from sfumato.evaluation import (
-    Classifiers,
-    Evaluation,
-    InformationError,
-    Measure,
-    Misclassification,
-    PairCorrelations,
-    RangeQueries,
-    TotalVariation,
-    comparable_degrees,
-    evaluate,
-)
-from sfumato.evaluation.correlations import MOST_VALUES
 from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.release import INTERNAL, TableRelease, is_internal, release_around
-from sfumato.report.comparison import internal_view
 from sfumato.schema import Schema, Workload
+
+if TYPE_CHECKING:  # evaluation is loaded by those who evaluate
+    from sfumato.evaluation.measures import Measure, RangeQueries
+    from sfumato.evaluation.result import Evaluation
 
 _COMPARISON: Final = ("internal.html", "internal.json")
 _OWNER: Final = 0o600
@@ -70,8 +60,19 @@ def compare(
     rng: Rng,
     labels: Sequence[str] = (),
     tell: Callable[[str, int, int], None] | None = None,
-) -> Evaluation:
+) -> "Evaluation":
     """Every measure that is possible here beside its baselines, and classifiers of labels."""
+    from sfumato.evaluation.correlations import MOST_VALUES
+    from sfumato.evaluation.evaluate import evaluate
+    from sfumato.evaluation.marginals import comparable_degrees
+    from sfumato.evaluation.measures import (
+        Classifiers,
+        InformationError,
+        Misclassification,
+        PairCorrelations,
+        TotalVariation,
+    )
+
     schema = release.schema
     degrees = comparable_degrees(schema)
     measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
@@ -89,8 +90,10 @@ def compare(
     return replace(found, notes=(*found.notes, *table.misfits()))
 
 
-def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:
+def _queries(schema: Schema, workload: Workload | None) -> "RangeQueries":
     """The ranges of a workload; else random ones, of 1 to 3 columns where there are more."""
+    from sfumato.evaluation.measures import RangeQueries
+
     if workload is not None and workload.ranges:
         return RangeQueries(workload=workload)
     if len(schema) > _FEW_COLUMNS:
@@ -99,8 +102,10 @@ def _queries(schema: Schema, workload: Workload | None) -> RangeQueries:
     return RangeQueries(n=min(_RANGES, boxes))
 
 
-def write_internal(folder: Path, release: TableRelease, found: Evaluation) -> None:
+def write_internal(folder: Path, release: TableRelease, found: "Evaluation") -> None:
     """The comparison as a page and as JSON, for its owner only."""
+    from sfumato.report.comparison import internal_view
+
     text = json.dumps(found.to_dict(), indent=1)
     write_comparison(folder, text, report.render(internal_view(release, found)))
 

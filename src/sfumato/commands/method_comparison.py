@@ -31,10 +31,11 @@ from sfumato.planning.rehearsal import Stage, rehearse, scaled_budget, stage
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, PureDP
 from sfumato.privacy.protection import OneRow, Protection
-from sfumato.publishing import METHODS, Auto, algorithm_named, budget_for, check_promise
-from sfumato.publishing.methods import DELTA
+from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
 from sfumato.schema import Schema, Workload
-from sfumato.synthesis import Algorithm, Independent
+from sfumato.synthesis.algorithm import Algorithm
+from sfumato.synthesis.independent import Independent
 
 AROUND: Final = (Fraction(1, 10), Fraction(1), Fraction(10))
 """The epsilons that are rehearsed, as multiples of the one asked for."""

@@ -29,10 +29,10 @@ from sfumato.privacy.protection import OnePerson, Protection
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease, check_apart, check_free, check_usable, new_folder
-from sfumato.release.kept_copies import with_copy
+from sfumato.release.folder import with_copy
 from sfumato.report.table_page import report_view
 from sfumato.schema import Schema, Workload
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
 
 log = logging.getLogger(__name__)
 

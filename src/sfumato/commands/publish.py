@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sfumato.release import TableRelease
     from sfumato.schema import Schema
-    from sfumato.schema.public_totals import PublicTotal
+    from sfumato.schema.measurement import PublicTotal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,13 @@ from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OnePerson, OneRow, Protection
-from sfumato.publishing import RecommenderMethod, recommender_named, released
+from sfumato.publishing.algorithm_release import released
+from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.ratings import open_catalogue, open_ratings, refuse_own_catalogue
+from sfumato.recommend.algorithm import RecommenderAlgorithm
 from sfumato.release import check_apart, check_free, new_folder
-from sfumato.release.kept_copies import with_copy
+from sfumato.release.folder import with_copy
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.report.recommender_page import recommender_view, write_recommender
 from sfumato.schema.ratings import Catalogue, RatingScale
@@ -45,7 +47,7 @@ class PublicParameters:
     catalogue: Catalogue
     scale: RatingScale
     protect: Protection
-    algorithm: RecommenderMethod
+    algorithm: RecommenderAlgorithm
     dataset: str
 
     def open_ratings(self, *, strict: bool = False) -> Ratings:

@@ -12,7 +12,9 @@ from sfumato.commands.internal_folder import (
 )
 from sfumato.commands.publication import check_comparison, reading, silent
 from sfumato.commands.release_check import check_described
-from sfumato.evaluation import Evaluation, check_label, labels_of
+from sfumato.evaluation.classifiers import labels_of
+from sfumato.evaluation.dependence import check_label
+from sfumato.evaluation.result import Evaluation
 from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.readers.open_table import open_table

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator, Journal, PaidStep, runs_of
 from sfumato.ledger.ledger import Ledger
 from sfumato.release import TableRelease
-from sfumato.release.kept_copies import naming_copy, with_copy
-from sfumato.release.recommender import RecommenderRelease
+from sfumato.release.folder import naming_copy, with_copy
+
+if TYPE_CHECKING:
+    from sfumato.release.recommender import RecommenderRelease
 
 GO_ON: Final = (
     "Nothing half-written is left. To go on without a new charge, give the same command with "
@@ -57,7 +59,7 @@ def telling_what_was_paid(journal: Journal | None) -> Iterator[None]:
 
 
 @contextmanager
-def keeping(release: TableRelease | RecommenderRelease, curator: Curator) -> Iterator[None]:
+def keeping(release: "TableRelease | RecommenderRelease", curator: Curator) -> Iterator[None]:
     """If a release can't be written and its run not be resumed, keep a copy beside the ledger."""
     try:
         yield

@@ -22,7 +22,7 @@ from sfumato.readers.open_table import source_of
 from sfumato.readers.profile import first_row_is_data, profiles
 from sfumato.release import check_apart, check_usable, release_around
 from sfumato.schema import Schema, files
-from sfumato.schema.file_format import PLAIN, FileForm
+from sfumato.schema.files import PLAIN, FileForm
 
 WARNING: Final = (
     "Made by reading the table without any guarantee: as private as the table until a person "

@@ -39,11 +39,11 @@ from sfumato.commands.request import as_path, public_options
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import NEIGHBORS
-from sfumato.publishing import algorithm_named, budget_for, check_promise
 from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
-from sfumato.synthesis import Algorithm
+from sfumato.synthesis.algorithm import Algorithm
 
 _DOING = "measuring and fitting"
 

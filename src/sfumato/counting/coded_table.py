@@ -3,22 +3,28 @@
 A table of at most 64 MB of codes is parsed once: the first whole pass keeps what it read. A
 larger one is read again by each fold, in bounded memory. Two reads may bring the rows in two
 orders, so columns stand side by side only if one read brought them.
+
+A fold decodes batches and adds them up in two threads, then sums the partial states. Memory is
+bounded by the batches under way and one state a thread; a large state is not doubled. Errors
+surface in the order of the rows, so the message names the first row that does not fit.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, partial
+from itertools import chain, islice
+from queue import SimpleQueue
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.counting import fold as folding
 from sfumato.counting.exact_counts import RowCount
-from sfumato.counting.fold import Decode
 from sfumato.counting.table import BATCH_ROWS, CodeBatch, FoldKernel, MapKernel
 from sfumato.errors import InputError, TableError
 from sfumato.schema import Marginal, Schema
@@ -30,6 +36,12 @@ if TYPE_CHECKING:
 CACHE_BYTES = 64 * 2**20
 _SLICE_CODES = 2**20
 """Codes in a batch that is cut from memory: one of few columns has the more rows."""
+THREADS: Final = 2
+_UNDER_WAY: Final = 2 * THREADS
+_SHARED_STATE_BYTES: Final = 64 * 2**20
+
+Decode = Callable[[], CodeBatch]
+"""A batch that is not decoded yet, so that the threads share that work too."""
 
 
 class CodedTable(ABC):
@@ -55,9 +67,9 @@ class CodedTable(ABC):
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
         if all(name in self._kept for name in kernel.columns):
-            return folding.run(kernel, slices(self._kept, kernel.columns))
+            return run_fold(kernel, slices(self._kept, kernel.columns))
         keeper = _Keeper()
-        state = folding.run(kernel, keeper.watch(self._read(kernel.columns)))
+        state = run_fold(kernel, keeper.watch(self._read(kernel.columns)))
         self._kept = keeper.whole(kernel.columns) or self._kept
         return state
 
@@ -200,3 +212,47 @@ class _Keeper:
             else:
                 self._batches.clear()
         return codes
+
+
+def run_fold(kernel: FoldKernel, batches: Iterable[Decode]) -> NDArray[np.int64]:
+    """The sum of the kernel over the batches."""
+    state = kernel.zero()
+    waiting = iter(batches)
+    first = list(islice(waiting, 2))
+    if len(first) < 2 or state.nbytes > _SHARED_STATE_BYTES:
+        for decode in chain(first, waiting):
+            kernel.add(state, decode())
+        return state
+    return _run_in_threads(kernel, state, chain(first, waiting))
+
+
+def _run_in_threads(
+    kernel: FoldKernel, state: NDArray[np.int64], batches: Iterable[Decode]
+) -> NDArray[np.int64]:
+    states = [state, *(kernel.zero() for _ in range(THREADS - 1))]
+    free: SimpleQueue[NDArray[np.int64]] = SimpleQueue()
+    for each in states:
+        free.put(each)
+
+    def work(decode: Decode) -> None:
+        codes = decode()
+        own = free.get()
+        try:
+            kernel.add(own, codes)
+        finally:
+            free.put(own)
+
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="sfumato-fold")
+    pending: deque[Future[None]] = deque()
+    try:
+        for decode in batches:
+            pending.append(pool.submit(work, decode))
+            if len(pending) >= _UNDER_WAY:
+                pending.popleft().result()
+        for future in pending:
+            future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    for each in states[1:]:
+        state += each
+    return state

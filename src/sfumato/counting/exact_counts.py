@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sfumato.counting.table import CodeBatch, Table, batch_rows
 from sfumato.errors import InputError, InternalError
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.coarse import Coarse
 from sfumato.schema.codes import Codes, code_type
+from sfumato.schema.measurement import Coarse
 
 MAX_CELLS = 200_000_000
 """Cells counted in one pass, all marginals together: 1.6 GB of counters."""

@@ -2,8 +2,8 @@
 
 Reading order: curator (the verbs: charge, look, add noise, return), budget (what a run may spend),
 requests (what a verb is asked, checked before the charge), scores (what a selection may maximize,
-with sensitivities), counts (exact), journal (what was paid and answered); then row_answers,
-interview and rating_sums for rows that answer and for ratings, scout for undeclared tables.
+with sensitivities), counts (exact), journal (what was paid and answered); then row_answers for rows
+that answer, rating_sums for ratings, scout for undeclared tables.
 """
 
 from sfumato.counting.exact_counts import refuse_too_many_cells

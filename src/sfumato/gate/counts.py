@@ -16,7 +16,7 @@ from sfumato.counting.exact_counts import (
 from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.gate.scores import Asked
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 from sfumato.schema.schema import Marginal
 from sfumato.schema.workload import Range, Target, sum_ranges
 

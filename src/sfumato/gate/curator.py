@@ -7,6 +7,7 @@ in public arrays and get public numbers back.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,14 @@ from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import SingleProcess
 from sfumato.errors import InputError
-from sfumato.gate import rating_sums, row_answers, row_responses
+from sfumato.gate import rating_sums
 from sfumato.gate.budget import RunBudget
 from sfumato.gate.counts import Counts
-from sfumato.gate.interview import Interview
 from sfumato.gate.journal import BY_ROW, Journal
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import (
     asked_text,
+    bounded,
     check_allowed,
     check_counted,
     check_kinds,
@@ -31,30 +32,34 @@ from sfumato.gate.requests import (
     check_place,
     check_row_by_row,
     check_rows,
+    journal_for,
     label_of,
+    ledger_for,
+    named,
     noisy,
     retold,
     selection_of,
+    tell_misfits,
     total_of,
+    verb,
 )
-from sfumato.gate.row_answers import Perturbation
-from sfumato.gate.row_responses import Responses
 from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
-from sfumato.gate.starting import bounded, journal_for, ledger_for, named, tell_misfits
-from sfumato.gate.verbs import verb
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.outcome import spending_boundary
-from sfumato.local import Answers, LocalMechanism
-from sfumato.local.means.grid import Grid
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, Target, check_targets
+
+if TYPE_CHECKING:  # the mechanisms by which rows answer are loaded by the verbs that need them
+    from sfumato.gate.row_answers import Interview, Perturbation, Responses
+    from sfumato.local.layout import Answers
+    from sfumato.local.means.grid import Grid
+    from sfumato.local.mechanism import LocalMechanism
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is, and how much there is in all."""
@@ -263,11 +268,11 @@ class Curator(SingleProcess):
     def perturb(
         self,
         marginal: Marginal,
-        mechanism: LocalMechanism,
+        mechanism: "LocalMechanism",
         *,
-        grid: Grid | None = None,
+        grid: "Grid | None" = None,
         numbers: NDArray[np.float64] | None = None,
-    ) -> Iterator[Answers]:
+    ) -> "Iterator[Answers]":
         """Every row as one answer of a local mechanism, in batches; charged before the first.
 
         In a random order: that of the table may tell what its rows say.
@@ -278,6 +283,8 @@ class Curator(SingleProcess):
             grid: For an answer about a number, the public points it is rounded to.
             numbers: The public number that stands for each code.
         """
+        from sfumato.gate import row_answers
+
         kernel = self._perturbation(marginal, mechanism, grid, numbers)
         return row_answers.answers(self.__table, kernel, check=self._check_process)
 
@@ -286,34 +293,40 @@ class Curator(SingleProcess):
         self,
         folder: str,
         marginal: Marginal,
-        mechanism: LocalMechanism,
+        mechanism: "LocalMechanism",
         *,
-        grid: Grid | None = None,
+        grid: "Grid | None" = None,
         numbers: NDArray[np.float64] | None = None,
     ) -> int:
         """As ``perturb``, written to Parquet by the machines that hold the rows; how many."""
+        from sfumato.gate import row_answers
+
         table = row_answers.check_folder(self.__table, folder)
         return table.map_to_parquet(self._perturbation(marginal, mechanism, grid, numbers), folder)
 
     @verb
-    def respond(self, epsilons: Mapping[str, Fraction]) -> Responses:
+    def respond(self, epsilons: Mapping[str, Fraction]) -> "Responses":
         """Every row as answers about the named columns, each by randomized response.
 
         Rows come in a random order, the same one in all columns. Charged with the sum of the
         epsilons before the rows are read, once.
         """
-        mechanisms = row_responses.mechanisms_for(self.schema, epsilons)
+        from sfumato.gate import row_answers
+
+        mechanisms = row_answers.mechanisms_for(self.schema, epsilons)
         check_row_by_row(self.__table, self.protect)
-        cost = row_responses.cost_of(mechanisms)
+        cost = row_answers.cost_of(mechanisms)
         self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
-        return row_responses.responses(self.__table, mechanisms, rng=self.rng)
+        return row_answers.responses(self.__table, mechanisms, rng=self.rng)
 
     @verb
-    def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
+    def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> "Interview":
         """Divide the rows into groups of which each will answer once, with up to ``cost``.
 
         Charged once, before the rows are read: a row is in one group.
         """
+        from sfumato.gate.row_answers import Interview
+
         check.whole(at_least=1, at_most=64, groups=groups)
         if not columns or self.schema.marginal(columns) != tuple(columns):
             raise InputError("an interview names one or more columns in the schema's order")
@@ -340,15 +353,17 @@ class Curator(SingleProcess):
     def _perturbation(
         self,
         marginal: Marginal,
-        mechanism: LocalMechanism,
-        grid: Grid | None,
+        mechanism: "LocalMechanism",
+        grid: "Grid | None",
         numbers: NDArray[np.float64] | None,
-    ) -> Perturbation:
+    ) -> "Perturbation":
         """Check and pay for one answer of every row."""
+        from sfumato.gate import row_answers
+
         row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
         check_row_by_row(self.__table, self.protect)
         self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
-        return Perturbation(
+        return row_answers.Perturbation(
             marginal=marginal,
             shape=self.schema.shape(marginal),
             mechanism=mechanism,

@@ -1,35 +1,56 @@
-"""Rows through a local mechanism: what the gate does when every row becomes an answer."""
+"""Rows through local mechanisms: what the gate does when every row becomes an answer.
 
-from collections.abc import Callable, Iterator
+One answer of every row about a marginal; answers about every column by randomized response; or
+rounds of a survey run on a table, in which rows are people: each in one of several groups, each
+answering one drawn question once. For these, rows are read once and held here, so that no row can
+answer twice, whatever becomes of the file between two rounds.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato import local
+from sfumato.counting.exact_counts import exact_codes
 from sfumato.counting.shuffle import mixed
 from sfumato.counting.table import CodeBatch, Table, WritingTable
-from sfumato.errors import InputError
-from sfumato.local import Answers, Grid, LocalMechanism
+from sfumato.durable import SingleProcess
+from sfumato.errors import BudgetError, InputError
 from sfumato.local.arrow import from_arrow, to_arrow
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.layout import Answers
+from sfumato.local.means.duchi import Duchi
+from sfumato.local.means.grid import Grid
+from sfumato.local.means.hybrid import Hybrid
+from sfumato.local.means.laplace import LocalLaplace
+from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.mechanism import LocalMechanism
+from sfumato.local.records.parts import Part, answer_parts, check_weights
+from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema
 
 ALLOWED: Final[tuple[Any, ...]] = (
-    local.Duchi,
-    local.FastOlh,
-    local.Grr,
-    local.HadamardResponse,
-    local.Hybrid,
-    local.LocalLaplace,
-    local.Olh,
-    local.Oue,
-    local.Piecewise,
-    local.SquareWave,
-    local.SubsetSelection,
-    local.Sue,
+    Duchi,
+    FastOlh,
+    Grr,
+    HadamardResponse,
+    Hybrid,
+    LocalLaplace,
+    Olh,
+    Oue,
+    Piecewise,
+    SquareWave,
+    SubsetSelection,
+    Sue,
 )
 """The mechanisms that may see exact codes: a closed list, as a subclass could return them."""
 
@@ -120,3 +141,135 @@ def answers(table: Table, kernel: Perturbation, *, check: Callable[[], None]) ->
             held, rows = [joined[BATCH_ROWS:]], rows - BATCH_ROWS
     if rows:
         yield np.concatenate(held)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Responses:
+    """Randomized rows, and what randomized them: public."""
+
+    codes: Mapping[str, NDArray[Any]]
+    """By column, one answer a row. Rows stand in a random order, the same one in all columns."""
+    mechanisms: Mapping[str, Grr]
+    """By column; ``p`` and ``q`` are the chances of the true value and of each other one."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are: public."""
+        return len(next(iter(self.codes.values())))
+
+
+def mechanisms_for(schema: Schema, epsilons: Mapping[str, Fraction]) -> dict[str, Grr]:
+    """A randomized response for each column that is named; refused before anything is charged."""
+    if not epsilons:
+        raise InputError("no column is to be answered about.")
+    for name in epsilons:
+        if schema[name].size < 2:
+            raise InputError(f"{name!r} has one value only: it needs no answer.")
+    return {
+        name: Grr(categories=schema[name].size, epsilon=epsilon)
+        for name, epsilon in epsilons.items()
+    }
+
+
+def cost_of(mechanisms: Mapping[str, Grr]) -> PureDP:
+    """The sum: a row that is replaced changes its own answers only, one for each column."""
+    return PureDP(sum((made.epsilon for made in mechanisms.values()), Fraction(0)))
+
+
+def responses(table: Table, mechanisms: Mapping[str, Grr], *, rng: Rng) -> Responses:
+    """One pass over the table; the order that it has may tell what its rows say."""
+    kernel = _Responding(mechanisms=mechanisms, rng=rng)
+    whole = pa.Table.from_batches(list(mixed(table.map(kernel), rng=rng))).combine_chunks()
+    codes = {name: whole[name].to_numpy() for name in kernel.columns}
+    return Responses(codes=codes, mechanisms=mechanisms)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Responding:
+    """Answers in the place of rows."""
+
+    mechanisms: Mapping[str, Grr]
+    rng: Rng
+
+    @property
+    def columns(self) -> Marginal:
+        """The columns that are answered about."""
+        return tuple(self.mechanisms)
+
+    def apply(self, codes: CodeBatch) -> pa.RecordBatch:
+        """The answers of a batch."""
+        arrays = [
+            pa.array(made.answer_many(codes[name], rng=self.rng))
+            for name, made in self.mechanisms.items()
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+
+
+class Interview(SingleProcess):
+    """Rows divided into groups by coins and put in a random order; each group is asked once.
+
+    Formal guarantee: all that ``ask`` ever returns is epsilon-DP for one row that is replaced. A
+    row is in one group, whatever it says, and gives one answer there, which is epsilon-local DP.
+    """
+
+    __slots__ = ("__codes", "__epsilon", "__group", "__left", "__rng", "__rows", "__schema")
+
+    def __init__(
+        self, table: Table, *, epsilon: Fraction, groups: int, columns: Marginal, rng: Rng
+    ) -> None:
+        super().__init__()
+        self.__schema = table.schema
+        self.__epsilon = epsilon
+        self.__rng = rng
+        held = exact_codes(table, columns)
+        self.__rows = len(next(iter(held.values())))
+        order = rng.permutation(self.__rows)  # that of the table may tell what its rows say
+        self.__codes = {name: codes[order] for name, codes in held.items()}
+        self.__group = rng.below(groups, self.__rows)
+        self.__left = list(range(groups))
+
+    @property
+    def people(self) -> int:
+        """How many rows there are in all groups: public."""
+        return self.__rows
+
+    def ask(
+        self, parts: Sequence[Part], weights: Sequence[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """The next group: for each of its rows the part that it drew, and its answer.
+
+        Args:
+            parts: What may be answered about.
+            weights: A part is drawn with its weight out of their sum.
+        """
+        self._check(parts, weights)
+        with self._turn():
+            if not self.__left:
+                raise BudgetError(
+                    "every group has answered, and a second answer would cost epsilon again."
+                )
+            mine = np.flatnonzero(self.__group == self.__left.pop(0))
+            own = {name: codes[mine] for name, codes in self.__codes.items()}
+            return answer_parts(parts, weights, own, mine.size, rng=self.__rng)
+
+    def _check(self, parts: Sequence[Part], weights: Sequence[int]) -> None:
+        if not parts:
+            raise InputError("there is nothing to ask.")
+        check_weights(weights, len(parts))
+        for part in parts:
+            if type(part) is not Part or type(part.mechanism) not in ALLOWED:
+                names = ", ".join(kind.__name__ for kind in ALLOWED)
+                raise InputError(f"rows answer parts by one of {names}.")
+            if part.sizes != tuple(self._sizes(part.columns)):
+                raise InputError("a part's sizes are not those of the table's columns.")
+            if part.mechanism.epsilon > self.__epsilon:
+                raise BudgetError(
+                    f"a part asks for epsilon {part.mechanism.epsilon}, but {self.__epsilon} was "
+                    "paid for."
+                )
+
+    def _sizes(self, names: Sequence[str]) -> list[int]:
+        unknown = [name for name in names if name not in self.__codes]
+        if unknown:
+            raise InputError(f"this interview is not about {unknown[0]!r}.")
+        return [self.__schema[name].size for name in names]

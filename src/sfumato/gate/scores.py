@@ -16,7 +16,7 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.privacy import sensitivity
 from sfumato.privacy.protection import Protection
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 from sfumato.schema.schema import Schema
 from sfumato.schema.workload import Range, Target, check_targets, layout
 

@@ -12,8 +12,7 @@ from sfumato.counting.table import TextCounts, TextTable
 from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate.journal import Journal
-from sfumato.gate.requests import noise_of, noisy
-from sfumato.gate.verbs import verb
+from sfumato.gate.requests import noise_of, noisy, verb
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.outcome import spending_boundary
 from sfumato.noise import Noise

@@ -1,12 +1,13 @@
 """The durable ledger: what was paid for each data set, charged before the data are looked at.
 
-Reading order: ledger (the record and its verbs), rules (what is admitted), entries and bodies (what
-is written), hash_chain (how it is checked), anchors (what remembers a lost file), the stores.
+Reading order: ledger (the record and its verbs), rules (what an entry says, what is admitted),
+entries (what is written), hash_chain (how it is checked), outcome (what an error says of charges),
+storage (where it is, and the anchors that remember a lost file), the stores.
 """
 
-from sfumato.ledger.anchors import default_path
 from sfumato.ledger.entries import Entry, Head
 from sfumato.ledger.hash_chain import Verified, verify_export
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.storage import default_path
 
 __all__ = ["Entry", "Head", "Ledger", "Verified", "default_path", "verify_export"]

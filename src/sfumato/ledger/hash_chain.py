@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import InputError, SfumatoError, StorageError
-from sfumato.ledger.bodies import fingerprint, paid_by
 from sfumato.ledger.entries import (
     FORMAT,
     NO_HASH,
@@ -25,7 +24,7 @@ from sfumato.ledger.entries import (
     entry_of,
     state_to_json,
 )
-from sfumato.ledger.rules import replay
+from sfumato.ledger.rules import fingerprint, paid_by, replay
 from sfumato.privacy import protection
 from sfumato.privacy.composition import Price
 from sfumato.privacy.protection import Protection

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from sfumato.errors import InputError
-from sfumato.ledger import bodies, memory_store
-from sfumato.ledger.anchors import anchors_directory, read_anchor, write_anchor
+from sfumato.ledger import memory_store, rules
 from sfumato.ledger.entries import (
     FORMAT,
     Body,
@@ -43,7 +42,14 @@ from sfumato.ledger.hash_chain import (
 )
 from sfumato.ledger.outcome import charge_begins
 from sfumato.ledger.rules import check_first_cap, how_to_cap, replay
-from sfumato.ledger.storage import Storage, Transaction, opened
+from sfumato.ledger.storage import (
+    Storage,
+    Transaction,
+    anchors_directory,
+    opened,
+    read_anchor,
+    write_anchor,
+)
 from sfumato.privacy import composition
 from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
@@ -69,9 +75,9 @@ class Ledger:
         self._storage = storage
         self._simulated = simulated
         self._path = path
-        self._dataset = bodies.name(dataset=dataset)
+        self._dataset = rules.name(dataset=dataset)
         self._anchors = anchors
-        self._day = bodies.today()  # once, before any look: entries tell no duration
+        self._day = rules.today()  # once, before any look: entries tell no duration
         with storage.reading() as view:
             view.check_structure()
             rows = checked_links(view.rows())
@@ -106,7 +112,7 @@ class Ledger:
             StorageError: If the file can't be used, or was lost: an anchor remembers it.
             LedgerCorruptError: If it can't be trusted; the message names the check.
         """
-        bodies.name(dataset=dataset)
+        rules.name(dataset=dataset)
         storage, where = opened(path, create=create)
         anchors = anchors_directory()
         ledger = cls(storage, dataset=dataset, anchors=anchors, path=where)
@@ -125,7 +131,7 @@ class Ledger:
             cap: Sets the dataset's cap.
             simulated: Whether it belongs to a simulation, whose costs nobody pays (``outcome``).
         """
-        storage = memory_store.MemoryStorage(genesis(secure_rng().token(), bodies.today()))
+        storage = memory_store.MemoryStorage(genesis(secure_rng().token(), rules.today()))
         ledger = cls(storage, dataset=dataset, anchors=None, simulated=simulated)
         if cap is not None:
             ledger._set_first_cap(cap)
@@ -143,7 +149,7 @@ class Ledger:
             BudgetError: If the cost does not fit; then nothing was changed.
             InputError: If the request id was paid with something else.
         """
-        request = None if request is None else bodies.name(request=request)
+        request = None if request is None else rules.name(request=request)
         with self._writing() as view:
             if request is not None and (paid := view.with_request(self._dataset, request)):
                 return same_request(paid, cost, label, protect)
@@ -168,15 +174,15 @@ class Ledger:
         A cap below what is already spent is allowed: nothing can be unspent, so it refuses every
         further spend. A raised cap weakens the promise for all earlier releases of the dataset.
         """
-        return self._note(bodies.capping(self._dataset, cap, label))
+        return self._note(rules.capping(self._dataset, cap, label))
 
     def look(self, label: str) -> Entry:
         """Note that somebody compared something with the true data, internally, at cost 0."""
-        return self._note(bodies.note("look", self._dataset, label))
+        return self._note(rules.note("look", self._dataset, label))
 
     def simulation(self, label: str) -> Entry:
         """Note a run with seeded noise, which may not be published, at cost 0."""
-        return self._note(bodies.note("simulation", self._dataset, label))
+        return self._note(rules.note("simulation", self._dataset, label))
 
     def journal(self, request: str, payload: bytes, *, step: int = 0) -> bytes:
         """Keep the outcome of a paid request; returns the first one kept, whoever asks.
@@ -188,7 +194,7 @@ class Ledger:
         """
         if not isinstance(payload, bytes):
             raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
-        request, key = bodies.name(request=request), bodies.outcome_key(request, step)
+        request, key = rules.name(request=request), rules.outcome_key(request, step)
         kept = self.outcome(request, step=step)
         if kept is not None:
             return kept
@@ -198,14 +204,14 @@ class Ledger:
             stands = self._outcome(view, key)
             if stands is None:
                 view.keep_outcome(self._dataset, key, payload)
-                body = bodies.keeping(self._dataset, key, payload)
+                body = rules.keeping(self._dataset, key, payload)
                 self._append(view, self._state(view), body)
         return payload if stands is None else stands
 
     def outcome(self, request: str, *, step: int = 0) -> bytes | None:
         """What was kept for a request, or for one of its steps, or None."""
         with self._reading() as view:
-            return self._outcome(view, bodies.outcome_key(request, step))
+            return self._outcome(view, rules.outcome_key(request, step))
 
     @property
     def dataset(self) -> str:
@@ -393,10 +399,10 @@ class Ledger:
         """The state now, and the entries of a spend; the first spend opens the dataset."""
         state = self._state(view)
         kept = state.protect or protect
-        spend = bodies.spending(
+        spend = rules.spending(
             self._dataset, cost, text=label, asked=protect, kept=kept, request=request
         )
-        first = [] if state.protect else [bodies.opening(self._dataset, protect)]
+        first = [] if state.protect else [rules.opening(self._dataset, protect)]
         return state, [*first, spend]
 
     def _append(self, view: Transaction, before: State, body: Body) -> Row:
@@ -415,7 +421,7 @@ class Ledger:
             return entry_of(self._append(view, self._state(view), body))
 
     def _set_first_cap(self, cap: Cap) -> None:
-        body = bodies.capping(self._dataset, cap, "first cap")
+        body = rules.capping(self._dataset, cap, "first cap")
         with self._writing() as view:
             state = self._state(view)
             if state.cap is not None and state.cap != cap:

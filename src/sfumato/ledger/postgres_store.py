@@ -6,7 +6,6 @@ may quote values: it is never passed on. Passwords belong into PGPASSWORD or ~/.
 """
 
 import os
-import re
 import threading
 import weakref
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from sfumato.ledger.entries import Row, corrupt
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_ADDRESS: Final = re.compile(r"postgres(?:ql)?:(/+)(.*)", re.IGNORECASE | re.DOTALL)
 """With one slash, too: that is what a path makes of an address."""
 _VERSION: Final = 2
 _LOCK: Final = 0x5366756D6C656467  # "Sfumledg"
@@ -59,27 +57,6 @@ CREATE TRIGGER outcomes_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {_OUTCOMES}
     EXECUTE FUNCTION sfumato_ledger.refuse();
 REVOKE UPDATE, DELETE, TRUNCATE ON {_ENTRIES}, {_OUTCOMES} FROM PUBLIC, CURRENT_USER;
 """
-
-
-def is_address(text: str) -> bool:
-    """Whether a ledger is in a database rather than in a file."""
-    return _ADDRESS.fullmatch(text) is not None
-
-
-def whole_address(text: str) -> str:
-    """An address as the driver takes it, also if a path left one slash of two or three.
-
-    >>> whole_address("postgresql:/ada@db.example/budgets"), whole_address("postgresql:/budgets")
-    ('postgresql://ada@db.example/budgets', 'postgresql:///budgets')
-    """
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
-        raise InputError("this is no address of a database.")
-    slashes, rest = found.groups()
-    if len(slashes) == 1:
-        has_host = any(sign in rest.partition("?")[0] for sign in "/@:")
-        slashes = "//" if has_host else "///"
-    return f"postgresql:{slashes}{rest}"
 
 
 class PostgresTransaction:
@@ -247,7 +224,7 @@ class PostgresStorage:
         return connection
 
 
-def _taken_apart(text: str) -> tuple[str, str]:
+def _taken_apart(address: str) -> tuple[str, str]:
     """The address for the driver, and where it leads, for messages and anchors."""
     try:
         from psycopg import Error, conninfo
@@ -256,7 +233,6 @@ def _taken_apart(text: str) -> tuple[str, str]:
             "a ledger in PostgreSQL needs psycopg, which is not installed. Install "
             "sfumato[postgres]."
         ) from None
-    address = whole_address(text)
     try:
         parts = conninfo.conninfo_to_dict(address)
     except Error:

@@ -1,8 +1,8 @@
 """Post-processing: pure mathematics on noisy numbers. No data, no noise, no budget in here.
 
-Reading order: simplex, model (the seam), product, dense, grouping, answers, weights. Graphical
-models: junction, beliefs, clique_work, likelihood, graphical, fitting, inference, ancestral; what
-to measure: rare, allocation, growing, forest, tree_search, closure. Answers of devices:
-frequencies, deconvolution, keyvalue, consistency. Dependence: information, network, parent_sets,
-bayes_net, clusters, channels, pram. Tables from few answers: binning, pairs, structure, mixture.
+``model`` is the seam between fitting and publishing; ``product`` and ``dense`` (every cell of a
+small domain) are the simplest models. ``graphical``: junction_tree, beliefs, likelihood, model,
+fit, inference, sampling; what to measure: rare_values, allocation, clique_growth, tree_search.
+``answers``: what devices answered. ``bayes``: networks of columns. ``pram``: randomized records.
+``items``: recommenders. ``information`` and ``prediction`` serve several of them.
 """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 
 Table = NDArray[np.float64]
 Pair = tuple[str, str]
@@ -68,7 +68,7 @@ def debiased_joint(counts: NDArray[Any], left: Response, right: Response) -> Tab
 
     The expected table of answers is n L^T F R, with the transition matrices of both attributes.
     F = L^-T C R^-1 / n is unbiased; its nearest table without negative cells is returned (see
-    ``simplex.project``). For a k-ary response the inverse along an axis is
+    ``project``). For a k-ary response the inverse along an axis is
     (x - q * sum x) / (p - q): Warner 1965, "Randomized response"; Kairouz, Bonawitz, Ramage 2016,
     arXiv 1602.07387.
 

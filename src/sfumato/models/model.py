@@ -1,14 +1,20 @@
-"""The seam between fitting and publishing: a model gives marginals in counts and draws rows."""
+"""The seam between fitting and publishing: a model gives marginals in counts and draws rows.
+
+With it what all models use: counts that could exist (whole, or not negative with a given sum), and
+rows without those that the schema declares impossible. Where a model knows nothing of such a
+declaration, rows that contradict it are drawn again. That is the model given that the row is
+possible: it moves the marginals of the columns concerned a little.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.randomness import Rng
-from sfumato.schema.schema import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema, possible_codes, possible_rows
 from sfumato.schema.workload import Range, sum_ranges
 
 Rows = Mapping[str, NDArray[np.int64]]
@@ -56,3 +62,72 @@ def round_counts(counts: NDArray[np.float64], n: int, *, rng: Rng) -> NDArray[np
     share = mass / mass[-1]  # exactly 1 from the last cell that holds anything on
     reached = np.minimum(np.floor(share * n + offset).astype(np.int64), n)
     return np.asarray(np.diff(reached, prepend=0)).reshape(counts.shape)
+
+
+def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    """The nearest counts in Euclidean distance that are >= 0 and sum to ``total``.
+
+    Subtract one number from all and cut at zero; the number is found on the sorted counts. Also
+    known as norm-sub. Held, Wolfe, Crowder 1974, "Validation of subgradient optimization"; Wang
+    et al. 2020, arXiv 1905.08320, section 4.
+
+    >>> project(np.array([3.0, 1.0, -2.0]), 3.0).tolist()
+    [2.5, 0.5, 0.0]
+    """
+    if not np.isfinite(counts).all() or not 0 <= total < np.inf:
+        raise InternalError("noisy counts must be finite and their total must not be negative")
+    # Seen from the largest count, and no farther down than the total: whatever lies below becomes
+    # zero, and so counts that are huge against the total lose no digits.
+    below = np.maximum(counts.reshape(-1) - counts.max(), -total)
+    falling = np.sort(below)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, below.size + 1)
+    kept = np.flatnonzero(falling > excess)
+    shift = excess[kept[-1]] if kept.size else 0.0  # nothing is kept only of a total of zero
+    return np.asarray(np.maximum(below - shift, 0.0)).reshape(counts.shape)
+
+
+def estimated_total(counts: NDArray[np.float64]) -> float:
+    """The sum of noisy counts, never below zero: the total when nobody declared one."""
+    return max(0.0, float(counts.sum()))
+
+
+MOST_ROUNDS: Final = 64
+"""How often impossible rows are drawn again: of a model that is possible in one row of ten, one
+impossible row in 850 is left, which then borrows from a possible one."""
+
+
+def draw_possible(model: Model, n_rows: int, *, rng: Rng) -> Rows:
+    """Rows of the model, none of which is impossible."""
+    rows = dict(model.draw(n_rows, rng=rng))
+    if not model.schema.impossible:
+        return rows
+    wrong = np.flatnonzero(~possible_rows(model.schema, rows))
+    for _ in range(MOST_ROUNDS):
+        if not wrong.size:
+            break
+        fresh = model.draw(wrong.size, rng=rng)
+        good = possible_rows(model.schema, fresh)
+        for name in rows:
+            rows[name][wrong[good]] = fresh[name][good]
+        wrong = wrong[~good]
+    return repaired(model.schema, rows, rng=rng) if wrong.size else rows
+
+
+def repaired(schema: Schema, rows: Rows, *, rng: Rng) -> Rows:
+    """Rows in which each impossible one borrows the columns concerned from a possible one.
+
+    The columns that no declaration names stay as they are. Where no row is possible, all take the
+    same values, found from the declaration alone.
+    """
+    good = possible_rows(schema, rows)
+    wrong, donors = np.flatnonzero(~good), np.flatnonzero(good)
+    if not wrong.size:
+        return rows
+    out = {name: np.array(codes) for name, codes in rows.items()}
+    for name, code in possible_codes(schema).items():
+        out[name][wrong] = code
+    if donors.size:
+        taken = donors[rng.below(donors.size, wrong.size)]
+        for name in {name for each in schema.impossible for name in each.names}:
+            out[name][wrong] = rows[name][taken]
+    return out

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models import simplex
+from sfumato.models.model import project
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema
 
@@ -65,7 +65,7 @@ def projected_noise(
     runs = max(1, min(_MOST_RUNS, draws // flat.size))
     draw = _laplace if laplace else _gaussian
     noise = draw(runs * flat.size, sigma_counts, rng).reshape(runs, -1)
-    moved = [np.abs(simplex.project(flat + one, total) - flat).sum() for one in noise]
+    moved = [np.abs(project(flat + one, total) - flat).sum() for one in noise]
     return float(np.mean(moved) / (2 * total))
 
 

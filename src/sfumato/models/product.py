@@ -1,5 +1,6 @@
 """Independent columns: the product of one-way tables."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,3 +41,9 @@ class ProductModel:
             f"column_{place}": self.shares[name] for place, name in enumerate(self.schema.names)
         }
         return {"total": np.array(self.total), **named}
+
+    @staticmethod
+    def from_arrays(schema: Schema, arrays: Mapping[str, NDArray[np.float64]]) -> "ProductModel":
+        """What ``arrays`` gave."""
+        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+        return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.model import Rows
-from sfumato.models.possible_rows import repaired
+from sfumato.models.model import Rows, repaired
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Schema
 

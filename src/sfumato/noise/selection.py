@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, InternalError
-from sfumato.noise.ratios import floor_sqrt, round_down
-from sfumato.noise.word_stream import kernels, replay
+from sfumato.noise.exact_draws import floor_sqrt, kernels, replay, round_down
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.randomness import Rng
 

@@ -20,7 +20,7 @@ from sfumato.evaluation.marginals import distance, in_batches
 from sfumato.evaluation.rows import read_rows, row_count, take
 from sfumato.gate import Curator
 from sfumato.ledger.ledger import Ledger
-from sfumato.models.possible_rows import draw_possible
+from sfumato.models.model import draw_possible
 from sfumato.models.stand_in import stand_in_rows
 from sfumato.planning.plan import TYPICAL_DEPENDENCE
 from sfumato.privacy.composition import Cap
@@ -31,7 +31,8 @@ from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Marginal, Measurement, Range, Schema, Target, Workload
 from sfumato.schema.workload import sum_ranges
-from sfumato.synthesis import Algorithm, Dp2Pub
+from sfumato.synthesis.algorithm import Algorithm
+from sfumato.synthesis.dp2pub import Dp2Pub
 
 MOST_ROWS: Final = 200_000
 """A larger table is stood in for by one of so many rows and as much less noise: what noise does

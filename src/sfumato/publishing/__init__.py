@@ -1,32 +1,4 @@
 """From an algorithm and a curator to a release, and the automatic choice of an algorithm.
 
-Reading order: choosing, naming, releasing.
+Reading order: auto, methods (algorithms by name), algorithm_release.
 """
-
-from sfumato.publishing.algorithm_release import ledger_part, publish, released
-from sfumato.publishing.auto import Auto, Choice, choose
-from sfumato.publishing.methods import (
-    METHODS,
-    RECOMMENDERS,
-    RecommenderMethod,
-    algorithm_named,
-    budget_for,
-    check_promise,
-    recommender_named,
-)
-
-__all__ = [
-    "METHODS",
-    "RECOMMENDERS",
-    "Auto",
-    "Choice",
-    "RecommenderMethod",
-    "algorithm_named",
-    "budget_for",
-    "check_promise",
-    "choose",
-    "ledger_part",
-    "publish",
-    "recommender_named",
-    "released",
-]

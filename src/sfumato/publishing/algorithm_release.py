@@ -3,20 +3,22 @@
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import RecommenderMethod
-from sfumato.recommend import release_recommender
+from sfumato.publishing.methods import is_recommender
 from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
-from sfumato.release.kept_copies import with_copy
-from sfumato.release.recommender import RecommenderRelease
+from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Algorithm, Fit
+from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis.algorithm import Algorithm, Fit
+
+if TYPE_CHECKING:
+    from sfumato.recommend.algorithm import RecommenderAlgorithm
+    from sfumato.release.recommender import RecommenderRelease
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +26,11 @@ log = logging.getLogger(__name__)
 @overload
 def publish(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
 @overload
-def publish(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def publish(algorithm: "RecommenderAlgorithm", curator: Curator) -> "RecommenderRelease": ...
 @spending_boundary()
 def publish(
-    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
-) -> TableRelease | RecommenderRelease:
+    algorithm: "RecommenderAlgorithm | Algorithm | Auto", curator: Curator
+) -> "TableRelease | RecommenderRelease":
     """Run an algorithm on a curator's table or ratings; the result may be published.
 
     A second call is a second spend. If the ledger is a file, a copy of the release is kept beside
@@ -62,13 +64,19 @@ def _telling_how_to_go_on(curator: Curator) -> Iterator[None]:
 @overload
 def released(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease: ...
 @overload
-def released(algorithm: RecommenderMethod, curator: Curator) -> RecommenderRelease: ...
+def released(algorithm: "RecommenderAlgorithm", curator: Curator) -> "RecommenderRelease": ...
 def released(
-    algorithm: "RecommenderMethod | Algorithm | Auto", curator: Curator
-) -> TableRelease | RecommenderRelease:
+    algorithm: "RecommenderAlgorithm | Algorithm | Auto", curator: Curator
+) -> "TableRelease | RecommenderRelease":
     """What ``publish`` returns, without a copy on disk."""
-    if isinstance(algorithm, RecommenderMethod):
+    if is_recommender(algorithm):
+        from sfumato.recommend.release import release_recommender
+
         return release_recommender(algorithm, curator, receipt=ledger_part)
+    return _released_table(cast("Algorithm | Auto", algorithm), curator)
+
+
+def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
     algorithm.check(curator.schema)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))

@@ -7,7 +7,7 @@ less noise is counted; ranges on a small domain are answered by MWEM where that 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -19,10 +19,8 @@ from sfumato.gate import Curator
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Schema, Target, Workload
-from sfumato.schema.public_totals import PublicTotal, check_totals, rows_of
-from sfumato.synthesis import Algorithm, CliqueTree, Histogram, Independent, Mwem
-from sfumato.synthesis.algorithm import total_and_rest
-from sfumato.synthesis.clique_tree import check_workload
+from sfumato.schema.measurement import PublicTotal, check_totals, rows_of
+from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_rest
 
 UNMEASURED: Final = 0.08
 """What leaving a target out is taken to cost where no score is paid for: .05 to .16 on the real
@@ -93,8 +91,9 @@ class Auto:
         if not dense:
             return self._made("independent", "the domain is too large for a dense histogram")
         rows, budget = total_and_rest(curator, rows=self.rows)
-        choice = choose(self.workload, rows=rows, budget=budget, sigma=curator.sigma_of)
-        return replace(choice, algorithm=_keeping(choice.algorithm, self.totals))
+        return choose(
+            self.workload, rows=rows, budget=budget, sigma=curator.sigma_of, totals=self.totals
+        )
 
     def _histogram_or_tree(self, schema: Schema, dense: bool) -> Choice:
         """Every cell if that brings less noise than all targets one by one, else a clique tree."""
@@ -113,10 +112,10 @@ class Auto:
 
     def _algorithm(self, name: str) -> Algorithm:
         rows = None if self.totals else self.rows
-        if name == "histogram":
-            return Histogram(rows=rows, totals=self.totals)
-        if name == "independent":
-            return Independent(rows=rows, totals=self.totals)
+        if name != "cliquetree":
+            return _without_scores(name, rows=rows, totals=self.totals)
+        from sfumato.synthesis.clique_tree import CliqueTree
+
         return CliqueTree(
             workload=self.workload,
             rows=rows,
@@ -143,14 +142,20 @@ def prefers_pure(auto: Auto, schema: Schema, *, laplace: float, gaussian: float)
     return laplace * cells <= gaussian * min(cells, targets)
 
 
-def choose(workload: Workload, *, rows: float, budget: Cost, sigma: Sigma) -> Choice:
+def choose(
+    workload: Workload,
+    *,
+    rows: float,
+    budget: Cost,
+    sigma: Sigma,
+    totals: tuple[PublicTotal, ...] = (),
+) -> Choice:
     """Of the methods that need no scores, the one with the least predicted error.
 
     From public facts alone: the noise is known; what is left unmeasured is taken to cost
-    ``UNMEASURED`` a target.
+    ``UNMEASURED`` a target. Public totals are kept by the choice.
     """
     schema, whole = workload.schema, sigma(workload.schema.names, budget)
-    public_rows = max(1, round(rows))
 
     def mwem_error(rounds: int) -> float:
         step = portion(budget, Fraction(1, 2 * rounds))
@@ -164,23 +169,29 @@ def choose(workload: Workload, *, rows: float, budget: Cost, sigma: Sigma) -> Ch
         "independent": UNMEASURED,
     }
     best = min(predicted, key=lambda name: predicted[name])
-    algorithms: dict[str, Algorithm] = {
-        "histogram": Histogram(rows=public_rows),
-        "mwem": Mwem(workload=workload, rounds=rounds, rows=public_rows),
-        "independent": Independent(rows=public_rows),
-    }
-    return Choice(algorithm=algorithms[best], reason=_REASONS[best], predicted=predicted)
+    public_rows = None if totals else max(1, round(rows))  # totals tell the number of rows, too
+    if best == "mwem":
+        from sfumato.synthesis.mwem import Mwem
+
+        algorithm: Algorithm = Mwem(
+            workload=workload, rounds=rounds, rows=public_rows, totals=totals
+        )
+    else:
+        tied = any(len(total.marginal) > 1 for total in totals)  # not kept by single columns
+        kept = "histogram" if tied else best
+        algorithm = _without_scores(kept, rows=public_rows, totals=totals)
+    return Choice(algorithm=algorithm, reason=_REASONS[best], predicted=predicted)
 
 
-def _keeping(algorithm: Algorithm, totals: tuple[PublicTotal, ...]) -> Algorithm:
-    """The same method with public totals, which tell the number of rows too."""
-    if not totals:
-        return algorithm
-    if isinstance(algorithm, Independent) and any(len(one.marginal) > 1 for one in totals):
-        return Histogram(totals=totals)  # independent columns can't keep what ties them
-    if isinstance(algorithm, Mwem | Histogram | Independent):
-        return replace(algorithm, rows=None, totals=totals)
-    return algorithm
+def _without_scores(name: str, *, rows: int | None, totals: tuple[PublicTotal, ...]) -> Algorithm:
+    """A histogram, or independent columns; what a run does not need is not loaded."""
+    if name == "histogram":
+        from sfumato.synthesis.histogram import Histogram
+
+        return Histogram(rows=rows, totals=totals)
+    from sfumato.synthesis.independent import Independent
+
+    return Independent(rows=rows, totals=totals)
 
 
 def _noisy_cells(workload: Workload) -> tuple[float, float]:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, Final, Literal, get_args, get_origin
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard, cast, get_args, get_origin
 
 from sfumato import check
 from sfumato.errors import InputError
@@ -14,42 +15,30 @@ from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.publishing.auto import Auto, prefers_pure
-from sfumato.recommend import (
-    AutoRecommender,
-    ItemBias,
-    ItemNeighbors,
-    ItemPopularity,
-    ItemRidge,
-    ItemTastes,
-)
 from sfumato.schema import Schema, Workload
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import (
-    Aim,
-    Algorithm,
-    CliqueTree,
-    Dp2Pub,
-    Histogram,
-    Independent,
-    Mst,
-    Mwem,
-    PrivBayes,
-)
+from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis.algorithm import Algorithm
 
-KINDS: Final[Mapping[str, Any]] = {
-    "auto": Auto,
-    "histogram": Histogram,
-    "independent": Independent,
-    "mwem": Mwem,
-    "mst": Mst,
-    "cliquetree": CliqueTree,
-    "aim": Aim,
-    "privbayes": PrivBayes,
-    "dp2pub": Dp2Pub,
+if TYPE_CHECKING:
+    from sfumato.recommend.algorithm import RecommenderAlgorithm
+    from sfumato.synthesis.dp2pub import Dp2Pub
+    from sfumato.synthesis.mwem import Mwem
+    from sfumato.synthesis.privbayes import PrivBayes
+
+METHODS: Final[Mapping[str, str]] = {
+    "auto": "sfumato.publishing.auto:Auto",
+    "histogram": "sfumato.synthesis.histogram:Histogram",
+    "independent": "sfumato.synthesis.independent:Independent",
+    "mwem": "sfumato.synthesis.mwem:Mwem",
+    "mst": "sfumato.synthesis.mst:Mst",
+    "cliquetree": "sfumato.synthesis.clique_tree:CliqueTree",
+    "aim": "sfumato.synthesis.aim:Aim",
+    "privbayes": "sfumato.synthesis.privbayes:PrivBayes",
+    "dp2pub": "sfumato.synthesis.dp2pub:Dp2Pub",
 }
-METHODS = tuple(KINDS)
+"""By name, where the algorithm is: it is loaded when it is chosen."""
 
-GAUSSIAN: Final = (Mst, CliqueTree, Aim)
+GAUSSIAN: Final = ("mst", "cliquetree", "aim")
 """Methods that draw Gaussian noise only."""
 
 LEAST_EPSILON: Final = Fraction(1, 10**4)
@@ -59,17 +48,15 @@ _DIVIDED: Final = 1_000
 DELTA: Final = Fraction(1, 10**9)
 """Where a method draws Gaussian noise and no delta was given."""
 
-RecommenderMethod = (
-    AutoRecommender | ItemBias | ItemNeighbors | ItemPopularity | ItemRidge | ItemTastes
-)
-RECOMMENDERS: Mapping[str, type[RecommenderMethod]] = {
-    "auto": AutoRecommender,
-    "bias": ItemBias,
-    "neighbors": ItemNeighbors,
-    "popularity": ItemPopularity,
-    "ridge": ItemRidge,
-    "tastes": ItemTastes,
+RECOMMENDERS: Final[Mapping[str, str]] = {
+    "auto": "sfumato.recommend.auto:AutoRecommender",
+    "bias": "sfumato.recommend.item_bias:ItemBias",
+    "neighbors": "sfumato.recommend.item_neighbors:ItemNeighbors",
+    "popularity": "sfumato.recommend.item_popularity:ItemPopularity",
+    "ridge": "sfumato.recommend.item_ridge:ItemRidge",
+    "tastes": "sfumato.recommend.item_tastes:ItemTastes",
 }
+"""By name, where the recommender is: it is loaded when it is chosen."""
 
 
 def algorithm_named(
@@ -81,38 +68,49 @@ def algorithm_named(
     totals: tuple[PublicTotal, ...] = (),
 ) -> "Algorithm | Auto":
     """The algorithm that a command names, with its own options given as text."""
-    if name not in KINDS:
+    if name not in METHODS:
         listed = ", ".join(METHODS)
         raise InputError(f"method must be one of {listed}, got {name!r}.")
-    taking = [kind for kind in KINDS if "totals" in {one.name for one in fields(KINDS[kind])}]
-    if totals and name not in taking:
+    spec = resolve_name(METHODS[name])
+    if totals and not _takes_totals(spec):
+        taking = [each for each, path in METHODS.items() if _takes_totals(resolve_name(path))]
         raise InputError(
             f"{name} can't use public totals. Leave them out, or choose one of {', '.join(taking)}."
         )
     given = {"workload": workload, "rows": rows, "totals": totals}
-    made: Algorithm | Auto = _with_options(name, KINDS[name], given, options)
+    made: Algorithm | Auto = _with_options(name, spec, given, options)
     return made
 
 
-def recommender_named(name: str, *, options: Mapping[str, str]) -> RecommenderMethod:
+def _takes_totals(spec: Any) -> bool:
+    return any(field.name == "totals" for field in fields(spec))
+
+
+def recommender_named(name: str, *, options: Mapping[str, str]) -> "RecommenderAlgorithm":
     """The recommender that a command names, with its own options given as text."""
     if name not in RECOMMENDERS:
         listed = ", ".join(RECOMMENDERS)
         raise InputError(f"method must be one of {listed}, got {name!r}.")
-    made: RecommenderMethod = _with_options(name, RECOMMENDERS[name], {}, options)
+    spec = resolve_name(RECOMMENDERS[name])
+    made: RecommenderAlgorithm = _with_options(name, spec, {}, options)
     return made
+
+
+def is_recommender(algorithm: object) -> "TypeGuard[RecommenderAlgorithm]":
+    """Whether an algorithm is one of ``RECOMMENDERS``, none of which is loaded to find out."""
+    return f"{type(algorithm).__module__}:{type(algorithm).__qualname__}" in RECOMMENDERS.values()
 
 
 def check_promise(
     algorithm: "Algorithm | Auto", schema: Schema, *, protect: Protection, budget: Cap
 ) -> None:
     """Refuse, before a table is opened, what an algorithm can't promise, or not usefully."""
-    if isinstance(algorithm, Dp2Pub):
-        algorithm.check_promise(schema, protect, budget)
-    elif isinstance(algorithm, PrivBayes):
-        algorithm.check_promise(protect)
-    if not isinstance(algorithm, Dp2Pub):
-        _check_noise(_DIVIDED * len(schema) + 20 * _steps(algorithm, schema), protect, budget)
+    if algorithm.name == "dp2pub":
+        cast("Dp2Pub", algorithm).check_promise(schema, protect, budget)
+        return
+    if algorithm.name == "privbayes":
+        cast("PrivBayes", algorithm).check_promise(protect)
+    _check_noise(_DIVIDED * len(schema) + 20 * _steps(algorithm, schema), protect, budget)
 
 
 def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
@@ -146,7 +144,7 @@ def budget_for(
     k equal steps have Laplace noise of sqrt(2) k / epsilon, or Gaussian of sqrt(k / 2 rho).
     """
     pure = PureDP(epsilon)
-    if isinstance(algorithm, Dp2Pub):
+    if algorithm.name == "dp2pub":
         return pure
     if pure.epsilon < LEAST_EPSILON:
         raise InputError(
@@ -154,7 +152,7 @@ def budget_for(
             f"{float(LEAST_EPSILON):g}."
         )
     approximate = ApproxDP(epsilon, DELTA if delta is None else delta)
-    if isinstance(algorithm, GAUSSIAN):
+    if algorithm.name in GAUSSIAN:
         return approximate
     laplace = math.sqrt(2) / float(pure.epsilon)
     gaussian = math.sqrt(1 / (2 * float(zcdp_budget(approximate).rho)))
@@ -169,11 +167,11 @@ def budget_for(
 
 def _steps(algorithm: "Algorithm | Auto", schema: Schema) -> int:
     """About how many steps divide the budget."""
-    if isinstance(algorithm, Independent):
+    if algorithm.name == "independent":
         return len(schema)
-    if isinstance(algorithm, PrivBayes):
+    if algorithm.name == "privbayes":
         return 2 * len(schema)  # a selection and a table for each column
-    return 2 * algorithm.rounds if isinstance(algorithm, Mwem) else 1
+    return 2 * cast("Mwem", algorithm).rounds if algorithm.name == "mwem" else 1
 
 
 def _with_options(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError, TableError
-from sfumato.readers.compressed import opened
+from sfumato.readers.locations import opened
 from sfumato.schema import Marginal
 from sfumato.schema.columns import repeated
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from sfumato.counting.row_store import connect
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import SfumatoError, TableError
-from sfumato.readers.compressed import check_complete, opened
+from sfumato.readers.locations import check_complete, opened
 from sfumato.schema import Marginal
 
 _LONGEST_LINE: Final = 16 * 2**20

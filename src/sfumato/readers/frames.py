@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError, TableError
-from sfumato.readers.object_columns import by_value, is_absent
+from sfumato.readers.value_texts import by_value, is_absent
 from sfumato.schema import Marginal
 
 _OBJECTS: Final = ("object", "Object", "Int128", "UInt128")

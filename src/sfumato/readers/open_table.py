@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sfumato.counting.table import OpenedTable, Source
 from sfumato.errors import InputError
-from sfumato.readers.addresses import SPARK, is_address, parse
-from sfumato.readers.compressed import PACKED
+from sfumato.readers.locations import PACKED, SPARK, is_address, parse
 from sfumato.readers.pushdown import GroupingSource, PushdownTable
 from sfumato.readers.source_table import SourceTable, require_columns
 from sfumato.schema import Marginal, Schema

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import StorageError, TableError
-from sfumato.readers.compressed import ALWAYS_BYTES, MOST_TIMES
+from sfumato.readers.locations import ALWAYS_BYTES, MOST_TIMES
 from sfumato.schema import Marginal
 from sfumato.schema.columns import repeated
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.readers.addresses import Address
 from sfumato.readers.group_query import Grouping
+from sfumato.readers.locations import Address
 from sfumato.schema import Marginal
 
 COLUMNS: Final = """

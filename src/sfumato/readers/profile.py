@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 
 from sfumato.counting.table import Source, public_names
 from sfumato.errors import TableError
-from sfumato.readers.object_columns import parts
-from sfumato.readers.value_texts import decoded
-from sfumato.schema.arrow_times import written_days
-from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts
+from sfumato.readers.value_texts import decoded, parts
+from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts, written_days
 from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
 MOST_KEPT: Final = 100_000

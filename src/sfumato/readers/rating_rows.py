@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting import fold
-from sfumato.counting.coded_table import slices
+from sfumato.counting.coded_table import run_fold, slices
 from sfumato.counting.ratings import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
 from sfumato.counting.table import FoldKernel, MapKernel, Source
-from sfumato.readers.object_columns import parts
 from sfumato.readers.source_table import require_exact
-from sfumato.readers.value_texts import decoded, has_text, person_texts
-from sfumato.schema.arrow_times import is_text
+from sfumato.readers.value_texts import decoded, has_text, parts, person_texts
+from sfumato.schema.arrow_values import is_text
 from sfumato.schema.codes import Codes, floats
 from sfumato.schema.values import NUMBER
 
@@ -34,7 +32,7 @@ class HeldRatings:
 
     def fold(self, kernel: FoldKernel) -> Ints:
         """The sum of the kernel over all ratings."""
-        return fold.run(kernel, slices(self._columns, kernel.columns))
+        return run_fold(kernel, slices(self._columns, kernel.columns))
 
     def fold_people(self, kernel: PeopleKernel) -> Ints:
         """The sum of the kernel over all people."""

@@ -9,12 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting.coded_table import CodedTable
-from sfumato.counting.fold import Decode
+from sfumato.counting.coded_table import CodedTable, Decode
 from sfumato.counting.table import BATCH_ROWS, CodeBatch, RoundingSource, Source, TypesFollowRows
 from sfumato.errors import TableError
-from sfumato.readers.object_columns import parts
-from sfumato.readers.value_texts import as_if_mixed, person_texts, trimmed
+from sfumato.readers.value_texts import as_if_mixed, parts, person_texts, trimmed
 from sfumato.schema import Column, Marginal, Schema
 from sfumato.schema.arrow_values import extension, plain
 from sfumato.schema.codes import Codes, code_type, encode, fit

@@ -14,9 +14,7 @@ from sfumato.release.folder import (
     new_folder,
     release_around,
 )
-from sfumato.release.marginals import noisy_marginals
-from sfumato.release.sampling import draw_table
-from sfumato.release.table import FORMAT, TableRelease
+from sfumato.release.table import FORMAT, TableRelease, draw_table, noisy_marginals
 
 __all__ = [
     "FORMAT",

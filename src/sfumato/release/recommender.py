@@ -22,10 +22,22 @@ from sfumato.models.items.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
-from sfumato.release.description import describe_guarantee, versions
-from sfumato.release.folder import check_name, check_output, new_folder, unreadable
-from sfumato.release.kept_copies import forget, kept_at, saving
-from sfumato.release.notebook import list_card, promise, promise_facts
+from sfumato.release.description import (
+    describe_guarantee,
+    list_card,
+    promise,
+    promise_facts,
+    versions,
+)
+from sfumato.release.folder import (
+    check_name,
+    check_output,
+    forget,
+    kept_at,
+    new_folder,
+    saving,
+    unreadable,
+)
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
 FORMAT: Final = 1

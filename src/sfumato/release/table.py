@@ -1,58 +1,71 @@
 """What may be published: a table, its guarantee, its ledger entries and how it was made.
 
-Everything here is post-processing of measurements. A folder written by ``save`` may be published
-whole; it appears under its name only when it is complete.
+Everything here is post-processing of measurements: the rows, drawn from a model in bounded memory,
+and the noisy counts behind them. A folder written by ``save`` may be published whole; it appears
+under its name only when it is complete.
 """
 
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError, SfumatoError
-from sfumato.models.answers.mixture import MixtureModel
-from sfumato.models.answers.tree import TreeModel
-from sfumato.models.bayes.model import BayesNet
-from sfumato.models.dense.model import DenseModel
-from sfumato.models.graphical.model import GraphicalModel
-from sfumato.models.model import Model
-from sfumato.models.product import ProductModel
+from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.models.model import Model, Rows, draw_possible
 from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.release import frames
-from sfumato.release.csv_text import as_written, without_formulas
-from sfumato.release.description import describe_guarantee, versions
-from sfumato.release.folder import check_name, check_output, new_folder, unreadable
-from sfumato.release.kept_copies import forget, kept_at, naming_copy, saving
-from sfumato.release.notebook import promise, promise_facts, rows_card
-from sfumato.release.sampling import draw_table
-from sfumato.schema import Schema
+from sfumato.release import formats
+from sfumato.release.description import (
+    describe_guarantee,
+    promise,
+    promise_facts,
+    rows_card,
+    versions,
+)
+from sfumato.release.folder import (
+    check_name,
+    check_output,
+    forget,
+    kept_at,
+    naming_copy,
+    new_folder,
+    saving,
+    unreadable,
+)
+from sfumato.release.formats import as_written, without_formulas
+from sfumato.schema import Column, Marginal, Measurement, Range, Schema
+from sfumato.schema.codes import code_type, decode
 
 FORMAT = 1
 MOST_CSV_ROWS = 5_000_000
 """Of noisy counts; more are written as Parquet only."""
 
 
-_MODELS: Mapping[type[object], str] = {
-    DenseModel: "dense",
-    ProductModel: "product",
-    TreeModel: "tree",
-    BayesNet: "bayes_net",
-    MixtureModel: "mixture",
-    GraphicalModel: "graphical",
-    PublishedRows: "none",
+_MODELS: Final[Mapping[str, str]] = {
+    "dense": "sfumato.models.dense.model:DenseModel",
+    "product": "sfumato.models.product:ProductModel",
+    "tree": "sfumato.models.answers.tree:TreeModel",
+    "bayes_net": "sfumato.models.bayes.model:BayesNet",
+    "mixture": "sfumato.models.answers.mixture:MixtureModel",
+    "graphical": "sfumato.models.graphical.model:GraphicalModel",
+    "none": "sfumato.models.published_rows:PublishedRows",
 }
+"""The models that a release can save, by the name in ``release.json``; loaded when one is read."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +100,7 @@ class TableRelease:
                 "a local guarantee is about what a person answers, not about whether they answer: "
                 f"protect must be of neighbors='replace', got {self.protect}."
             )
-        if type(self.model) not in _MODELS:
+        if _kind_of(self.model) is None:
             raise InputError(f"a release can't save {self.model!r:.60}.")
 
     @property
@@ -134,12 +147,12 @@ class TableRelease:
         and ``boolean`` where a value may be missing, ``datetime64`` for days and moments.
         """
         with naming_copy(self.kept):
-            return frames.to_pandas(self.schema, self.data if rows is None else rows)
+            return formats.to_pandas(self.schema, self.data if rows is None else rows)
 
     def to_polars(self, rows: pa.Table | None = None) -> Any:
         """The published rows, or others from ``table``, as a ``polars.DataFrame``."""
         with naming_copy(self.kept):
-            return frames.to_polars(self.schema, self.data if rows is None else rows)
+            return formats.to_polars(self.schema, self.data if rows is None else rows)
 
     def __repr__(self) -> str:
         """One line: the rows themselves are in ``data``."""
@@ -170,7 +183,7 @@ class TableRelease:
             "method": dict(self.method),
             "rows": self.data.num_rows,
             "schema": self.schema.to_dict(),
-            "model": _MODELS[type(self.model)],
+            "model": _kind_of(self.model),
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
             "versions": dict(self.versions),
@@ -248,20 +261,169 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
     )
 
 
+def _kind_of(model: Model) -> str | None:
+    """The name under which a model is saved; None for a type that is not listed."""
+    path = f"{type(model).__module__}:{type(model).__qualname__}"
+    return next((kind for kind, listed in _MODELS.items() if listed == path), None)
+
+
 def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.Table) -> Model:
     if kind == "none":
         return PublishedRows.of(schema, data)
-    if kind == "tree":
-        return TreeModel.from_arrays(schema, arrays)
-    if kind == "bayes_net":
-        return BayesNet.from_arrays(schema, arrays)
-    if kind == "graphical":
-        return GraphicalModel.from_arrays(schema, arrays)
-    if kind == "mixture":
-        return MixtureModel.from_arrays(schema, arrays)
-    if kind == "dense":
-        return DenseModel(schema=schema, counts=arrays["counts"])
-    if kind == "product":
-        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
-        return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)
-    raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+    if kind not in _MODELS:
+        raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+    model: Model = resolve_name(_MODELS[kind]).from_arrays(schema, arrays)
+    return model
+
+
+ALL_ROWS: Final = "(all rows)"
+"""The name of the marginal of no columns: how many rows there are."""
+FIGURES: Final = ("marginal", "noisy_count", "standard_error")
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+
+
+def noisy_marginals(schema: Schema, measurements: Sequence[Measurement]) -> pa.Table | None:
+    """All measurements as one long table, for analysts who weigh them; None where there are none.
+
+    A row for each cell that was measured: the columns asked for, the value of each as its label,
+    the count as it came from the curator (below zero at times, and sums do not agree) and its
+    standard error. What was public and exact has the standard error 0.
+    """
+    if not measurements:
+        return None
+    asked = {name for each in measurements for name in _columns(each)}
+    names = tuple(name for name in schema.names if name in asked)
+    parts = [_part(schema, each, names) for each in measurements]
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+
+def value_column(name: str) -> str:
+    """Where the values of a column stand: under its name, if that is free."""
+    return f"{name} (column)" if name in FIGURES else name
+
+
+def cell_labels(schema: Schema, measurement: Measurement, name: str) -> Sequence[str]:
+    """A text for each place along one axis of a measurement's values."""
+    target = measurement.target
+    if isinstance(target, Range):
+        low, high = next((low, high) for other, low, high in target.bounds if other == name)
+        return (_label(schema[name], range(low, high + 1)),)
+    if measurement.merged is None or name not in measurement.merged.groups:
+        return schema[name].labels
+    groups = measurement.merged.groups[name]
+    held = [np.flatnonzero(groups == group).tolist() for group in range(int(groups.max()) + 1)]
+    return [_label(schema[name], codes) for codes in held]
+
+
+def _label(column: Column, codes: Sequence[int]) -> str:
+    """Several codes in one text: from the first to the last where they follow each other."""
+    labels = column.labels
+    follow = column.ordered and codes[-1] - codes[0] + 1 == len(codes) > 1
+    if follow and codes[-1] != column.missing_code:
+        return f"{labels[codes[0]]} to {labels[codes[-1]]}"
+    return " | ".join(labels[code] for code in codes)
+
+
+def _columns(measurement: Measurement) -> Marginal:
+    target = measurement.target
+    return target.marginal if isinstance(target, Range) else target
+
+
+def _part(schema: Schema, measurement: Measurement, names: Marginal) -> pa.Table:
+    """One measurement: cells in the order of its values, with all columns that any has."""
+    target, size = _columns(measurement), measurement.values.size
+    labels = {name: cell_labels(schema, measurement, name) for name in target}
+    shape = [len(own) for own in labels.values()]
+    columns = {"marginal": _texts(np.zeros(size), [" × ".join(target) or ALL_ROWS])}
+    for name in names:
+        if name in labels:
+            place = np.arange(len(labels[name])).reshape([-1 if name == n else 1 for n in target])
+            column = _texts(np.broadcast_to(place, shape).reshape(-1), labels[name])
+        else:
+            column = pa.nulls(size, _TEXT)
+        columns[value_column(name)] = column
+    columns["noisy_count"] = pa.array(measurement.values.reshape(-1), pa.float64())
+    columns["standard_error"] = pa.array(np.full(size, measurement.sigma_counts))
+    return pa.table(columns)
+
+
+def _texts(codes: NDArray[Any], labels: Sequence[str]) -> pa.Array:
+    places = pa.array(codes.astype(np.int32))
+    return pa.DictionaryArray.from_arrays(places, pa.array(labels, pa.string()))
+
+
+BLOCK_ROWS: Final = 2**20
+"""Rows that are drawn together."""
+HELD_BYTES: Final = 2**29
+"""Larger tables lie in a temporary file."""
+
+
+def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
+    """Rows of a model as values of its schema, none of which is declared impossible.
+
+    Many rows are drawn in blocks, each rounded to the model by itself: codes never take more
+    memory than a block of them, and a row costs the same however many there are. What is too large
+    to be held lies in a temporary file, from which the table is read as it is used.
+    """
+    parts = (
+        _whole(model, n_rows, rng)
+        if isinstance(model, PublishedRows)
+        else (
+            draw_possible(model, min(BLOCK_ROWS, n_rows - start), rng=rng)
+            for start in _starts(n_rows)
+        )
+    )
+    return _together(_values(model.schema, part, rng) for part in parts)
+
+
+def _whole(model: Model, n_rows: int, rng: Rng) -> Iterator[Rows]:
+    """Rows that are drawn without replacement, and so at once; their blocks."""
+    rows = draw_possible(model, n_rows, rng=rng)
+    for start in _starts(n_rows):
+        yield {name: codes[start : start + BLOCK_ROWS] for name, codes in rows.items()}
+
+
+def _starts(n_rows: int) -> range:
+    return range(0, max(n_rows, 1), BLOCK_ROWS)
+
+
+def _values(schema: Schema, rows: Rows, rng: Rng) -> pa.Table:
+    return pa.table(
+        {
+            column.name: decode(column, rows[column.name].astype(code_type(column)), rng=rng)
+            for column in schema
+        }
+    )
+
+
+def _together(blocks: Iterator[pa.Table]) -> pa.Table:
+    held: deque[pa.Table] = deque()
+    for block in blocks:
+        held.append(block)
+        if sum(each.nbytes for each in held) > HELD_BYTES:
+            return _mapped(_emptied(held, blocks))
+    return pa.concat_tables(held)
+
+
+def _emptied(held: deque[pa.Table], more: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    while held:
+        yield held.popleft()
+    yield from more
+
+
+def _mapped(blocks: Iterator[pa.Table]) -> pa.Table:
+    """The blocks in a file that has no name any more: it is gone when the table is."""
+    first = next(blocks)
+    try:
+        with TemporaryDirectory(prefix="sfumato-rows-", ignore_cleanup_errors=True) as folder:
+            path = str(Path(folder, "rows.arrow"))
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, first.schema) as writer:
+                writer.write_table(first)
+                for block in blocks:
+                    writer.write_table(block)
+            return pa.ipc.open_file(pa.memory_map(path)).read_all()
+    except OSError as error:
+        raise StorageError(
+            "the drawn rows do not fit in memory, and can't be written to a temporary file: "
+            f"{error.strerror or 'the disk is full'}. TMPDIR names the folder for such files."
+        ) from None

@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from sfumato import charts as drawing
-from sfumato.report.page_frame import render_framed
+from sfumato.report.page import render_framed
 
 _FEWEST_POINTS: Final = 2
 

@@ -6,10 +6,11 @@ The policy in the page's head allows exactly one style sheet, by its hash, and n
 import base64
 import hashlib
 import os
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,7 +18,7 @@ from markupsafe import Markup
 from sfumato import charts as drawing
 from sfumato.errors import StorageError
 from sfumato.report.measurements import drawn_ties, measured_sentence, size_sentence
-from sfumato.report.structure import exact_text, sum_sentence
+from sfumato.report.method_descriptions import exact_text, sum_sentence
 from sfumato.report.view import (
     ColumnView,
     CorrelationView,
@@ -316,3 +317,35 @@ def _budget_chart(structure: StructureView) -> Markup:
         groups=structure.cluster_of,
     )
     return Markup(chart)
+
+
+class Titled(Protocol):
+    """What the frame shows of a view."""
+
+    @property
+    def title(self) -> str:
+        """What the page is: a few words that follow the name of the data set."""
+
+    @property
+    def dataset(self) -> str:
+        """Whose ratings or rows they are."""
+
+    @property
+    def made(self) -> str:
+        """The date, as text."""
+
+
+def render_framed(
+    template: str, view: Titled, *, private: bool, internal: bool, parts: Mapping[str, Any]
+) -> str:
+    """A page as text.
+
+    Args:
+        template: A file that extends ``frame.html``.
+        view: What the page shows.
+        private: False for what a seeded generator made: a banner says so.
+        internal: True for what compares with the real data: a banner says so.
+        parts: What else the template uses.
+    """
+    given = dress(private=private, internal=internal) | dict(parts)
+    return environment().get_template(template).render(given, view=view, most_rows=MOST_ROWS)

@@ -22,8 +22,7 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.report.account import account, made_on, told_promise
 from sfumato.report.odds import TWO, ChanceTable, Formula, Unit
-from sfumato.report.page import write_text
-from sfumato.report.page_frame import render_framed
+from sfumato.report.page import render_framed, write_text
 from sfumato.report.view import Account
 
 Floats = NDArray[np.float64]

@@ -12,12 +12,15 @@ from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
 from sfumato.report.account import account, made_on, survey_account, told_promise
-from sfumato.report.expected_noise import column_note, column_sigma, pair_note
-from sfumato.report.measurements import from_independence, measured_view
-from sfumato.report.method_descriptions import method_words
+from sfumato.report.measurements import (
+    column_note,
+    column_sigma,
+    from_independence,
+    measured_view,
+    pair_note,
+)
+from sfumato.report.method_descriptions import method_facts, method_words, origin, read_structure
 from sfumato.report.odds import TWO, Unit
-from sfumato.report.structure import read_structure
-from sfumato.report.trust import method_facts, origin
 from sfumato.report.view import ColumnView, PairView, QueryView, ReportView
 from sfumato.schema import Marginal, Range, Schema, Workload
 

@@ -1,9 +1,9 @@
 """Public knowledge: columns and their codes, schemas, workloads, and noisy measurements.
 
-Reading order: base, columns, moments, files, table, coarse, codes, times, workload, measurement.
+Reading order: columns, calendar, files, impossible, schema, workload, measurement; then codes and
+arrow_values for tables, values for a device.
 """
 
-from sfumato.schema.coarse import Coarse
 from sfumato.schema.columns import (
     Boolean,
     Category,
@@ -14,7 +14,7 @@ from sfumato.schema.columns import (
     Number,
     Ordinal,
 )
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import (
     Range,

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sfumato.errors import TableError
 from sfumato.randomness import Rng
-from sfumato.schema import arrow_times
-from sfumato.schema.arrow_times import is_text
+from sfumato.schema import arrow_values
 from sfumato.schema.arrow_values import (
     extension,
     has_scale,
+    is_text,
     plain,
     scaled_texts,
     shortened,
@@ -376,12 +376,12 @@ def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None
 
 @_regular_codes.register(Date)
 def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    return arrow_times.day_periods(column, values).astype(code_type(column)), None
+    return arrow_values.day_periods(column, values).astype(code_type(column)), None
 
 
 @_regular_codes.register(DateTime)
 def _(column: DateTime, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    return arrow_times.time_periods(column, values).astype(code_type(column)), None
+    return arrow_values.time_periods(column, values).astype(code_type(column)), None
 
 
 @singledispatch
@@ -414,7 +414,7 @@ def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Ar
 def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     if column.decimals is not None:
         firsts, lasts = np.array(column.grid, dtype=np.int64).T
-        whole = arrow_times.inside(firsts[codes], lasts[codes] + 1, rng)
+        whole = arrow_values.inside(firsts[codes], lasts[codes] + 1, rng)
         return pa.array(whole / 10.0**column.decimals, mask=absent)
     edges = np.array(column.edges, dtype=np.float64)
     left, right = edges[codes], edges[codes + 1]
@@ -425,12 +425,12 @@ def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Arr
 
 @_values.register(Date)
 def _(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
-    return arrow_times.draw_days(column, codes, absent, rng)
+    return arrow_values.draw_days(column, codes, absent, rng)
 
 
 @_values.register(DateTime)
 def _(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
-    return arrow_times.draw_times(column, codes, absent, rng)
+    return arrow_values.draw_times(column, codes, absent, rng)
 
 
 def _as_text(values: pa.Array) -> pa.Array:

@@ -26,8 +26,7 @@ from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.model import GraphicalModel, Numbering
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Marginal, Schema, Workload
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import PublicTotal, described, rows_of
+from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of
 from sfumato.schema.workload import check_targets, layout
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.single_columns import begin, check_begin, limits, tied

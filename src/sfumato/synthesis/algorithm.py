@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.models.model import Model
 from sfumato.privacy.guarantees import Cost, portion
-from sfumato.schema import Measurement, Schema
+from sfumato.schema import Measurement, Schema, Workload
+from sfumato.schema.workload import check_targets
 
 TOTAL_SHARE = Fraction(1, 20)
 """The part of the budget that pays for the number of rows where it is neither public nor given."""
@@ -37,6 +39,14 @@ class Algorithm(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Its options, for ``release.json``."""
+
+
+def check_workload(schema: Schema, workload: Workload) -> None:
+    """Refuse, before anything is spent, a workload that speaks of other columns."""
+    try:
+        check_targets(schema, workload.targets)
+    except InputError as error:
+        raise InputError(f"the workload does not fit the table: {error}") from None
 
 
 def total_and_rest(curator: Curator, *, rows: int | None) -> tuple[float, Cost]:

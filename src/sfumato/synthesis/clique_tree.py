@@ -28,9 +28,8 @@ from sfumato.models.graphical.tree_search import (
 )
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
-from sfumato.schema.public_totals import PublicTotal, as_measurements, described, rows_of
-from sfumato.schema.workload import check_targets
-from sfumato.synthesis.algorithm import Fit
+from sfumato.schema.measurement import PublicTotal, as_measurements, described, rows_of
+from sfumato.synthesis.algorithm import Fit, check_workload
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
 from sfumato.synthesis.residual_scores import look_again
 from sfumato.synthesis.single_columns import check_begin, limits, tied
@@ -266,14 +265,6 @@ def _from_independence(curator: Curator, scored: Scored, cost: Cost) -> NDArray[
     score = L1Error(answers=expected)
     l1 = curator.score(scored.targets, score=score, cost=cost, merged=scored.view)  # SELECT
     return np.asarray(l1 / 2)
-
-
-def check_workload(schema: Schema, workload: Workload) -> None:
-    """Refuse, before anything is spent, a workload that speaks of other columns."""
-    try:
-        check_targets(schema, workload.targets)
-    except InputError as error:
-        raise InputError(f"the workload does not fit the table: {error}") from None
 
 
 def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurement]:

@@ -22,7 +22,7 @@ from sfumato.gate import Curator, MutualInformation
 from sfumato.models.answers.frequencies import norm_sub
 from sfumato.models.bayes.network import Network
 from sfumato.models.information import entropy
-from sfumato.models.possible_rows import repaired
+from sfumato.models.model import repaired
 from sfumato.models.pram.channels import Channel
 from sfumato.models.pram.clusters import (
     Cluster,

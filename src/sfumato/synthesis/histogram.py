@@ -15,21 +15,20 @@ import numpy as np
 
 from sfumato import check
 from sfumato.gate import Curator
-from sfumato.models import simplex
-from sfumato.models.dense.model import DenseModel, check_size
+from sfumato.models.dense.model import DenseModel, check_size, rake
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
-from sfumato.models.dense.public_totals import rake
+from sfumato.models.model import estimated_total, project
 from sfumato.privacy.guarantees import Cost
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
     check_totals,
     described,
     rows_of,
 )
+from sfumato.schema.schema import possible
 from sfumato.synthesis.algorithm import Fit, total_and_rest
 
 _COUNT_ROWS_FROM = 400
@@ -69,9 +68,9 @@ class Histogram:
         held = possible(schema, schema.names)
         noisy = DenseModel(schema=schema, counts=np.where(held, seen.values, 0.0))
         if total is None:
-            total = simplex.estimated_total(noisy.counts)
+            total = estimated_total(noisy.counts)
         cut = np.zeros_like(seen.values)  # FIT
-        cut[held] = simplex.project(seen.values[held], total)
+        cut[held] = project(seen.values[held], total)
         model = DenseModel(schema=schema, counts=cut)
         if len(schema) > 2 and total > 0:
             model = _raked(model, noisy, sigma=seen.sigma_counts, total=total, rng=curator.rng)

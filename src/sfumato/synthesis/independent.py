@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator
-from sfumato.models import simplex
+from sfumato.models.model import project
 from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
     check_totals,
     described,
     rows_of,
 )
+from sfumato.schema.schema import possible
 from sfumato.synthesis.algorithm import TOTAL_SHARE, Fit, total_and_rest
 
 _LEAST_SIGMA: Final = 1e-6
@@ -126,5 +126,5 @@ def _shares(
     if total <= 0:
         return np.asarray(held / held.sum())
     shares = np.zeros(held.size)
-    shares[held] = simplex.project(measurement.values[held], total) / total
+    shares[held] = project(measurement.values[held], total) / total
     return shares

@@ -24,8 +24,7 @@ from sfumato.models.graphical.junction_tree import Clique
 from sfumato.models.graphical.spanning_forest import Pairs, joining, spanning_forest
 from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import PublicTotal, described, rows_of
+from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of
 from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.independent import shares_by_cells
 from sfumato.synthesis.single_columns import Begun, begin, check_begin, limits, tied

@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
-from sfumato.models.dense.answers import DenseAnswers
-from sfumato.models.dense.model import CELL_LIMIT, DenseModel, check_size
+from sfumato.models.dense.grouping import DenseAnswers
+from sfumato.models.dense.model import CELL_LIMIT, DenseModel, check_size, rake
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
-from sfumato.models.dense.public_totals import rake
 from sfumato.models.graphical.candidates import Growth, write_answers
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.model import Numbering
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Schema, Workload
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
+    Coarse,
     PublicTotal,
     as_measurements,
     check_totals,

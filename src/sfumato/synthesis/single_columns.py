@@ -16,8 +16,7 @@ from sfumato.models.graphical.model import GraphicalModel, Numbering
 from sfumato.models.graphical.rare_values import rare_groups
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.public_totals import PublicTotal, as_measurements, check_totals
+from sfumato.schema.measurement import Coarse, PublicTotal, as_measurements, check_totals
 from sfumato.synthesis.algorithm import TOTAL_SHARE
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
 

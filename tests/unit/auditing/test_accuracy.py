@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.auditing import Accuracy
 from sfumato.auditing.accuracy import of_rare_category, of_worst_mean, repeated
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.means.piecewise import Piecewise
 from sfumato.randomness import simulation_rng
 

@@ -13,7 +13,7 @@ from sfumato.auditing.case import describe, largest_ratio, of_mechanism
 from sfumato.auditing.finding import exceeds
 from sfumato.auditing.outputs import spread, whole
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.unary import Oue
 from sfumato.local.means.laplace import LocalLaplace

@@ -20,7 +20,7 @@ from sfumato.auditing.checks import (
     strangers,
 )
 from sfumato.auditing.hash_seeds import apart, supports
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.unary import Oue
 from sfumato.randomness import simulation_rng

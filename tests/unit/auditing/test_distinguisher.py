@@ -11,12 +11,12 @@ from sfumato.auditing.audit import attacked
 from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.gate import Curator
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import ZCDP, ApproxDP, LocalDP, OneRow, PureDP
-from sfumato.publishing import publish
+from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Schema
-from sfumato.synthesis import Histogram
+from sfumato.synthesis.histogram import Histogram
 
 GRR = Grr(categories=2, epsilon=1)
 

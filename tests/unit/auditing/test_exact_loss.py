@@ -13,7 +13,7 @@ from audits.exact_loss import (
     Shifted,
     lost_together,
 )
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.records.parts import Part
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PermuteAndFlip
 

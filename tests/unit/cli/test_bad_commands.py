@@ -285,7 +285,7 @@ def test_a_name_that_is_no_text_is_refused_before_the_spend(
         Path(name).write_bytes(getattr(world, option).read_bytes())
     outcome = world.publish(**{option: name})
     assert outcome.code == code
-    assert_one_message(outcome.err, r"caf\\udce9.csv.* UTF-8 text.*Nothing was")
+    assert_one_message(outcome.err, r"caf\\udce9.csv.* UTF-8 text.*Nothing was spent")
     assert world.spends() == []
 
 
@@ -301,5 +301,5 @@ def test_a_folder_that_may_not_be_written_is_found_out_before_the_spend(world: A
     closed.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     outcome = world.publish(out=closed / "out")
     assert outcome.code == IO
-    assert_one_message(outcome.err, "can't write into .*closed: Permission denied. Nothing was")
+    assert_one_message(outcome.err, "closed: Permission denied. Nothing was spent")
     assert world.spends() == []

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bad import INPUT, IO, SECRET, Case, assert_one_message, misfit, refuse, schema, table
-from sfumato.readers import compressed, parquet
+from sfumato.readers import locations, parquet
 
 
 def special(kind: str) -> Callable[[Any], dict[str, Any]]:
@@ -317,7 +317,7 @@ def test_a_packed_file_that_grows_too_much_is_refused_on_the_way(
 ) -> None:
     good = world.publish(table=world.write(name, content), seed="1")
     assert good.code == 0
-    monkeypatch.setattr(compressed, "ALWAYS_BYTES", 2**20)
+    monkeypatch.setattr(locations, "ALWAYS_BYTES", 2**20)
     bomb = world.publish(table=world.write(name, content), ledger=world.folder / "other.ledger")
     assert bomb.code == INPUT
     assert_one_message(bomb.err, "unpacks to more than 250 times its size .*unpack it yourself")

@@ -265,7 +265,8 @@ def test_several_tables_are_refused_with_what_to_do(world: Any) -> None:
     arguments = world.arguments()
     outcome = world.run(arguments[0], str(world.table), *arguments[1:])
     assert outcome.code == 2
-    for part in ("one table", "join them", "--person", "SAME --dataset", "--cap"):
+    told = "Nothing was spent."
+    for part in ("one table", "join them", "--person", "SAME --dataset", "--cap", told):
         assert part in outcome.err
     assert world.spends() == []
 

@@ -79,6 +79,7 @@ def test_a_draft_never_takes_the_place_of_its_table(
     before = world.files()
     outcome = world.run("schema", "draft", "table.csv", "-o", name, "--force", "-q")
     assert outcome.code == 2
+    assert "holds the input" in outcome.err
     assert world.files() == before
 
 

@@ -17,10 +17,12 @@ from sfumato.gate import Curator
 from sfumato.lab.ratings import made_ratings
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
-from sfumato.publishing import RECOMMENDERS, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.methods import RECOMMENDERS
 from sfumato.randomness import simulation_rng
 from sfumato.readers.ratings import open_ratings
-from sfumato.recommend import ItemRidge
+from sfumato.recommend.item_bias import ItemBias
+from sfumato.recommend.item_ridge import ItemRidge
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema.ratings import Catalogue, RatingScale
 
@@ -332,4 +334,4 @@ def test_publish_keeps_a_scale_of_steps_that_no_decimal_has() -> None:
         ratings, protect=OneRow(), budget=ApproxDP(1, "1e-9"), rng=simulation_rng(1),
         ledger=Ledger.in_memory(dataset="films"),
     )  # fmt: skip
-    assert publish(RECOMMENDERS["bias"](), curator).scale == scale
+    assert publish(ItemBias(), curator).scale == scale

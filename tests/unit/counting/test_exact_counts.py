@@ -21,7 +21,7 @@ from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError, InternalError, SchemaError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 
 def schema_of(*sizes: int) -> Schema:

@@ -7,7 +7,6 @@ import pytest
 
 from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
-from sfumato.evaluation import Classifiers
 from sfumato.evaluation.classifiers import (
     MODELS,
     Scores,
@@ -16,6 +15,7 @@ from sfumato.evaluation.classifiers import (
     labels_of,
     split,
 )
+from sfumato.evaluation.measures import Classifiers
 from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Number, Schema

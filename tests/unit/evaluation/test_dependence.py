@@ -19,7 +19,7 @@ from sfumato.evaluation.dependence import (
 )
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.ledger import Ledger
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
 
 

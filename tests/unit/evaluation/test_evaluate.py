@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.evaluation import (
+from sfumato.evaluation.dependence import information_error
+from sfumato.evaluation.evaluate import evaluate
+from sfumato.evaluation.marginals import comparable_degrees
+from sfumato.evaluation.measures import (
     Classifiers,
     CountError,
     InformationError,
@@ -18,10 +21,7 @@ from sfumato.evaluation import (
     PairCorrelations,
     RangeQueries,
     TotalVariation,
-    comparable_degrees,
-    evaluate,
 )
-from sfumato.evaluation.dependence import information_error
 from sfumato.ledger import Ledger
 from sfumato.models.dense.model import DenseModel
 from sfumato.privacy import OneRow, PureDP

@@ -19,7 +19,7 @@ from sfumato.privacy.guarantees import split
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Integer, Range, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 SCHEMA = Schema(
     columns=(Integer(name="age", low=0, high=4), Boolean(name="smoker")), dataset="study"

@@ -10,7 +10,8 @@ from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
-from sfumato.local import Grr, Oue
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.unary import Oue
 from sfumato.local.records.parts import Part
 from sfumato.privacy import ZCDP, OneRow, PureDP
 from sfumato.privacy.guarantees import ApproxDP

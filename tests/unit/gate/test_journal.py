@@ -10,7 +10,7 @@ from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.gate.journal import BY_ROW, FINISHED, Journal, runs_of
 from sfumato.ledger import Ledger
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Integer, Schema

@@ -12,7 +12,7 @@ from sfumato.gate import Curator
 from sfumato.gate.rating_sums import Gram, ItemSums
 from sfumato.gate.scores import MutualInformation
 from sfumato.ledger import Ledger
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.ratings import open_ratings

@@ -15,7 +15,7 @@ from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import source_of
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Integer, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 from sfumato.schema.text_shapes import SHAPES
 
 BUDGET = ApproxDP(1, "1e-6")

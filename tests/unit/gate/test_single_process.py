@@ -13,7 +13,7 @@ from sfumato.errors import BudgetError
 from sfumato.gate import Curator
 from sfumato.gate.rating_sums import Gram, ItemSums
 from sfumato.ledger import Ledger
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.records.parts import Part
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
@@ -129,7 +129,7 @@ def test_the_other_half_of_a_fork_gets_no_answer(verb):
 def test_a_group_whose_answer_failed_is_gone(monkeypatch):
     """Nothing of it was seen, but a second try could be the second answer."""
     talk = curator().interview(HALF, columns=("a",), groups=1)
-    monkeypatch.setattr("sfumato.gate.interview.answer_parts", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("sfumato.gate.row_answers.answer_parts", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         talk.ask([PART], [1])
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import BudgetError, InputError, StorageError
-from sfumato.ledger import Ledger, bodies, rules, verify_export
+from sfumato.ledger import Ledger, rules, verify_export
 from sfumato.ledger import entries as ledger_entries
 from sfumato.privacy import (
     ZCDP,
@@ -350,7 +350,7 @@ def test_the_clock_decides_nothing(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for year in ("2036", "2016", "2026"):
-        monkeypatch.setattr(bodies, "today", lambda year=year: f"{year}-01-01")
+        monkeypatch.setattr(rules, "today", lambda year=year: f"{year}-01-01")
         book = Ledger.open(tmp_path / "study.ledger", dataset="adult")
         book.spend(PureDP("0.3"), label=year, protect=ROW)
     spends = [entry for entry in ledger.entries() if entry.event == "spend"]
@@ -364,7 +364,7 @@ def test_entries_tell_the_day_of_opening_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = (f"2026-01-{day:02}" for day in range(1, 32))
-    monkeypatch.setattr(bodies, "today", lambda: next(days))  # another one whenever it is asked
+    monkeypatch.setattr(rules, "today", lambda: next(days))  # another one whenever it is asked
     ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1))
     for label in ("first look", "a look that took long"):
         ledger.spend(PureDP("0.1"), label=label, protect=ROW, request=label)
@@ -377,7 +377,7 @@ def test_entries_tell_the_day_of_opening_and_no_more(
 def test_a_ledger_of_which_entries_tell_seconds_still_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "today", lambda: "2025-05-05T05:05:05+00:00")
+    monkeypatch.setattr(rules, "today", lambda: "2025-05-05T05:05:05+00:00")
     Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1)).look("old")
     monkeypatch.undo()
     ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult")
@@ -435,11 +435,11 @@ def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
 
 
 def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
-    opened = bodies.opening("adult", OneRow())
+    opened = rules.opening("adult", OneRow())
     state = rules.replay(ledger_entries.State(), opened)
     with pytest.raises(InputError, match="opened once"):
         rules.replay(state, opened)
-    spend = bodies.spending(
+    spend = rules.spending(
         "adult", PureDP(1), text="step", asked=OneRow(), kept=OneRow(), request=None
     )
     assert rules.replay(state, spend).spent.pure_epsilon == 1

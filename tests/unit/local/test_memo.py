@@ -244,7 +244,7 @@ KEPT = {"sfumato": 1, "secret": SECRET, "secure": True}
     ],
 )
 def test_what_is_no_kept_memo_is_refused_and_the_secret_not_told(value):
-    with pytest.raises(InputError, match="No memo was made") as seen:
+    with pytest.raises(InputError, match="a kept memo") as seen:
         Memo.from_dict(value)
     assert SECRET[:8] not in str(seen.value).lower()
     assert seen.value.__context__ is None

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato import local
+import sfumato as sf
 from sfumato.local.frequency.bit_response import BitWeights
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.frequency.subset_selection import _distinct_words
@@ -71,7 +71,7 @@ def test_a_memo_draws_as_securely_as_its_secret_came(secure):
 
 @pytest.mark.parametrize("kind", ["Olh", "FastOlh"])
 def test_a_hashed_response_turns_exactly_at_its_threshold(kind):
-    mechanism = getattr(local, kind)(categories=9, epsilon=1)
+    mechanism = getattr(sf, kind)(categories=9, epsilon=1)
     response, code = mechanism.response, 5
     for coin in (response.truth - 1, response.truth):
         for value in range(response.values):

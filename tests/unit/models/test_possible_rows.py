@@ -7,12 +7,12 @@ import pytest
 
 from sfumato.models.dense.model import DenseModel
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
-from sfumato.models.possible_rows import MOST_ROUNDS, draw_possible, repaired
+from sfumato.models.model import MOST_ROUNDS, draw_possible, repaired
 from sfumato.models.product import ProductModel
 from sfumato.models.published_rows import PublishedRows
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Measurement, Range, Schema
-from sfumato.schema.possible_cells import possible, possible_rows
+from sfumato.schema.schema import possible, possible_rows
 
 SCHEMA = Schema(
     columns=(

@@ -7,7 +7,7 @@ from math import prod, sqrt
 import numpy as np
 import pytest
 
-from sfumato.models import simplex
+from sfumato.models.model import project
 from sfumato.models.prediction import non_adaptive_optimum, projected_noise, unprojected_noise
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.randomness import simulation_rng
@@ -45,9 +45,7 @@ def test_projected_noise_is_the_mean_of_projected_exact_draws(laplace: bool) -> 
     )
     total = float(SKEWED.sum())
     moved = [
-        np.abs(
-            simplex.project(SKEWED + noise.sample(200, rng=simulation_rng(seed)), total) - SKEWED
-        ).sum()
+        np.abs(project(SKEWED + noise.sample(200, rng=simulation_rng(seed)), total) - SKEWED).sum()
         for seed in range(100)
     ]
     found = float(np.mean(moved)) / (2 * total)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InternalError
-from sfumato.models.simplex import estimated_total, project
+from sfumato.models.model import estimated_total, project
 
 counts = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12).map(np.array)
 totals = st.floats(0, 1e6)

@@ -9,7 +9,7 @@ from sfumato.models.model import Rows
 from sfumato.models.stand_in import stand_in_rows
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.possible_cells import possible_rows
+from sfumato.schema.schema import possible_rows
 
 ROWS = 50_000
 

@@ -20,7 +20,8 @@ from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals
-from sfumato.synthesis import Histogram, Independent
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent
 
 METHODS = ("independent", "histogram")
 

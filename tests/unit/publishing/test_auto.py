@@ -14,11 +14,17 @@ from sfumato.gate import Curator
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow, PureDP
-from sfumato.publishing import Auto, algorithm_named, budget_for, choose, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.auto import Auto, choose
+from sfumato.publishing.methods import algorithm_named, budget_for
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Integer, Schema, all_marginals, chosen_marginals, random_ranges
-from sfumato.synthesis import CliqueTree, Histogram, Independent, Mst, Mwem
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mst import Mst
+from sfumato.synthesis.mwem import Mwem
 
 
 def integers(*sizes: int) -> Schema:
@@ -310,7 +316,7 @@ def test_a_clique_tree_refuses_a_pure_budget_before_it_reads_anything() -> None:
         table, protect=OneRow(), budget=PureDP(1), rng=simulation_rng(3),
         ledger=Ledger.in_memory(dataset="made"),
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"delta.*Nothing was"):
+    with pytest.raises(InputError, match=r"delta.*Nothing was spent"):
         publish(algorithm, curator)
     assert curator.left == PureDP(1)
 

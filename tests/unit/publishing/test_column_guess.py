@@ -12,7 +12,7 @@ from sfumato.readers.frames import as_frame
 from sfumato.readers.open_table import open_table
 from sfumato.readers.profile import first_row_is_data, profiles
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number, Ordinal, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 
 def found(values, name="c"):

@@ -12,14 +12,16 @@ from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
 from sfumato.ledger import Ledger
 from sfumato.models.published_rows import PublishedRows
-from sfumato.publishing import METHODS, algorithm_named
+from sfumato.publishing.methods import METHODS, algorithm_named
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, chosen_marginals
-from sfumato.schema.possible_cells import possible_rows
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Histogram, Independent, Mwem
+from sfumato.schema.measurement import PublicTotal
+from sfumato.schema.schema import possible_rows
+from sfumato.synthesis.histogram import Histogram
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.mwem import Mwem
 
 SCHEMA = Schema(
     dataset="known",

@@ -16,7 +16,7 @@ import pytest
 from sfumato.errors import InputError, SfumatoError, StorageError, TableError
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Category, Integer, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 SCHEMA = Schema(
     columns=(Integer(name="age", low=0, high=9), Category(name="town", values=("A", "B"))),

@@ -14,7 +14,7 @@ from sfumato.readers import csv as csv_reader
 from sfumato.readers.csv import CsvFile
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Category, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 deterministic = settings(
     max_examples=150,

@@ -22,7 +22,7 @@ from sfumato.readers.open_table import open_table, source_of
 from sfumato.readers.ratings import open_ratings
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Category, Integer, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 from sfumato.schema.ratings import RatingScale
 
 PRICE = Schema(

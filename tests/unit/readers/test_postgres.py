@@ -20,7 +20,7 @@ from sfumato.counting.table import Source
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.readers.open_table import open_table, source_of
 from sfumato.schema import Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999999)
 TYPES: dict[str, tuple[str, str, Any]] = {
@@ -207,11 +207,9 @@ def test_views_and_parts_of_tables_can_be_read(database: Database) -> None:
 
 def test_which_table_is_asked_where_there_are_several(database: Database) -> None:
     database.run('CREATE TABLE visits (x int); CREATE SCHEMA s; CREATE TABLE s."Ages" (x int)')
-    with pytest.raises(TableError, match=r'which table to read.*: public.visits, s."Ages"\. '):
+    with pytest.raises(TableError, match=r'which table to read.*: public.visits, s."Ages"\.'):
         source_of(database.address, ("age",))
-    with pytest.raises(
-        TableError, match=r'which table is \'ages\'\?.*Close to it are: s."Ages"\. '
-    ):
+    with pytest.raises(TableError, match=r'which table is \'ages\'\?.*Close to it are: s."Ages"\.'):
         source_of(f"{database.address}::ages", ("age",))
 
 

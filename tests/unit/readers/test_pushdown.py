@@ -23,7 +23,7 @@ from sfumato.readers.open_table import open_table, source_of
 from sfumato.readers.pushdown import GroupingSource, PushdownTable, most_values
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Category, Integer, Marginal, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 YEAR = {"low": "2024-01-01", "high": "2024-12-31"}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -175,7 +175,7 @@ def test_ids_of_mixed_type_are_refused():
 def test_a_missing_column_is_named_with_its_neighbor():
     with pytest.raises(TableError, match=r"'items' \(did you mean 'item'\?\)"):
         ratings(("ann", "Dune", 3), item="items")
-    with pytest.raises(TableError, match=r"columns are missing: 'film'\. "):
+    with pytest.raises(TableError, match=r"columns are missing: 'film'\."):
         ratings(("ann", "Dune", 3), item="film")
 
 

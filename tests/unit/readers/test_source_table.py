@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.counting import coded_table, fold
+from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import count_marginals, rows
 from sfumato.errors import TableError
 from sfumato.readers.duckdb import connect
@@ -26,7 +26,7 @@ from sfumato.readers.open_table import open_table
 from sfumato.readers.source_table import SourceTable, person_texts
 from sfumato.readers.sqlite import SqliteTable
 from sfumato.schema import Category, Integer, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 SCHEMA = Schema(columns=(Integer(name="a", low=0, high=9), Category(name="b", values=("1", "2"))))
 
@@ -113,7 +113,7 @@ def test_sqlite_reads_a_table_in_its_own_order_whatever_its_indexes(tmp_path: Pa
 
 
 def test_a_large_state_is_not_doubled_and_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold, "_SHARED_STATE_BYTES", 0)
+    monkeypatch.setattr(coded_table, "_SHARED_STATE_BYTES", 0)
     counts = count_marginals(SourceTable(SCHEMA, Spy()), [("a",)])
     assert counts[("a",)].tolist() == [0, 5, 5, 5, 0, 0, 0, 0, 0, 0]
 

@@ -121,7 +121,7 @@ def test_types_of_frames_are_counted_or_have_no_text(series):
 
 def test_a_type_that_can_not_be_read_after_all_is_refused_before_anything_is_paid(monkeypatch):
     monkeypatch.setattr(value_texts, "_HAVE_TEXT", (lambda kind: True,))
-    with pytest.raises(TableError, match=r"'a' has a type that can't be read.*Nothing was"):
+    with pytest.raises(TableError, match="'a' has a type that can't be read"):
         table(pa.table({"a": [[1]]})).validate()
 
 

@@ -13,14 +13,12 @@ from sfumato.models.items.recommenders import History
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.recommend import (
-    AutoRecommender,
-    ItemBias,
-    ItemNeighbors,
-    ItemPopularity,
-    ItemRidge,
-    ItemTastes,
-)
+from sfumato.recommend.auto import AutoRecommender
+from sfumato.recommend.item_bias import ItemBias
+from sfumato.recommend.item_neighbors import ItemNeighbors
+from sfumato.recommend.item_popularity import ItemPopularity
+from sfumato.recommend.item_ridge import ItemRidge
+from sfumato.recommend.item_tastes import ItemTastes
 from sfumato.schema import Integer, Schema
 
 EVERY = [

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 import sfumato as sf
-from sfumato.release import frames
+from sfumato.release import formats
 from sfumato.release.table import TableRelease
 
 SCHEMA = sf.Schema(
@@ -118,7 +118,7 @@ def test_a_missing_package_is_an_input_error_that_names_the_copy(
         raise ModuleNotFoundError(f"No module named {name!r}")
 
     release = by_publish(table, book)
-    monkeypatch.setattr(frames, "import_module", absent)
+    monkeypatch.setattr(formats, "import_module", absent)
     for convert, package in ((release.to_pandas, "pandas"), (release.to_polars, "polars")):
         with pytest.raises(sf.InputError, match=f"pip install {package}") as refused:
             convert()

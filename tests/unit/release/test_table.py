@@ -450,7 +450,7 @@ def test_published_rows_are_not_in_the_order_of_the_people():
 
 
 def test_rows_drawn_in_blocks_keep_every_share(monkeypatch):
-    monkeypatch.setattr("sfumato.release.sampling.BLOCK_ROWS", 100)
+    monkeypatch.setattr("sfumato.release.table.BLOCK_ROWS", 100)
     drawn = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
     assert drawn.num_rows == 1_050
     assert drawn["age"].num_chunks == 11
@@ -461,7 +461,7 @@ def test_rows_drawn_in_blocks_keep_every_share(monkeypatch):
 
 
 def test_published_rows_are_drawn_at_once_so_that_none_comes_twice(monkeypatch):
-    monkeypatch.setattr("sfumato.release.sampling.BLOCK_ROWS", 2)
+    monkeypatch.setattr("sfumato.release.table.BLOCK_ROWS", 2)
     codes = {"age": np.array([0, 0, 1, 1, 2]), "town": np.array([0, 1, 0, 1, 0])}
     rows = PublishedRows(schema=SCHEMA, codes=codes)
     drawn = draw_table(rows, n_rows=5, rng=simulation_rng(4))
@@ -476,9 +476,9 @@ def test_no_rows_are_a_table_of_no_rows():
 def test_rows_that_are_not_held_lie_in_a_file_that_is_gone_and_are_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("sfumato.release.sampling.BLOCK_ROWS", 100)
+    monkeypatch.setattr("sfumato.release.table.BLOCK_ROWS", 100)
     held = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
-    monkeypatch.setattr("sfumato.release.sampling.HELD_BYTES", 300)
+    monkeypatch.setattr("sfumato.release.table.HELD_BYTES", 300)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     mapped = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
     assert mapped.equals(held)

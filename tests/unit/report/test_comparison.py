@@ -8,16 +8,16 @@ import pytest
 
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
-from sfumato.evaluation import (
+from sfumato.evaluation.evaluate import evaluate
+from sfumato.evaluation.measures import (
     Classifiers,
-    Evaluation,
     InformationError,
     Misclassification,
     PairCorrelations,
     RangeQueries,
     TotalVariation,
-    evaluate,
 )
+from sfumato.evaluation.result import Evaluation
 from sfumato.ledger import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.readers.open_table import open_table

@@ -12,8 +12,8 @@ from sfumato.commands.publish import publish_table
 from sfumato.models.published_rows import PublishedRows
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
-from sfumato.report import expected_noise
-from sfumato.report.expected_noise import (
+from sfumato.report import measurements
+from sfumato.report.measurements import (
     column_note,
     column_sigma,
     marginal_sigma,
@@ -69,13 +69,13 @@ def test_without_a_look_of_its_own_the_best_larger_marginal_is_added_up() -> Non
 def test_ranges_totals_and_unknown_columns_tell_nothing() -> None:
     release = with_measurements(("age 10 to 19", 1.0), ([], 1.0), (["age", "gone"], 1.0))
     assert column_sigma(release, "age") is None
-    assert column_note(release, "age", None) == expected_noise.UNKNOWN
+    assert column_note(release, "age", None) == measurements.UNKNOWN
 
 
 def test_public_counts_have_no_error() -> None:
     release = with_measurements((["age"], 0.0))
     assert column_sigma(release, "age") == 0
-    assert column_note(release, "age", 0.0) == expected_noise.PUBLIC
+    assert column_note(release, "age", 0.0) == measurements.PUBLIC
 
 
 def test_a_note_tells_counts_and_percentage_points() -> None:
@@ -102,7 +102,7 @@ def test_every_column_and_pair_of_a_page_has_its_error_or_why_not() -> None:
         assert all(part.note for part in (*view.columns, *view.pairs)), method
         told = [column.sigma is not None for column in view.columns]
         assert told == [column.note.startswith("Expected error") for column in view.columns]
-        assert (method == "mwem") == (view.columns[0].note == expected_noise.STEPWISE)
+        assert (method == "mwem") == (view.columns[0].note == measurements.STEPWISE)
 
 
 def test_rows_as_they_came_agree_with_no_measurement_and_redrawn_ones_do() -> None:
@@ -111,7 +111,7 @@ def test_rows_as_they_came_agree_with_no_measurement_and_redrawn_ones_do() -> No
     assert column_sigma(replace(rows, method={"published": "redrawn"}), "age") == 3.0
     came = replace(rows, method={"published": "answers"})
     assert column_sigma(came, "age") is None
-    assert column_note(came, "age", None) == expected_noise.RANDOMIZED
+    assert column_note(came, "age", None) == measurements.RANDOMIZED
 
 
 def test_a_pair_that_was_not_measured_is_called_inferred() -> None:
@@ -160,6 +160,6 @@ def test_errors_of_columns_are_about_as_large_as_told(method: str) -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    results = doctest.testmod(expected_noise)
+    results = doctest.testmod(measurements)
     assert results.attempted > 0
     assert results.failed == 0

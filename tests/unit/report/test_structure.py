@@ -18,7 +18,7 @@ from sfumato.privacy.protection import OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease, draw_table
 from sfumato.report import BudgetView, StructureView, render
-from sfumato.report.structure import exact_text, read_structure, sum_sentence
+from sfumato.report.method_descriptions import exact_text, read_structure, sum_sentence
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Schema
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sfumato.errors import InputError, SchemaError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 SCHEMA = Schema(
     columns=(

@@ -6,7 +6,7 @@ from sfumato.counting.exact_counts import count_marginals, rows
 from sfumato.errors import SchemaError, TableError
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Category, Integer, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 RAW = "39, State-gov, x\n50, Private, y\n38,  , y\n"
 FORM = FileForm(names=("age", "work", "rest"), trim=True)

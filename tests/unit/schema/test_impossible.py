@@ -13,7 +13,7 @@ from sfumato.errors import SchemaError
 from sfumato.schema import Boolean, Category, Date, Integer, Number, Ordinal, Schema
 from sfumato.schema import impossible as declared
 from sfumato.schema.impossible import Impossible, witness
-from sfumato.schema.possible_cells import possible, possible_codes, possible_rows
+from sfumato.schema.schema import possible, possible_codes, possible_rows
 
 SCHEMA = Schema(
     columns=(

@@ -13,7 +13,7 @@ from sfumato.readers.open_table import open_table
 from sfumato.schema import Schema
 from sfumato.schema.codes import encode, fit
 from sfumato.schema.columns import Boolean, Category, Date, DateTime, Integer, Number
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 LENIENT = FileForm(trim=True)
 STRICT = FileForm(trim=True, strict=True)

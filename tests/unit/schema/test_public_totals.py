@@ -9,7 +9,7 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.schema import Boolean, Category, Integer, Schema
-from sfumato.schema.public_totals import (
+from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
     check_totals,

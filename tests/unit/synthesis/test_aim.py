@@ -14,9 +14,9 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP, within
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, chosen_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Aim, Mst
-from sfumato.synthesis.aim import next_share
+from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis.aim import Aim, next_share
+from sfumato.synthesis.mst import Mst
 
 BUDGETS = [ApproxDP(4, "1e-6"), ZCDP("0.5"), PureDP(20)]
 

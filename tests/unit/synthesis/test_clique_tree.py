@@ -12,11 +12,12 @@ from sfumato.gate import Curator
 from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within, zcdp_budget
-from sfumato.publishing import publish
+from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, Workload, all_marginals, chosen_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import CliqueTree, Independent
+from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.independent import Independent
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 REPLACE = OneRow(neighbors="replace")
@@ -386,14 +387,14 @@ def test_a_model_too_small_for_single_columns_is_refused_before_any_look():
         rng=simulation_rng(1),
     )
     before = gate.left
-    with pytest.raises(InputError, match=r"model_mb.*code alone has 200,000 cells.*Nothing was"):
+    with pytest.raises(InputError, match=r"model_mb.*code alone has 200,000 cells"):
         CliqueTree(workload=pairs(schema), model_mb=1).run(gate)
     assert (table.looks, gate.left) == (0, before)
 
 
 def test_a_budget_without_delta_is_refused_before_any_look(chain):
     gate, table = spied(chain, budget=PureDP(1))
-    with pytest.raises(InputError, match=r"needs a delta.*Nothing was"):
+    with pytest.raises(InputError, match="needs a delta"):
         tree(chain).run(gate)
     assert (table.looks, gate.left) == (0, PureDP(1))
 

@@ -12,7 +12,8 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.schema import all_marginals
-from sfumato.synthesis import CliqueTree, Independent
+from sfumato.synthesis.clique_tree import CliqueTree
+from sfumato.synthesis.independent import Independent
 
 
 def curator(schema, codes, *, budget, seed):

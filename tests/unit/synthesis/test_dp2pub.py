@@ -16,14 +16,16 @@ from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.local import probabilities
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
-from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
-from sfumato.synthesis import Dp2Pub, Independent
 from sfumato.synthesis import dp2pub as parts
+from sfumato.synthesis.dp2pub import Dp2Pub
+from sfumato.synthesis.independent import Independent
 
 REPLACE = OneRow(neighbors="replace")
 N = 1_500

@@ -10,8 +10,8 @@ from sfumato.models.graphical.model import GraphicalModel
 from sfumato.privacy import ZCDP, ApproxDP, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Integer, Schema, all_marginals, ranges
-from sfumato.schema.public_totals import PublicTotal
-from sfumato.synthesis import Mwem
+from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis.mwem import Mwem
 
 WIDE = Schema(
     columns=tuple(Integer(name=f"x{place}", low=0, high=9) for place in range(8)), dataset="study"

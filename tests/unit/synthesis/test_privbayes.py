@@ -14,14 +14,16 @@ from sfumato.gate import Curator
 from sfumato.gate.budget import RunBudget
 from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
-from sfumato.publishing import algorithm_named, budget_for, check_promise, publish
+from sfumato.publishing.algorithm_release import publish
+from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
-from sfumato.synthesis import Independent, PrivBayes
 from sfumato.synthesis import privbayes as parts
+from sfumato.synthesis.independent import Independent
+from sfumato.synthesis.privbayes import PrivBayes
 
 REPLACE = OneRow(neighbors="replace")
 N = 1_500

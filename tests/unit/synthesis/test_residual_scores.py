@@ -15,7 +15,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, within
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Schema, all_marginals
-from sfumato.synthesis import CliqueTree
+from sfumato.synthesis.clique_tree import CliqueTree
 
 LINKS = {("a", "b"), ("b", "c"), ("c", "d")}
 

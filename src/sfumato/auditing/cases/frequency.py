@@ -12,12 +12,13 @@ from sfumato.auditing.answer_paths import Codes, Declared, Paths, by_weights, st
 from sfumato.auditing.case import Case, Planted, constant, local_case, with_larger
 from sfumato.auditing.checks import standard_checks
 from sfumato.auditing.outputs import Outputs
-from sfumato.local import FrequencyMechanism, Grr
 from sfumato.local.frequency.bit_response import BitResponse
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.hadamard import HadamardResponse
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 

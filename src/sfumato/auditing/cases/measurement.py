@@ -26,7 +26,7 @@ from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.schema import Category, Integer, Marginal, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from sfumato.auditing.answer_paths import Codes, Declared, Paths, by_weights
 from sfumato.auditing.case import Case, Planted, constant, of_mechanism, with_larger
 from sfumato.auditing.checks import standard_checks
 from sfumato.auditing.outputs import Outputs
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.memo import Memo
 from sfumato.local.records.mechanism import Sampling, Splitting
 from sfumato.local.records.rsfd import RsFd

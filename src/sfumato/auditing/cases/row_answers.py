@@ -16,7 +16,7 @@ from sfumato.auditing.finding import Ratio
 from sfumato.auditing.outputs import Outputs
 from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.records.parts import Part
 from sfumato.noise import DiscreteLaplace
 from sfumato.privacy.guarantees import PureDP

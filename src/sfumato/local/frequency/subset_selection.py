@@ -30,7 +30,7 @@ from sfumato.local.mechanism import (
 )
 from sfumato.local.probabilities import WORD, exp_below, split_below
 from sfumato.local.word_chunks import chunks
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng, Words
 
 

@@ -37,7 +37,7 @@ from sfumato.local.keyvalue.sampled_key import (
 from sfumato.local.layout import Answer, Answers, BitLayout, IntegerLayout
 from sfumato.local.mechanism import Counts, Transition, transition_of
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 MAX_PADDING: Final = 10_000

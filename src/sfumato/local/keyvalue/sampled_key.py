@@ -26,7 +26,7 @@ from sfumato.local.keyvalue.pairs import MAX_KEYS, Pairs, checked_person, plus_w
 from sfumato.local.layout import Answer, Answers, IntegerLayout, Layout
 from sfumato.local.mechanism import MAX_TRANSITION, Counts, Transition, transition_of
 from sfumato.local.probabilities import WORD, exp_below, local_epsilon, split_below
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 

@@ -30,7 +30,7 @@ from sfumato.local.means.mechanism import (
 from sfumato.local.mechanism import Codes, Counts, LocalMechanism, Transition, transition_of
 from sfumato.local.probabilities import WORD, exp_below, split_below
 from sfumato.local.word_chunks import chunks
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 _ROWS: Final = 2**15  # of bits unpacked at a time

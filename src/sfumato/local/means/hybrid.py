@@ -13,7 +13,7 @@ from sfumato.local.means.mechanism import Floats, MeanMechanism, mean_kernels
 from sfumato.local.means.piecewise import Piecewise, WindowWeights
 from sfumato.local.mechanism import Codes
 from sfumato.local.probabilities import WORD, exp_below
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 LEAST_MIXED: Final = Fraction(61, 100)

@@ -12,7 +12,7 @@ from sfumato.errors import InputError
 from sfumato.local.layout import Answers
 from sfumato.local.means.mechanism import Floats, MeanMechanism
 from sfumato.local.mechanism import Codes
-from sfumato.noise.discrete_laplace import DiscreteLaplace
+from sfumato.noise.discrete_noise import DiscreteLaplace
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import Rng
 

@@ -15,7 +15,7 @@ from sfumato.local.layout import Answers
 from sfumato.local.means.mechanism import Floats, MeanMechanism, mean_kernels
 from sfumato.local.mechanism import Codes
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 

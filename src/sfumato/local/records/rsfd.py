@@ -23,7 +23,7 @@ from sfumato.local.records.mechanism import (
     refuse_large_records,
 )
 from sfumato.local.word_chunks import kernels
-from sfumato.noise.word_stream import replay
+from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 
 Marginal = tuple[str, ...]
 Table = NDArray[np.float64]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 
 Frequencies = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def debias(
 
 
 def norm_sub(frequencies: Frequencies) -> Frequencies:
-    """The nearest frequencies that are not negative and sum to 1: see ``simplex.project``.
+    """The nearest frequencies that are not negative and sum to 1: see ``models.model.project``.
 
     >>> norm_sub(np.array([0.9, 0.3, -0.1])).round(3).tolist()
     [0.8, 0.2, 0.0]

@@ -33,9 +33,8 @@ from sfumato.models.answers.pair_tables import (
 )
 from sfumato.models.answers.tree import TreeModel, fit_tree
 from sfumato.models.information import mutual_information, tie_strength
-from sfumato.models.model import Model
+from sfumato.models.model import Model, project
 from sfumato.models.product import ProductModel
-from sfumato.models.simplex import project
 from sfumato.randomness import Rng
 from sfumato.schema.columns import Integer
 from sfumato.schema.schema import Schema

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.answers.bins import Bins, ordered_codes, smoothed
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 from sfumato.schema.schema import Schema
 
 Table = NDArray[np.float64]

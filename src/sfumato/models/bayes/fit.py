@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.models.bayes.model import BayesNet
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 from sfumato.schema.measurement import Measurement
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.schema import Marginal, Schema
+from sfumato.schema.schema import Marginal, Schema, possible
 
 Table = NDArray[np.float64]
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models import simplex
 from sfumato.models.dense.grouping import Blocks, sums
 from sfumato.models.dense.kernels import sweep
+from sfumato.models.model import project
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Schema, possible
 
 _PUBLIC_SIGMA = 1.0
 """A measurement without noise fits when it fits as one with noise of a single count."""
@@ -90,10 +89,10 @@ class WeightedHistogram:
             return min(max(measurement.values.item(), 0.0), self.total)
         values = measurement.values.reshape(-1)
         if self._possible is None:
-            return simplex.project(values, self.total)
+            return project(values, self.total)
         held = sums(self._possible, self._blocks.group(measurement.target)) > 0
         counts = np.zeros_like(values)
-        counts[held] = simplex.project(values[held], self.total)
+        counts[held] = project(values[held], self.total)
         return counts
 
 

@@ -6,7 +6,6 @@ from typing import Final
 import numpy as np
 
 from sfumato.errors import InputError, InternalError
-from sfumato.models import simplex
 from sfumato.models.graphical.beliefs import Beliefs, Floats
 from sfumato.models.graphical.junction_tree import (
     Clique,
@@ -16,10 +15,9 @@ from sfumato.models.graphical.junction_tree import (
 )
 from sfumato.models.graphical.likelihood import PULL, Observation, fit_beliefs
 from sfumato.models.graphical.model import GraphicalModel, Numbering
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.schema import Marginal
+from sfumato.models.model import project
+from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.schema import Marginal, possible
 
 LIMIT_MB: Final = 64.0
 """The default for the tables of all cliques; a fit holds three copies."""
@@ -157,7 +155,7 @@ def _independent(tree: JunctionTree, seen: Sequence[Observation]) -> Beliefs:
     for one in seen:
         if len(one.columns) == 1:
             least = _LEAST / np.sqrt(one.precision)
-            shares = np.maximum(simplex.project(one.shares, 1.0), least)
+            shares = np.maximum(project(one.shares, 1.0), least)
             factor = shares / shares.sum() * shares.size
             beliefs.multiply(_home(tree, one.columns), one.columns, factor)
     beliefs.calibrate()
@@ -199,7 +197,7 @@ def _within(view: Coarse, measurements: Sequence[Measurement]) -> Mapping[str, F
         if own:
             counts = np.tensordot(weights / weights.sum(), [m.values for m in own], axes=1)
         allowed = possible(view.fine, (name,)).astype(np.float64)
-        counts = allowed * simplex.project(counts, max(1.0, float(counts.sum())))
+        counts = allowed * project(counts, max(1.0, float(counts.sum())))
         held = np.bincount(groups, weights=counts)[groups]
         even = allowed / np.maximum(np.bincount(groups, weights=allowed)[groups], 1.0)
         found[name] = np.where(held > 0, counts / np.maximum(held, 1e-300), even)

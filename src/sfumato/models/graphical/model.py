@@ -17,7 +17,7 @@ from sfumato.models.graphical.beliefs import Beliefs, Floats
 from sfumato.models.graphical.junction_tree import Clique, JunctionTree, tree_of
 from sfumato.models.model import Rows
 from sfumato.randomness import Rng
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 from sfumato.schema.schema import Marginal, Schema
 
 

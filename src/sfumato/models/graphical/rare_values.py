@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.schema.coarse import Coarse, Groups
-from sfumato.schema.measurement import Measurement
+from sfumato.schema.measurement import Coarse, Groups, Measurement
 from sfumato.schema.schema import Schema
 
 NEVER_RARE: Final = 0.1

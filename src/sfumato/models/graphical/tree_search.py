@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.models import simplex
 from sfumato.models.graphical.allocation import (
     Allocation,
     Candidate,
@@ -22,8 +21,8 @@ from sfumato.models.graphical.clique_growth import Limits, fits, holds, supporte
 from sfumato.models.graphical.junction_tree import Clique
 from sfumato.models.graphical.model import Numbering
 from sfumato.models.graphical.spanning_forest import spanning_forest
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.measurement import Measurement
+from sfumato.models.model import project
+from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal
 
 _PENALTIES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -149,7 +148,7 @@ def independent_counts(scored: Scored) -> list[Floats]:
 def _column_shares(view: Coarse, one: Measurement, rows: float) -> Floats:
     """A column's shares of the view's codes."""
     (name,) = one.target if isinstance(one.target, tuple) else ("",)
-    counts = simplex.project(one.values, max(rows, 1.0)) / max(rows, 1.0)
+    counts = project(one.values, max(rows, 1.0)) / max(rows, 1.0)
     if name in view.groups:
         return np.asarray(np.bincount(view.groups[name], weights=counts), dtype=np.float64)
     return counts
@@ -159,7 +158,7 @@ def _singles(scored: Scored, numbering: Numbering) -> list[Single]:
     """The columns as numbered inside."""
     by_name = {
         one.target: Single(
-            counts=simplex.project(one.values, max(scored.rows, 1.0)),
+            counts=project(one.values, max(scored.rows, 1.0)),
             precision=precision_of(one.sigma_counts) if one.sigma_counts > 0 else np.inf,
             weight=float(weight),
         )

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.readers.addresses import SPARK
+from sfumato.readers.locations import SPARK
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.files import ParquetFiles, Reading, folder_keys
 from sfumato.schema import Marginal

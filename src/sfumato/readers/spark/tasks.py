@@ -17,9 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import errors
-from sfumato.counting.coded_table import CodedTable, from_arrow
+from sfumato.counting.coded_table import CodedTable, Decode, from_arrow
 from sfumato.counting.exact_counts import RowCount
-from sfumato.counting.fold import Decode
 from sfumato.counting.table import CodeBatch, FoldKernel, MapKernel
 from sfumato.errors import InputError, InternalError, SfumatoError
 from sfumato.randomness import Rng, TaskRngs

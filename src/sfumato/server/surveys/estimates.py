@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 from sfumato.schema.columns import Column
 from sfumato.server.surveys import poisoning
 from sfumato.server.surveys.lifecycle import ABANDONED, Survey, Surveys

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.probabilities import MIN_EPSILON, ceil_div
 from sfumato.models.answers.dependence import (
     dependence,
@@ -30,9 +30,9 @@ from sfumato.models.answers.pair_tables import Edge, NoisyTable
 from sfumato.models.answers.tree import TreeModel, fit_tree
 from sfumato.models.code_counts import cell_counts, narrow
 from sfumato.models.information import mutual_information, tie_strength
+from sfumato.models.model import project
 from sfumato.models.pram.clusters import Cluster, attribute_shares
 from sfumato.models.product import ProductModel
-from sfumato.models.simplex import project
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, derived_rng
 from sfumato.release import TableRelease, draw_table

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import LearnedNetwork, greedy_network_from_scores
 from sfumato.models.code_counts import narrow
 from sfumato.models.information import debiased_information, entropy
-from sfumato.models.possible_rows import repaired
+from sfumato.models.model import repaired
 from sfumato.models.pram import pram as redraws
 from sfumato.models.pram.channels import Channel
 from sfumato.models.pram.clusters import (

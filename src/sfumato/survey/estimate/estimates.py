@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato import charts
 from sfumato.charts import cards
 from sfumato.errors import InputError
-from sfumato.models import simplex
+from sfumato.models.model import project
 from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import LocalDP
 
@@ -71,7 +71,7 @@ class FrequencyEstimate(_Estimate):
     @cached_property
     def adjusted(self) -> Vector:
         """The nearest frequencies that could exist: none below zero, their sum one (norm-sub)."""
-        return simplex.project(self.frequencies, 1.0)
+        return project(self.frequencies, 1.0)
 
     def interval(self, confidence: float = 0.95) -> tuple[Vector, Vector]:
         """Two ends around each frequency that hold it with this probability."""

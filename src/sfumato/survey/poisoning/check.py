@@ -122,7 +122,7 @@ def answer_gain(mechanism: FrequencyMechanism) -> float:
     An answer counts (1[it supports the value] - q)/(p - q), which is 1 on average from a person who
     has the value. Per 1% of fakes an estimate moves by so many points, at most.
 
-    >>> from sfumato.local import Grr
+    >>> from sfumato.local.frequency.grr import Grr
     >>> round(answer_gain(Grr(categories=4, epsilon=1)), 1)
     2.7
     """

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sfumato.errors import InputError
-from sfumato.local import Grr
-from sfumato.local.frequency.grr import ResponseWeights
+from sfumato.local.frequency.grr import Grr, ResponseWeights
 from sfumato.local.kernels import add_histogram, respond
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.privacy.guarantees import LocalDP

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.errors import InputError
-from sfumato.local import BitLayout
 from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.layout import BitLayout
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import simulation_rng

@@ -10,7 +10,7 @@ from sfumato.models.answers.deconvolution import (
     log_likelihood,
     smoothed,
 )
-from sfumato.models.simplex import project
+from sfumato.models.model import project
 from sfumato.randomness import simulation_rng
 
 

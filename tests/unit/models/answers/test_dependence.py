@@ -177,7 +177,7 @@ def test_more_noise_leaves_more_distance_up_to_that_of_the_product():
 
 def test_the_predicted_distance_of_a_column_is_about_the_real_one():
     """Mean over 300 noisy tables of 10 codes, projected, within a quarter of the prediction."""
-    from sfumato.models.simplex import project
+    from sfumato.models.model import project
 
     exact, rng = np.arange(1, 11) / 55, simulation_rng(4)
     found = [

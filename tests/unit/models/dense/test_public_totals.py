@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from sfumato.models.dense.model import DenseModel
-from sfumato.models.dense.public_totals import rake
+from sfumato.models.dense.model import DenseModel, rake
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
-from sfumato.schema.possible_cells import possible
-from sfumato.schema.public_totals import PublicTotal
+from sfumato.schema.measurement import PublicTotal
+from sfumato.schema.schema import possible
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 SCHEMA = Schema(columns=tuple(Integer(name=n, low=0, high=s - 1) for n, s in SIZES.items()))

@@ -16,7 +16,7 @@ from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.junction_tree import cells, junction_tree
 from sfumato.models.graphical.model import Numbering
 from sfumato.schema import Measurement, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 from sfumato.schema.workload import layout
 
 SCHEMA = Schema.from_dict({"a": 4, "b": 3, "c": 5, "d": 2, "e": 6})

@@ -13,7 +13,7 @@ from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.model import GraphicalModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Measurement, Range, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 SCHEMA = Schema.from_dict({"a": 3, "b": 2, "c": 4, "d": 2})
 PLAIN = Coarse(fine=SCHEMA, groups={})

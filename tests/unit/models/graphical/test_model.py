@@ -10,7 +10,7 @@ from sfumato.models.graphical.junction_tree import cells, junction_tree
 from sfumato.models.graphical.model import GraphicalModel, Numbering
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 SIZES = {"job": 6, "sex": 2, "one": 1, "age": 4, "kind": 3}
 SCHEMA = Schema.from_dict(SIZES)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.models import simplex
 from sfumato.models.graphical.allocation import Single
 from sfumato.models.graphical.clique_growth import Limits
 from sfumato.models.graphical.junction_tree import junction_tree
@@ -20,9 +19,10 @@ from sfumato.models.graphical.tree_search import (
     plan_tree,
     precision_of,
 )
+from sfumato.models.model import project
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Measurement, Schema
-from sfumato.schema.coarse import Coarse
+from sfumato.schema.measurement import Coarse
 
 ROWS = 20_000
 WIDE = Limits(clique_cells=1e6, all_cells=1e7)
@@ -221,7 +221,7 @@ def test_what_is_left_of_the_error_of_noisy_independent_columns_is_small():
             sigma * np.sqrt(12 / 20) * (rng.uniform(20 * 20).reshape(20, 20) - 0.5).sum(axis=1)
             for _ in "ab"
         ]
-        sides = [simplex.project(np.full(20, n / 20) + one, n) / n for one in noise]
+        sides = [project(np.full(20, n / 20) + one, n) / n for one in noise]
         error = float(np.abs(n * np.outer(*sides) - n / 400).sum() / 2)
         before.append(error)
         left.append(_without_noise(error, [noisy_single(20, sigma)] * 2))

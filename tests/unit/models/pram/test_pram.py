@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.models.answers.frequencies import norm_sub
 from sfumato.models.code_kernels import FULL, draw_from_rows, fill_alias_rows
 from sfumato.models.pram.channels import Channel, along

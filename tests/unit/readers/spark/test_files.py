@@ -18,7 +18,7 @@ from sfumato.readers.open_table import open_table, spark_frame_of
 from sfumato.readers.spark.files import ParquetFiles, Reading
 from sfumato.readers.spark.tasks import Folding
 from sfumato.schema import Boolean, Category, DateTime, Integer, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 N_ROWS = 3_000
 SCHEMA = Schema(

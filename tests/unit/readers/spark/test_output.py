@@ -16,7 +16,8 @@ from sfumato.cli.main import app
 from sfumato.commands.answers import estimate_answers, simulate_answers
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate.row_answers import Perturbation
-from sfumato.local import Grr, Oue
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.unary import Oue
 from sfumato.randomness import secure_rng
 from sfumato.readers.open_table import open_table
 from sfumato.readers.spark import output

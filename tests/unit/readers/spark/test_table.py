@@ -20,11 +20,11 @@ from sfumato.counting.coded_table import CodedTable
 from sfumato.counting.exact_counts import count_marginals, rows
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.gate.row_answers import Perturbation
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table, source_of
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number, Schema
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
 
 N_ROWS = 2_000
 SCHEMA = Schema(

@@ -17,8 +17,8 @@ from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.output import writable
 from sfumato.schema import Category, Integer, Schema
-from sfumato.schema.coarse import Coarse
-from sfumato.schema.file_format import FileForm
+from sfumato.schema.files import FileForm
+from sfumato.schema.measurement import Coarse
 
 SCHEMA = Schema(columns=(Integer(name="x", low=0, high=9), Category(name="y", values=("a", "b"))))
 KEY = bytes(range(32))

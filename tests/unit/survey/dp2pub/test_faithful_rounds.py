@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.errors import BudgetError, InputError
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.local.probabilities import MIN_EPSILON, exp_below
 from sfumato.models.answers.dependence import interaction_noise
 from sfumato.models.answers.pair_tables import NoisyTable

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.lab.tables import integer_schema, tree_table
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import maximum_spanning_tree
 from sfumato.models.information import debiased_information, entropy
 from sfumato.models.pram.columns import joint_gain

@@ -10,7 +10,9 @@ from scipy import stats
 import sfumato as sf
 from made import fakes
 from sfumato.errors import InputError
-from sfumato.local import FastOlh, Grr, HadamardResponse, Olh
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.randomness import simulation_rng
 from sfumato.survey.dp2pub import faithful_rounds
 from sfumato.survey.poisoning.check import PoisoningCheck, answer_gain, gains, poisoning_check

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import chisquare
 
 from sfumato.errors import BudgetError, InputError
-from sfumato.local import Grr
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import Client, draw_rounds, simulate_clients

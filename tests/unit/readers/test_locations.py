@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.readers import addresses
+from sfumato.readers import locations
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ from sfumato.readers import addresses
     ],
 )
 def test_an_address_is_taken_apart(text: str, shown: str, table: str | None) -> None:
-    found = addresses.parse(text)
+    found = locations.parse(text)
     assert (found.shown, found.table) == (shown, table)
-    assert addresses.shown(text) == shown
+    assert locations.shown(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -45,30 +45,30 @@ def test_an_address_is_taken_apart(text: str, shown: str, table: str | None) -> 
 )
 def test_an_address_that_can_not_be_taken_apart_is_not_repeated(text: str) -> None:
     with pytest.raises(InputError, match="database address looks like") as caught:
-        addresses.parse(text)
+        locations.parse(text)
     for part in ("geheim", "gehe", "heim", "ada"):
         assert part not in str(caught.value)
-    assert addresses.shown(text) == "postgresql://..."
-    assert addresses.has_password(text)
+    assert locations.shown(text) == "postgresql://..."
+    assert locations.has_password(text)
 
 
 @given(st.text(min_size=1), st.sampled_from(["/db::t", "/db", "", "?host=x", "::t"]))
 def test_whatever_stands_before_the_host_is_never_shown(secret: str, rest: str) -> None:
-    shown = addresses.shown(f"postgresql://ada:{secret}=SECRET=@h{rest}")
+    shown = locations.shown(f"postgresql://ada:{secret}=SECRET=@h{rest}")
     assert "SECRET" not in shown
     assert "ada" not in shown
 
 
 def test_a_password_is_noticed() -> None:
-    assert addresses.has_password("postgresql://ada:geheim@h/db::t")
-    assert addresses.has_password("postgresql://ada:@h/db::t")
-    assert not addresses.has_password("postgresql://ada@h/db::t")
-    assert not addresses.has_password("C:data.csv")
+    assert locations.has_password("postgresql://ada:geheim@h/db::t")
+    assert locations.has_password("postgresql://ada:@h/db::t")
+    assert not locations.has_password("postgresql://ada@h/db::t")
+    assert not locations.has_password("C:data.csv")
 
 
 def test_an_address_never_prints_its_password() -> None:
-    assert "geheim" not in repr(addresses.parse("postgresql://ada:geheim@h/db::t"))
+    assert "geheim" not in repr(locations.parse("postgresql://ada:geheim@h/db::t"))
 
 
 def test_paths_are_shown_as_they_are() -> None:
-    assert addresses.shown("survey.db::people") == "survey.db::people"
+    assert locations.shown("survey.db::people") == "survey.db::people"

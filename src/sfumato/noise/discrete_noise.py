@@ -1,6 +1,7 @@
-"""Discrete Gaussian noise: the exact, integer form of the Gaussian mechanism."""
+"""Noise that is added to counts: exact, integer forms of the Laplace and Gaussian mechanisms."""
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -10,10 +11,84 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, InternalError
-from sfumato.noise.ratios import ceil_sqrt, floor_sqrt
-from sfumato.noise.word_stream import kernels, replay
-from sfumato.privacy.guarantees import ZCDP
+from sfumato.noise.exact_draws import (
+    MAX_RATIO,
+    ceil_sqrt,
+    fits,
+    floor_sqrt,
+    kernels,
+    replay,
+    round_up,
+)
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.randomness import Rng
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiscreteLaplace:
+    """Integer noise with P(k) = (1 - q) / (1 + q) * q^|k|, q = exp(-1 / scale).
+
+    Formal guarantee: added to integers whose L1 sensitivity is D, it gives (D / scale)-DP, and
+    no smaller epsilon. Ghosh, Roughgarden, Sundararajan 2009, "Universally utility-maximizing
+    privacy mechanisms", arXiv 0811.2841.
+    """
+
+    scale: Fraction
+    """In counts. Numerator and denominator are at most ``MAX_RATIO``, for exact 64-bit draws."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction) or not fits(self.scale):
+            raise InputError(
+                f"scale must be a fraction above 0 of whole numbers up to {MAX_RATIO}, "
+                f"got {self.scale!r}. DiscreteLaplace.for_cost rounds to one."
+            )
+
+    @classmethod
+    def for_cost(cls, cost: PureDP, sensitivity: int) -> "DiscreteLaplace":
+        """The least noise whose guarantee is within ``cost``.
+
+        Args:
+            cost: The guarantee to be kept.
+            sensitivity: The L1 sensitivity of the numbers, whole.
+        """
+        sensitivity = check.whole(at_least=1, sensitivity=sensitivity)
+        # Rounded up, towards more noise.
+        noise = cls(scale=round_up(sensitivity / cost.epsilon, name="scale"))
+        if noise.guarantee(sensitivity).epsilon > cost.epsilon:
+            raise InternalError(f"{noise} costs more than {cost}.")
+        return noise
+
+    def guarantee(self, sensitivity: int = 1) -> PureDP:
+        """What it promises for integers of this L1 sensitivity: sensitivity / scale, exactly."""
+        return PureDP(check.whole(at_least=1, sensitivity=sensitivity) / self.scale)
+
+    def sample(self, n: int, *, rng: Rng) -> NDArray[np.int64]:
+        """``n`` independent draws, exact: integers only, from uniform words."""
+        out = np.empty(check.whole(at_least=0, n=n), dtype=np.int64)
+        fill, (t, s) = kernels().fill_laplace, self.scale.as_integer_ratio()
+        replay(lambda words, done: fill(words, out, done, t, s), n, rng=rng, words_each=9)
+        return out
+
+    def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
+        """The probability of each whole number in ``k``."""
+        rate = self._rate
+        return np.asarray(math.tanh(rate / 2) * np.exp(-rate * np.abs(k)), dtype=np.float64)
+
+    @property
+    def variance(self) -> float:
+        """2 q / (1 - q)^2 in squared counts; kept above 0, so that it can be divided by."""
+        rate = self._rate
+        return max(2 * math.exp(-rate) / math.expm1(-rate) ** 2, sys.float_info.min)
+
+    @property
+    def sigma_counts(self) -> float:
+        """The standard deviation in counts."""
+        return math.sqrt(self.variance)
+
+    @property
+    def _rate(self) -> float:
+        return self.scale.denominator / self.scale.numerator
+
 
 MIN_SIGMA: Final = Fraction(1, 20)
 MAX_SIGMA: Final = 2**26
@@ -143,3 +218,19 @@ def _integers_around_zero() -> NDArray[np.float64]:
     """Enough of them for a spread below ``_MANY``: the rest weighs less than e^-200."""
     reach = math.ceil(15 * _MANY)
     return np.arange(-reach, reach + 1, dtype=np.float64)
+
+
+Noise = DiscreteLaplace | DiscreteGaussian
+
+
+def noise_for(cost: Cost, l1_sensitivity: int, l2_sensitivity_squared: int) -> Noise:
+    """The least noise within ``cost``: discrete Laplace for pure DP, discrete Gaussian for zCDP.
+
+    Args:
+        cost: The guarantee to be kept.
+        l1_sensitivity: How far neighbors can be apart in L1, whole.
+        l2_sensitivity_squared: The square of how far they can be apart in L2, whole.
+    """
+    if isinstance(cost, PureDP):
+        return DiscreteLaplace.for_cost(cost, l1_sensitivity)
+    return DiscreteGaussian.for_cost(cost, l2_sensitivity_squared)

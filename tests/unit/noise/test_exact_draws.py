@@ -11,10 +11,10 @@ from sfumato.noise import (
     DiscreteLaplace,
     ExponentialMechanism,
     PermuteAndFlip,
-    word_stream,
+    exact_draws,
 )
+from sfumato.noise.exact_draws import MAX_WORDS
 from sfumato.noise.kernels import LONG_RUN, fill_gaussian, fill_laplace
-from sfumato.noise.word_stream import MAX_WORDS
 from sfumato.randomness import simulation_rng
 
 NOISES = [DiscreteLaplace(scale=Fraction(20)), DiscreteGaussian.for_sigma(7.3)]
@@ -37,7 +37,7 @@ class Tape:
 def test_a_tiny_buffer_gives_the_same_draws_as_a_large_one(noise, buffer_words, monkeypatch):
     words = simulation_rng(3).words(100_000)
     large = noise.sample(2_000, rng=Tape(words))
-    monkeypatch.setattr(word_stream, "_BUFFER_WORDS", buffer_words)
+    monkeypatch.setattr(exact_draws, "_BUFFER_WORDS", buffer_words)
     np.testing.assert_array_equal(noise.sample(2_000, rng=Tape(words)), large)
 
 
@@ -45,7 +45,7 @@ def test_a_tiny_buffer_gives_the_same_draws_as_a_large_one(noise, buffer_words, 
 def test_a_seed_gives_the_same_draws_through_small_and_large_fills(noise, monkeypatch):
     """Up to 8,192 words, one buffer of the generator: beyond it, fills of other sizes skip."""
     large = noise.sample(200, rng=simulation_rng(4))
-    monkeypatch.setattr(word_stream, "_BUFFER_WORDS", 5)
+    monkeypatch.setattr(exact_draws, "_BUFFER_WORDS", 5)
     np.testing.assert_array_equal(noise.sample(200, rng=simulation_rng(4)), large)
 
 
@@ -54,7 +54,7 @@ def test_a_tiny_buffer_selects_the_same_candidates(selection, monkeypatch):
     scores = np.arange(50, dtype=np.int64) // 10
     words = simulation_rng(5).words(500_000)
     large = [selection.select(scores, rng=Tape(words[i * 2_000 :])) for i in range(200)]
-    monkeypatch.setattr(word_stream, "_BUFFER_WORDS", 2)
+    monkeypatch.setattr(exact_draws, "_BUFFER_WORDS", 2)
     assert [selection.select(scores, rng=Tape(words[i * 2_000 :])) for i in range(200)] == large
     assert len(set(large)) > 10
 
@@ -104,7 +104,7 @@ def test_words_that_were_used_do_not_linger_in_memory():
         seen.append(words)
         return 1, words.size
 
-    word_stream.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
+    exact_draws.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
     assert not seen[-1].any()
 
 
@@ -117,7 +117,7 @@ def test_a_draw_that_never_ends_is_an_error_and_not_a_loop():
         return 0, 0
 
     with pytest.raises(InternalError, match="generator must be broken"):
-        word_stream.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
+        exact_draws.replay(kernel, 1, rng=simulation_rng(0), words_each=9)
     assert max(calls) == MAX_WORDS
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from sfumato.errors import InputError
-from sfumato.noise import DiscreteGaussian, DiscreteLaplace, discrete_gaussian, kernels, noise_for
-from sfumato.noise.ratios import ceil_sqrt, fits, floor_sqrt, round_down, round_up
-from sfumato.noise.word_stream import MAX_WORDS
+from sfumato.noise import DiscreteGaussian, DiscreteLaplace, discrete_noise, kernels, noise_for
+from sfumato.noise.exact_draws import MAX_WORDS, ceil_sqrt, fits, floor_sqrt, round_down, round_up
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.privacy.protection import OnePerson, OneRow
 from sfumato.privacy.sensitivity import histogram_l1, histogram_l2_squared
@@ -177,10 +176,10 @@ def test_a_spread_that_exact_draws_cannot_hold_is_refused(spread):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: DiscreteGaussian.for_sigma(0.049), r"sigma would be 0\.049 counts.*Nothing"),
+        (lambda: DiscreteGaussian.for_sigma(0.049), r"sigma would be 0\.049 counts"),
         (lambda: DiscreteGaussian.for_sigma(2**27), r"exact draws need 0\.05 to 67108864"),
         (lambda: DiscreteGaussian.for_cost(ZCDP(1e-18), 1), "sigma would be 7.07"),
-        (lambda: DiscreteLaplace.for_cost(PureDP(1e-12), 1), r"scale would be 1e\+12.*Nothing"),
+        (lambda: DiscreteLaplace.for_cost(PureDP(1e-12), 1), r"scale would be 1e\+12"),
         (lambda: DiscreteLaplace.for_cost(PureDP(1), 0), "sensitivity must be a whole number"),
         (lambda: DiscreteGaussian.for_cost(ZCDP(1), 1.5), "sensitivity_squared must be a whole"),
         (lambda: DiscreteLaplace(scale=Fraction(1)).sample(-1, rng=simulation_rng(0)), "n must"),
@@ -197,7 +196,7 @@ def test_an_absurd_proposal_is_a_row_of_coins_longer_than_any_draw(sigma):
     noise = DiscreteGaussian.for_sigma(sigma)
     u, v, t = noise.spread.numerator, noise.spread.denominator, noise._proposal_scale
     step, divisor = 2 * t * v * v, 2 * t * u * v
-    y_max = discrete_gaussian._MAX_PRODUCT // step
+    y_max = discrete_noise._MAX_PRODUCT // step
     assert (step * (y_max + 1) - u * u) ** 2 / divisor**2 > MAX_WORDS
     yes = np.zeros(MAX_WORDS, dtype=np.uint64)
     no = np.full(1, 2**63, dtype=np.uint64)
