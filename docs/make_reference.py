@@ -34,7 +34,7 @@ def commands() -> str:
     parts = []
     for path, command in leaves(root):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
-        usage = " ".join([*path, *(p.name.upper() for p in arguments)])
+        usage = " ".join([*path, *map(_placeholder, arguments)])
         parts.append(
             f"### `{usage}`\n\n{inspect.cleandoc(command.help or '')}\n\n{_options(command)}"
         )
@@ -72,6 +72,11 @@ def leaves(command, path=("sfumato",)):
         yield from leaves(child, (*path, name))
 
 
+def _placeholder(argument) -> str:
+    """What stands for an argument in the help."""
+    return argument.metavar or argument.name.upper()
+
+
 def _options(command) -> str:
     lines = []
     for option in command.params:
@@ -79,7 +84,7 @@ def _options(command) -> str:
             continue
         told = getattr(option, "help", None) or ""
         if option.param_type_name == "argument":
-            lines.append(f"- `{option.name.upper()}`: {told}")
+            lines.append(f"- `{_placeholder(option)}`: {told}")
             continue
         needed = " (required)" if option.required else ""
         spelled = ", ".join([*option.opts, *option.secondary_opts])

@@ -105,16 +105,21 @@ def public_options(words: str, request: Any) -> dict[str, Any]:
     return told
 
 
-def function(request: Callable[P, Q], run: Callable[[Q], R], *, name: str) -> Callable[P, R]:
+def function(
+    request: Callable[P, Q], run: Callable[[Q], R], *, name: str, summary: str = ""
+) -> Callable[P, R]:
     """The Python function of a command: its parameters are the fields of the request.
 
     Args:
         request: The class of the request.
         run: What the function does with one.
         name: Of the function.
+        summary: What it does, where that is not all that the command does.
     """
     assert isinstance(request, type)
-    shown = [each for each in fields(request) if not _option(each).shell_only]
+    by_name = {each.name: each for each in fields(request)}
+    options = options_of(request)
+    shown = [by_name[key] for key in options if not options[key].shell_only]
     signature = Signature(sorted(map(_parameter, shown), key=lambda each: each.kind))
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -123,7 +128,7 @@ def function(request: Callable[P, Q], run: Callable[[Q], R], *, name: str) -> Ca
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = request.__module__
-    call.__doc__ = _docstring(request)
+    call.__doc__ = _docstring(request, summary)
     object.__setattr__(call, "__signature__", signature)
     return call
 
@@ -141,9 +146,9 @@ def _parameter(field: Field[Any]) -> Parameter:
     return Parameter(field.name, kind, default=default)
 
 
-def _docstring(request: type) -> str:
+def _docstring(request: type, summary: str) -> str:
     """What a request is, and its parameters, as Google-style docstrings have them."""
-    lines = [cleandoc(request.__doc__ or ""), "", "Args:"]
+    lines = [summary or cleandoc(request.__doc__ or ""), "", "Args:"]
     for name, option in options_of(request).items():
         if option.shell_only:
             continue
