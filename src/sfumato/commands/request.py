@@ -114,7 +114,12 @@ def public_options(words: str, request: Any) -> dict[str, Any]:
 
 
 def function(
-    request: Callable[P, Q], run: Callable[[Q], R], *, name: str, spends: bool = False
+    request: Callable[P, Q],
+    run: Callable[[Q], R],
+    *,
+    name: str,
+    spends: bool = False,
+    summary: str = "",
 ) -> Callable[P, R]:
     """The Python function of a command: its parameters are the fields of the request.
 
@@ -123,9 +128,12 @@ def function(
         run: What the function does with one.
         name: Of the function.
         spends: It may charge a ledger: then an error says whether it did.
+        summary: What it does, where that is not all that the command does.
     """
     assert isinstance(request, type)
-    shown = [each for each in fields(request) if not _option(each).shell_only]
+    by_name = {each.name: each for each in fields(request)}
+    options = options_of(request)
+    shown = [by_name[key] for key in options if not options[key].shell_only]
     signature = Signature(sorted(map(_parameter, shown), key=lambda each: each.kind))
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -135,7 +143,7 @@ def function(
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = request.__module__
-    call.__doc__ = _docstring(request)
+    call.__doc__ = _docstring(request, summary)
     object.__setattr__(call, "__signature__", signature)
     return call
 
@@ -162,9 +170,9 @@ def _parameter(field: Field[Any]) -> Parameter:
     return Parameter(field.name, kind, default=default)
 
 
-def _docstring(request: type) -> str:
+def _docstring(request: type, summary: str) -> str:
     """What a request is, and its parameters, as Google-style docstrings have them."""
-    lines = [cleandoc(request.__doc__ or ""), "", "Args:"]
+    lines = [summary or cleandoc(request.__doc__ or ""), "", "Args:"]
     for name, option in options_of(request).items():
         if option.shell_only:
             continue

@@ -181,7 +181,12 @@ def _value(value: Any) -> str:
 
 
 draft_schema = function(DraftRequest, draft, name="draft_schema")
-confirm_schema = function(ConfirmRequest, confirm, name="confirm_schema")
+confirm_schema = function(
+    ConfirmRequest,
+    confirm,
+    name="confirm_schema",
+    summary="Confirm that all that a draft took from the data is public knowledge.",
+)
 
 GROUP: Final = "Draft and confirm the public description of a table."
 DRAFT = Command(
