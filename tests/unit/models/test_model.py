@@ -1,12 +1,12 @@
-"""Rounding counts to whole rows: the sum is kept, each cell within one, right on average."""
+"""What models share: rounding to whole rows (the sum is kept, right on average), distances."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.errors import InternalError
-from sfumato.models.model import round_counts
+from sfumato.errors import InputError, InternalError
+from sfumato.models.model import round_counts, total_variation
 from sfumato.randomness import simulation_rng
 
 counts = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=30)
@@ -63,3 +63,45 @@ def test_the_smallest_counts_can_be_rounded_too():
 def test_counts_that_can_not_be_fail_closed(bad):
     with pytest.raises(InternalError, match="finite and not negative"):
         round_counts(np.array([3.0, bad, 1.0]), 5, rng=simulation_rng(0))
+
+
+tables = st.lists(st.integers(0, 10**6), min_size=3, max_size=3).filter(any).map(np.array)
+
+
+def test_total_variation_is_half_the_difference_of_shares():
+    real, published = np.array([[1, 3], [0, 4]]), np.array([[2.0, 2.0], [2.0, 2.0]])
+    assert total_variation(real, published) == (1 / 8 + 1 / 8 + 1 / 4 + 1 / 4) / 2
+
+
+@given(tables, tables)
+def test_total_variation_is_symmetric_and_between_zero_and_one(a, b):
+    distance = total_variation(a, b)
+    assert distance == pytest.approx(total_variation(b, a), abs=1e-12)
+    assert -1e-12 <= distance <= 1 + 1e-12
+    assert distance == pytest.approx(
+        max(
+            (a / a.sum())[list(event)].sum() - (b / b.sum())[list(event)].sum()
+            for event in ([], [0], [1], [2], [0, 1], [0, 2], [1, 2])
+        ),
+        abs=1e-9,
+    )
+
+
+@given(tables, tables, tables)
+def test_total_variation_obeys_the_triangle_inequality(a, b, c):
+    assert total_variation(a, c) <= total_variation(a, b) + total_variation(b, c) + 1e-12
+
+
+@given(tables, st.integers(1, 50))
+def test_tables_of_equal_shares_have_no_distance(a, times):
+    assert total_variation(a, a * times) == pytest.approx(0, abs=1e-12)
+
+
+def test_disjoint_tables_are_as_far_as_can_be():
+    assert total_variation(np.array([5, 0]), np.array([0.0, 2.0])) == 1
+
+
+@pytest.mark.parametrize(("real", "published"), [([0, 0], [1, 1]), ([1, 1], [0, 0])])
+def test_a_table_without_rows_has_no_shares(real, published):
+    with pytest.raises(InputError, match="a sum above zero"):
+        total_variation(np.array(real), np.array(published))

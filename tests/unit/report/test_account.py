@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, PureDP, to_json
-from sfumato.report.account import account, epsilon_delta
+from sfumato.report.promise import account, epsilon_delta
 
 HEAD = {"seq": 7, "hash": "ab"}
 

@@ -10,8 +10,8 @@ import pytest
 
 from sfumato.errors import InputError
 from sfumato.privacy import ApproxDP, zcdp_budget
-from sfumato.report import Promise, odds
-from sfumato.report.odds import CHANCES, Concentrated, largest_chance, right_guesses
+from sfumato.report import Promise, promise
+from sfumato.report.promise import CHANCES, Concentrated, largest_chance, right_guesses
 
 
 def percent(sentence: str) -> float:
@@ -323,11 +323,13 @@ def test_chances_are_told_from_small_to_even_and_never_too_low() -> None:
         ("answer", True, "Chance if your truth were another"),
     ],
 )
-def test_chances_speak_of_whose_data_may_change(unit: odds.Unit, replaced: bool, head: str) -> None:
+def test_chances_speak_of_whose_data_may_change(
+    unit: promise.Unit, replaced: bool, head: str
+) -> None:
     assert Promise(epsilon=1.0, unit=unit, replaced=replaced).chances().heads[0] == head
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    results = doctest.testmod(odds)
+    results = doctest.testmod(promise)
     assert results.attempted > 0
     assert results.failed == 0

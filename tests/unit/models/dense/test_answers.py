@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.models.dense import grouping
-from sfumato.models.dense.grouping import DenseAnswers, cover_marginals
+from sfumato.models.dense import model as dense
+from sfumato.models.dense.model import DenseAnswers, cover_marginals
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Integer, Range, Schema, random_ranges
 from sfumato.schema.workload import layout
@@ -39,8 +39,8 @@ BOXES = random_ranges(SMALL, n=20, rng=simulation_rng(0)).ranges
 @pytest.mark.parametrize("matrix_entries", [0, 4_000_000], ids=["box by box", "matrix"])
 @pytest.mark.parametrize("levels", [(), (1,), (40, 10), (131_072, 2_048)])
 def test_answers_are_those_of_adding_cell_by_cell(monkeypatch, matrix_entries, levels):
-    monkeypatch.setattr(grouping, "_MATRIX_ENTRIES", matrix_entries)
-    monkeypatch.setattr(grouping, "_LEVELS", levels)
+    monkeypatch.setattr(dense, "_MATRIX_ENTRIES", matrix_entries)
+    monkeypatch.setattr(dense, "_LEVELS", levels)
     every = (*BOXES[:10], *MARGINALS[:3], *PARTIAL, *BOXES[10:], *MARGINALS[3:])
     cells = simulation_rng(1).uniform(72)
     for targets in (every, MARGINALS, (*BOXES, *PARTIAL)):
@@ -53,9 +53,9 @@ def test_answers_are_those_of_adding_cell_by_cell(monkeypatch, matrix_entries, l
 
 
 def test_the_matrix_is_made_only_where_it_is_small(monkeypatch):
-    monkeypatch.setattr(grouping, "_MATRIX_ENTRIES", 20 * 72)
+    monkeypatch.setattr(dense, "_MATRIX_ENTRIES", 20 * 72)
     assert DenseAnswers(SMALL, BOXES)._matrix is not None
-    monkeypatch.setattr(grouping, "_MATRIX_ENTRIES", 20 * 72 - 1)
+    monkeypatch.setattr(dense, "_MATRIX_ENTRIES", 20 * 72 - 1)
     assert DenseAnswers(SMALL, BOXES)._matrix is None
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.models.dense.grouping import group, sums
+from sfumato.models.dense.model import group, sums
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Range, Schema
 
