@@ -263,7 +263,7 @@ def test_a_wrong_history_has_one_message(text: str, reason: str, films: Films) -
 def test_a_history_of_odd_json_is_one_plain_message(text: str, films: Films) -> None:
     films.fit()
     path = films.world.write("odd.json", text)
-    reason = "odd.json is no" if text != '{"3": [1]}' else "must be a number"
+    reason = "odd.json is no" if len(text) > 4500 else "must be a number"
     check_refused(films.top("--history", str(path)), 2, reason)
 
 
