@@ -101,8 +101,8 @@ def listed() -> Plan:
     mutants: dict[str, Mutant] = {}
     tests: dict[str, tuple[str, ...]] = {}
     for file in files():
-        skip = tuple(file.get("skip", ()))
-        for mutant in mutants_of(ROOT, file["path"], share=file["share"], skip=skip):
+        options = {"skip": tuple(file.get("skip", ())), "sampled_as": file.get("sampled_as", "")}
+        for mutant in mutants_of(ROOT, file["path"], share=file["share"], **options):
             mutants[mutant.name], tests[mutant.name] = mutant, tuple(file["tests"])
     by_file = {file["path"]: tuple(file["tests"]) for file in files()}
     for entry in _read("planted_mutants.toml")["mutant"]:

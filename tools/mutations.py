@@ -68,7 +68,9 @@ class Mutant:
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
-def mutants_of(root: Path, file: str, *, share: int, skip: tuple[str, ...] = ()) -> list[Mutant]:
+def mutants_of(
+    root: Path, file: str, *, share: int, skip: tuple[str, ...] = (), sampled_as: str = ""
+) -> list[Mutant]:
     """The mutants of one file: all of ``ALWAYS``, of the others ``share`` in a hundred.
 
     Args:
@@ -76,20 +78,19 @@ def mutants_of(root: Path, file: str, *, share: int, skip: tuple[str, ...] = ())
         file: Below ``PACKAGE``.
         share: In percent; which ones depends on their names alone.
         skip: Functions that only write messages.
+        sampled_as: The file's name when its sample was drawn, where it was renamed since.
     """
     text = (root / PACKAGE / file).read_text(encoding="utf-8")
     reader = _Reader(text, skip)
     found, numbers = [], Counter[tuple[str, str]]()
     for function, operator, node, new in reader.changes():
         numbers[function, operator] += 1
-        name = f"{file}::{function}::{operator}::{numbers[function, operator]}"
+        own_name = f"::{function}::{operator}::{numbers[function, operator]}"
         start, end = reader.span(node)
-        if operator in ALWAYS or _percentile(name) < share:
+        if operator in ALWAYS or _percentile((sampled_as or file) + own_name) < share:
             around = reader.source_of(function)
-            mutant = Mutant(
-                name=name, file=file, old=text[start:end], new=new, start=start, around=around
-            )
-            found.append(mutant)
+            change = {"old": text[start:end], "new": new, "start": start}
+            found.append(Mutant(name=file + own_name, file=file, around=around, **change))
     return found
 
 

@@ -91,6 +91,15 @@ def test_a_share_leaves_out_neither_guards_nor_calls(tmp_path, changes):
     ]
 
 
+def test_a_renamed_file_keeps_its_sample(tmp_path, changes):
+    before = mutations.mutants_of(tmp_path, "code.py", share=50)
+    file = tmp_path / "src" / "sfumato" / "code.py"
+    file.rename(file.with_name("pay.py"))
+    after = mutations.mutants_of(tmp_path, "pay.py", share=50, sampled_as="code.py")
+    assert [m.name for m in after] == [m.name.replace("code.py", "pay.py") for m in before]
+    assert 2 < len(before) < len(changes)
+
+
 def test_a_planted_mutant_whose_text_is_gone_is_an_error(tmp_path, changes):
     entry = {"name": "x", "file": "code.py", "old": "cost > self.left", "new": "False", "why": "y"}
     assert mutations.planted_mutant(tmp_path, entry).applied(CODE) != CODE

@@ -474,6 +474,28 @@ def test_a_gaussian_score_vector_pays_for_all_its_entries():
     assert drawn.var(axis=0).mean() == pytest.approx(5 / (2 * 0.001), rel=0.15)
 
 
+def test_a_gaussian_score_vector_pays_for_all_rows_of_a_person():
+    """k rows move m scores by k sqrt m in L2: variance k^2 m / 2 rho each, within 15% (1e-6)."""
+    protect = OnePerson(max_rows=3, column="person")
+    gatekeeper = curator(budget=ZCDP(100), protect=protect, rng=simulation_rng(2))
+    targets = tuple(Range((("age", code, code),)) for code in range(5))
+    score = L1Error(answers=np.zeros(5))
+    drawn = np.array(
+        [gatekeeper.score(targets, score=score, cost=ZCDP("0.001")) for _ in range(2_000)]
+    )
+    assert drawn.var(axis=0).mean() == pytest.approx(9 * 5 / (2 * 0.001), rel=0.15)
+
+
+def test_a_refusal_says_what_is_left_of_the_budget():
+    gatekeeper = curator(budget=PureDP(1))
+    gatekeeper.measure([TEENS], costs=[PureDP("0.75")])
+    with pytest.raises(BudgetError, match=r"but only .*0\.25.* is left of this run's budget"):
+        gatekeeper.measure([TEENS], costs=[PureDP("0.5")])
+    gatekeeper.measure([TEENS], costs=[PureDP("0.25")])
+    with pytest.raises(BudgetError, match="but nothing is left of this run's budget"):
+        gatekeeper.measure([TEENS], costs=[PureDP("0.5")])
+
+
 def test_every_list_of_targets_is_scored_with_its_own_answers():
     gatekeeper = curator(budget=PureDP(10_000))
     first = (TEENS, Range((("age", 4, 4),)))

@@ -84,6 +84,7 @@ def test_a_row_without_a_rating_is_no_rating(tmp_path):
         ([("ann", "Alien", 3), ("ann", "Dune", 3.5)], "row 2: the value is not on the scale"),
         ([("ann", "Dune", float("inf"))], "not on the scale"),
         ([("ann", "Dune", "good")], "not a number"),
+        ([("ann", "Alien", "3"), ("ann", "Dune", "good")], "row 2: the value is not a number"),
         ([("ann", "Jaws", 3)], "row 1: the value is not in the catalogue"),
         (
             [("ann", "Dune", 3), ("bob", "Dune", 3), ("ann", "Dune", 4)],
