@@ -17,8 +17,8 @@ import numpy as np
 
 import sfumato as sf
 from sfumato.counting.exact_counts import count_marginals
-from sfumato.evaluation.distances import total_variation
 from sfumato.lab import made_up_survey
+from sfumato.models.model import total_variation
 from sfumato.readers.open_table import open_table
 
 EPSILONS = (0.1, 1, 5)

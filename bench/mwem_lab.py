@@ -21,7 +21,7 @@ from document_mwem import as_written
 from sfumato import charts as drawing
 from sfumato.charts import Line
 from sfumato.counting.array_table import ArrayTable
-from sfumato.models.dense.grouping import DenseAnswers
+from sfumato.models.dense.model import DenseAnswers
 
 EPSILONS = (0.1, 1, 5, 10)
 MEASURES = ("max", "min", "mean_squared", "mean")

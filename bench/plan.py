@@ -24,9 +24,8 @@ import pyarrow.csv
 import sfumato as sf
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
-from sfumato.evaluation.distances import total_variation
 from sfumato.evaluation.rows import read_rows, row_count
-from sfumato.models.model import project
+from sfumato.models.model import project, total_variation
 from sfumato.publishing.methods import algorithm_named, budget_for
 from sfumato.readers.open_table import open_table
 

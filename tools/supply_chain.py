@@ -35,7 +35,7 @@ PINNED: Final = ROOT / "constraints.txt"
 SMOKE: Final = (
     "tests/unit/publishing/test_auto.py",
     "tests/unit/release/test_table.py",
-    "tests/unit/release/test_frames.py",
+    "tests/unit/release/test_formats.py",
     "tests/unit/schema/test_codes.py",
     "tests/unit/readers/test_csv.py",
     "tests/unit/readers/test_source_table.py",

@@ -27,7 +27,7 @@ def _try_parts(value: Any) -> None:
     """What reports and the ledger do with it, as far as it needs no rows."""
     from sfumato.ledger import Head
     from sfumato.privacy import guarantees
-    from sfumato.report.account import account
+    from sfumato.report.promise import account
 
     account(value["ledger"], guarantees.from_json(value["guarantee"]["exact"]))
     head = Head(**value["ledger"]["head"])

@@ -3,29 +3,14 @@
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError
-
-Counts = NDArray[np.float64] | NDArray[np.int64]
-
-
-def total_variation(real: Counts, published: Counts) -> float:
-    """Half the summed absolute difference of the shares of the cells: 0 equal, 1 disjoint.
-
-    >>> total_variation(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
-    0.25
-    """
-    _check_same_shape(real, published)
-    if not real.sum() > 0 or not published.sum() > 0:
-        raise InputError("total variation needs counts with a sum above zero")
-    return float(np.abs(real / real.sum() - published / published.sum()).sum() / 2)
+from sfumato.models.model import Counts, check_same_shape
 
 
 def mean_squared_error(real: Counts, published: Counts) -> float:
     """The mean over cells of the squared difference of counts."""
-    _check_same_shape(real, published)
+    check_same_shape(real, published)
     return float(np.mean((np.asarray(real, float) - published) ** 2))
 
 
@@ -41,7 +26,7 @@ class QueryErrors:
     @staticmethod
     def of(real: Counts, published: Counts) -> "QueryErrors":
         """The errors of answers to the same queries in the same order."""
-        _check_same_shape(real, published)
+        check_same_shape(real, published)
         gaps = np.abs(np.asarray(real, float) - published)
         return QueryErrors(
             max=float(gaps.max()),
@@ -76,7 +61,7 @@ class RelativeErrors:
         >>> found.mean, found.max
         (0.35, 0.5)
         """
-        _check_same_shape(real, published)
+        check_same_shape(real, published)
         check.positive(floor=floor)
         truth = np.asarray(real, float)
         shares = np.abs(truth - published) / np.maximum(truth, floor)
@@ -90,11 +75,3 @@ class RelativeErrors:
     def to_dict(self) -> dict[str, float]:
         """The figures by name."""
         return asdict(self)
-
-
-def _check_same_shape(real: Counts, published: Counts) -> None:
-    if real.shape != published.shape or not real.size:
-        raise InputError(
-            f"counts to compare need one shape and at least one cell, got {real.shape} and "
-            f"{published.shape}"
-        )

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.errors import InputError
-from sfumato.evaluation.distances import mean_squared_error, total_variation
+from sfumato.evaluation.distances import mean_squared_error
+from sfumato.models.model import total_variation
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Schema
 

@@ -1,9 +1,9 @@
 """The seam between fitting and publishing: a model gives marginals in counts and draws rows.
 
-With it what all models use: counts that could exist (whole, or not negative with a given sum), and
-rows without those that the schema declares impossible. Where a model knows nothing of such a
-declaration, rows that contradict it are drawn again. That is the model given that the row is
-possible: it moves the marginals of the columns concerned a little.
+With it what all models use: counts that could exist (whole, or not negative with a given sum), how
+far two tables of counts are apart, and rows without those that the schema declares impossible.
+Where a model knows nothing of such a declaration, rows that contradict it are drawn again. That is
+the model given that the row is possible: it moves the marginals of the columns concerned a little.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,14 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InternalError
+from sfumato.errors import InputError, InternalError
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema, possible_codes, possible_rows
 from sfumato.schema.workload import Range, sum_ranges
 
 Rows = Mapping[str, NDArray[np.int64]]
 """Codes by column name, all of one length."""
+Counts = NDArray[np.float64] | NDArray[np.int64]
 
 
 class Model(Protocol):
@@ -131,3 +132,24 @@ def repaired(schema: Schema, rows: Rows, *, rng: Rng) -> Rows:
         for name in {name for each in schema.impossible for name in each.names}:
             out[name][wrong] = rows[name][taken]
     return out
+
+
+def total_variation(real: Counts, published: Counts) -> float:
+    """Half the summed absolute difference of the shares of the cells: 0 equal, 1 disjoint.
+
+    >>> total_variation(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    0.25
+    """
+    check_same_shape(real, published)
+    if not real.sum() > 0 or not published.sum() > 0:
+        raise InputError("total variation needs counts with a sum above zero")
+    return float(np.abs(real / real.sum() - published / published.sum()).sum() / 2)
+
+
+def check_same_shape(real: Counts, published: Counts) -> None:
+    """Refuse tables that can't be compared cell by cell."""
+    if real.shape != published.shape or not real.size:
+        raise InputError(
+            f"counts to compare need one shape and at least one cell, got {real.shape} and "
+            f"{published.shape}"
+        )

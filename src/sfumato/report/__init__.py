@@ -1,13 +1,15 @@
 """HTML reports from results, never from data: a view says what a page shows, a page renders it."""
 
-from sfumato.report.odds import ChanceTable, Formula, Promise
 from sfumato.report.page import render, write, write_text
+from sfumato.report.promise import Promise
 from sfumato.report.view import (
     Account,
     BudgetView,
+    ChanceTable,
     ColumnView,
     CorrelationView,
     Figure,
+    Formula,
     LedgerRow,
     MarginalView,
     MeasuredView,

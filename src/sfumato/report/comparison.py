@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sfumato import charts
 from sfumato.evaluation.classifiers import LabelScores, Scores
 from sfumato.evaluation.correlations import Correlations
-from sfumato.evaluation.distances import total_variation
 from sfumato.evaluation.result import Evaluation, PairCounts
+from sfumato.models.model import total_variation
 from sfumato.release import TableRelease
 from sfumato.report.table_page import (
     MOST_COLUMNS,

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import charts
-from sfumato.evaluation.distances import total_variation
 from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
 from sfumato.models.graphical.junction_tree import cells as cells_of
 from sfumato.models.graphical.model import GraphicalModel
+from sfumato.models.model import total_variation
 from sfumato.models.prediction import unprojected_noise
 from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.guarantees import PureDP

@@ -20,10 +20,9 @@ from sfumato.models.items.tastes import RatedRidgeModel, TasteModel
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
-from sfumato.report.account import account, made_on, told_promise
-from sfumato.report.odds import TWO, ChanceTable, Formula, Unit
 from sfumato.report.page import render_framed, write_text
-from sfumato.report.view import Account
+from sfumato.report.promise import TWO, Unit, account, made_on, told_promise
+from sfumato.report.view import Account, ChanceTable, Formula
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,6 @@ from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
-from sfumato.report.account import account, made_on, survey_account, told_promise
 from sfumato.report.measurements import (
     column_note,
     column_sigma,
@@ -20,7 +19,7 @@ from sfumato.report.measurements import (
     pair_note,
 )
 from sfumato.report.method_descriptions import method_facts, method_words, origin, read_structure
-from sfumato.report.odds import TWO, Unit
+from sfumato.report.promise import TWO, Unit, account, made_on, survey_account, told_promise
 from sfumato.report.view import ColumnView, PairView, QueryView, ReportView
 from sfumato.schema import Marginal, Range, Schema, Workload
 

@@ -13,12 +13,29 @@ from itertools import chain, combinations
 from sfumato import check
 from sfumato.charts.layered_layout import depths
 from sfumato.errors import InputError
-from sfumato.report.odds import ChanceTable, Formula
 
 MOST_ROUNDS = 4
 """Of budgets: the parts of a bar that can be told apart."""
 
 Counts = tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChanceTable:
+    """How likely events are otherwise, and at most with somebody's data."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Formula:
+    """A figure of a page, what it is, from which inequality, and its formula with numbers in it."""
+
+    figure: str
+    what: str
+    how: str
+    formula: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -358,7 +375,9 @@ def _check_known(columns: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _check_network(columns: Sequence[str], parents: Sequence[tuple[str, ...]]) -> None:
-    if parents and len(parents) != len(columns):
+    if not parents:
+        return
+    if len(parents) != len(columns):
         raise InputError(f"{len(columns)} columns but the parents of {len(parents)}")
     _check_known(columns, list(chain.from_iterable(parents)))
     if any(len(set(names)) < len(names) for names in parents):

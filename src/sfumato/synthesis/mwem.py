@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
-from sfumato.models.dense.grouping import DenseAnswers
-from sfumato.models.dense.model import CELL_LIMIT, DenseModel, check_size, rake
+from sfumato.models.dense.model import CELL_LIMIT, DenseAnswers, DenseModel, check_size, rake
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
 from sfumato.models.graphical.candidates import Growth, write_answers
 from sfumato.models.graphical.fit import fit_graphical

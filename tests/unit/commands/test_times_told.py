@@ -13,7 +13,7 @@ import pytest
 from sfumato.commands.publish import publish_table
 from sfumato.commands.recommend import fit_recommender
 from sfumato.ledger import Ledger, rules
-from sfumato.report import account
+from sfumato.report import promise
 
 BEGUN = datetime(2031, 2, 3, 23, 59, 58, tzinfo=UTC)
 CLOCK = re.compile(r"\d\d:\d\d|\b1[6-9]\d{8}\b")
@@ -49,7 +49,7 @@ def a_clock_that_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return BEGUN + (asked - 1) * timedelta(days=1, seconds=1)
 
     monkeypatch.setattr(rules, "datetime", Clock)
-    monkeypatch.setattr(account, "datetime", Clock, raising=False)
+    monkeypatch.setattr(promise, "datetime", Clock, raising=False)
     yield
     assert asked
 
