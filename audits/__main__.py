@@ -5,12 +5,13 @@ import sys
 import typer
 
 from audits.registry import EVERY_CASE, EXPLAINED
-from sfumato.cli import streams
-from sfumato.cli.audit import audit_command
+from sfumato.cli import process
+from sfumato.cli.command_line import callback
+from sfumato.commands.audit import audit_command
 from sfumato.errors import SfumatoError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command()(audit_command(EVERY_CASE, command="python -m audits", explained=EXPLAINED))
+app.command()(callback(audit_command(EVERY_CASE, typed="python -m audits", explained=EXPLAINED)))
 
 
 def main() -> None:
@@ -18,7 +19,7 @@ def main() -> None:
     try:
         app()
     except SfumatoError as error:
-        streams.complain(f"audits: {error}\n")
+        process.complain(f"audits: {error}\n")
         sys.exit(error.exit_code)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import sfumato as sf
-from sfumato.cli import made_up_survey
 from sfumato.counting.exact_counts import count_marginals
+from sfumato.lab import made_up_survey
 from sfumato.models.model import total_variation
 from sfumato.readers.open_table import open_table
 

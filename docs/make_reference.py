@@ -34,7 +34,7 @@ def commands() -> str:
     parts = []
     for path, command in leaves(root):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
-        usage = " ".join([*path, *(p.name.upper() for p in arguments)])
+        usage = " ".join([*path, *map(_spelled, arguments)])
         parts.append(
             f"### `{usage}`\n\n{inspect.cleandoc(command.help or '')}\n\n{_options(command)}"
         )
@@ -79,12 +79,16 @@ def _options(command) -> str:
             continue
         told = getattr(option, "help", None) or ""
         if option.param_type_name == "argument":
-            lines.append(f"- `{option.name.upper()}`: {told}")
+            lines.append(f"- `{_spelled(option)}`: {told}")
             continue
         needed = " (required)" if option.required else ""
         spelled = ", ".join([*option.opts, *option.secondary_opts])
         lines.append(f"- `{spelled}`{needed}: {told}")
     return "\n".join(lines) + "\n"
+
+
+def _spelled(argument) -> str:
+    return (argument.metavar or argument.name).upper()
 
 
 def _signature(thing) -> str:
@@ -143,13 +147,14 @@ def _indent_sections(text: str) -> str:
     text = _fenced(text)
     for title in ("Args:", "Raises:", "Returns:"):
         text = text.replace(f"\n{title}\n", f"\n**{title}**\n\n")
-    lines = [line[4:] if line.startswith("    ") else line for line in text.splitlines()]
-    return "\n".join(f"- {line}" if _is_entry(line) else line for line in lines)
+    return "\n".join(map(_outdented, text.splitlines()))
 
 
-def _is_entry(line: str) -> bool:
-    word, colon, _ = line.partition(": ")
-    return bool(colon) and word.isidentifier()
+def _outdented(line: str) -> str:
+    """A line of a section without its indentation, as an entry of a list if it begins one."""
+    plain = line.removeprefix("    ")
+    word, colon, _ = plain.partition(": ")
+    return f"- {plain}" if plain != line and colon and word.isidentifier() else plain
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ _ROOMS = {
     "sfumato.commands.evaluate": ("evaluate_release",),
     "sfumato.commands.plan": ("plan",),
     "sfumato.commands.publish": ("publish_table",),
-    "sfumato.commands.recommend": ("fit_recommender", "recommend_top"),
-    "sfumato.commands.recommend_evaluate": ("Accuracy", "AccuracyRun", "evaluate_recommender"),
-    "sfumato.commands.schema": ("Confirmation", "Draft", "confirm_schema", "draft_schema"),
+    "sfumato.commands.recommend": ("evaluate_recommender", "fit_recommender", "recommend_top"),
+    "sfumato.commands.recommender_evaluation": ("Accuracy", "AccuracyRun"),
+    "sfumato.commands.schema": ("confirm_schema", "draft_schema"),
+    "sfumato.commands.schema_draft": ("Confirmation", "Draft"),
     "sfumato.errors": (
         "BudgetError",
         "InputError",

@@ -16,7 +16,6 @@ import pytest
 
 from absent import absent
 from browser import Visitor
-from sfumato.cli import made_up_survey
 from sfumato.commands.dp2pub import dp2pub_table
 from sfumato.commands.evaluate import evaluate_release
 from sfumato.commands.internal_folder import write_internal
@@ -24,6 +23,7 @@ from sfumato.commands.publish import publish_table
 from sfumato.commands.recommend import fit_recommender
 from sfumato.evaluation.evaluate import evaluate
 from sfumato.evaluation.measures import PairCorrelations, RangeQueries, TotalVariation
+from sfumato.lab import made_up_survey
 from sfumato.lab.ratings import made_ratings
 from sfumato.ledger import Ledger
 from sfumato.randomness import simulation_rng

@@ -120,7 +120,7 @@ def undocumented(reference):
 
 def _spelled(parameter):
     if parameter.param_type_name == "argument":
-        return parameter.name.upper()
+        return (parameter.metavar or parameter.name).upper()
     return ", ".join([*parameter.opts, *parameter.secondary_opts])
 
 

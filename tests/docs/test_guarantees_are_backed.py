@@ -12,7 +12,7 @@ import typer
 from audits.registry import EVERY_CASE
 from sfumato.auditing.cases.registry import NOT_RUN
 from sfumato.cli.main import app
-from sfumato.commands.dp2pub import TRUSTS
+from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.publishing.methods import METHODS, RECOMMENDERS
 
 ROOT = Path(__file__).parents[2]

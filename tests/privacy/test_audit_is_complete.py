@@ -18,7 +18,7 @@ from sfumato.auditing import CASES
 from sfumato.auditing.cases import persons
 from sfumato.auditing.cases import registry as audited_cases
 from sfumato.auditing.cases.registry import case, known
-from sfumato.commands.dp2pub import TRUSTS
+from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.errors import InputError
 from sfumato.gate import Curator, scores
 from sfumato.gate.row_answers import Interview

@@ -1,15 +1,26 @@
 """The simulator against a real server: honest people are counted, hostile ones get nowhere."""
 
+import json
+import subprocess
+import sys
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
+from bench.survey_simulator import Simulation, drive, made_up_codes, main, public_codes
 from service.conftest import running
 from sfumato.errors import InputError, StorageError
+from sfumato.ledger import Ledger
 from sfumato.server.http.limits import Limits
-from sfumato.server.simulator import Simulation, drive, made_up_codes
+from sfumato.survey.owner import SurveyKeys
+from sfumato.survey.protocol.http_client import Patience
 from sfumato.survey.protocol.links import SurveyLink
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "survey_simulator.py"
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},
@@ -154,3 +165,153 @@ def test_made_up_people_are_skewed_and_repeatable():
     assert (codes == again).all()
     assert codes.max(axis=1).tolist() == [1, 59]
     assert (codes[0] == 0).mean() > 0.65
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def simulate(monkeypatch, capfd, tmp_path):
+    """The program, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: Any) -> Outcome:
+        capfd.readouterr()
+        code = main([str(each) for each in arguments])
+        said = capfd.readouterr()
+        return Outcome(code, said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def kept(simulate, service):
+    """Makes a survey, opened unless said otherwise, whose keys are in keys.json."""
+
+    def made(columns=COLUMNS, *, rounds_open=True, **wanted):
+        survey = service.create(columns, **{"rehearsal": True, **wanted})
+        SurveyKeys(
+            server=service.address,
+            task=survey.task,
+            key=survey.key,
+            admin=survey.admin,
+            reader=survey.reader,
+        ).save("keys.json")
+        if rounds_open:
+            survey.act("open")
+        return survey
+
+    return made
+
+
+def refused(outcome, code, *words):
+    assert outcome.code == code
+    assert outcome.err.startswith("survey_simulator: ")
+    assert outcome.err.count("\n") == 1
+    for word in words:
+        assert word in outcome.err
+
+
+HEALTH = [
+    {"name": "smoker", "kind": "boolean"},
+    {"name": "health", "kind": "ordinal", "values": ["poor", "fair", "good"]},
+]
+
+
+def test_it_runs_as_a_program():
+    command = [sys.executable, str(SCRIPT), "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "--public-table TABLE" in shown
+
+
+def test_fakes_that_are_not_seen_are_explained(simulate, kept):
+    kept()
+    told = simulate("keys.json", "--people", 40, "--hostile", 50, "-q")
+    assert told.code == 0, told.err
+    assert told.out.startswith("A simulation: seeded noise protects nobody.\n")
+    assert "fakes       no alarm" in told.out
+    assert "no check can tell" in told.out
+
+
+def test_refusals_are_one_line_with_an_exit_code(simulate, kept):
+    survey = kept(rounds_open=False, invited=False)
+    refused(simulate("keys.json", "--people", 10, "-q"), 2, "no round", "open")
+    refused(simulate("keys.json", "--people", 0), 2, "people")
+    refused(simulate("keys.json", "--people", 1, "--attack", "x"), 2, "attack")
+    survey.act("open")
+    assert simulate(survey.link(), "--people", 5, "-q").code == 0
+    survey.act("close")
+    refused(simulate("keys.json", "--people", 5, "-q"), 2, "no round")
+    refused(simulate(survey.link(), "--people", 5, "-q"), 2, "it is closed-1")
+
+
+def test_a_server_that_is_away_is_told_soon(simulate, kept, monkeypatch):
+    tries = []
+    monkeypatch.setattr(Patience, "wait_s", lambda *_: tries.append(1) or 0.0)
+    survey = kept()
+    away = replace(SurveyKeys.load("keys.json"), server="http://127.0.0.1:9")
+    away.save("away.json")
+    refused(simulate("away.json", "--people", 1, "-q"), 4, "can't be reached")
+    assert len(tries) == 2  # after a first and a second try
+    link = f"http://127.0.0.1:9/answer#survey={survey.task}"
+    refused(simulate(link, "--people", 1, "-q"), 4, "can't be reached")
+
+
+def test_rows_of_a_table_take_part_and_its_ledger_notes_it(simulate, kept, tmp_path):
+    kept(HEALTH)
+    rows = "".join(f"{'yes' if n % 4 else 'no'},good\n" for n in range(400))
+    (tmp_path / "table.csv").write_text("smoker,health\n" + rows)
+    schema = {"sfumato": 1, "dataset": "health", "columns": HEALTH}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    wanted = ["--public-table", "table.csv", "--schema", "schema.json", "--people"]
+    told = simulate("keys.json", *wanted, 400, "--json")
+    assert json.loads(told.out)["outcomes"] == {"kept": 400}
+    refused(simulate("keys.json", *wanted, 500, "-q"), 2, "fewer rows")
+    (first, _) = Ledger.open(dataset="health").entries()
+    assert first.event == "simulation"
+    refused(simulate("keys.json", *wanted[:2], "--people", 1), 2, "needs --schema")
+    refused(simulate("keys.json", *wanted[2:], 1), 2, "there is none")
+
+
+def test_the_first_rows_of_a_table_are_the_people(tmp_path):
+    schema = {"sfumato": 1, "columns": HEALTH}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    rows = "".join(f"{'yes' if n % 2 else 'no'},{'poor' if n < 3 else 'good'}\n" for n in range(90))
+    (tmp_path / "table.csv").write_text("smoker,health\n" + rows)
+    codes = public_codes(str(tmp_path / "table.csv"), tmp_path / "schema.json", people=5)
+    assert {name: row.tolist() for name, row in codes.items()} == {
+        "smoker": [0, 1, 0, 1, 0],
+        "health": [0, 0, 0, 2, 2],
+    }
+
+
+def test_a_table_of_other_columns_takes_no_part(simulate, kept, tmp_path):
+    survey = kept(HEALTH)
+    other = {"sfumato": 1, "columns": HEALTH[:1]}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    (tmp_path / "table.csv").write_text("smoker\nyes\n")
+    wanted = ["--public-table", "table.csv", "--schema", "other.json", "--people", 1, "-q"]
+    refused(simulate("keys.json", *wanted), 2, "asks about 'health'")
+    larger = {"name": "health", "kind": "category", "values": ["a", "b", "c", "d"]}
+    other["columns"] = [*HEALTH[:1], larger]
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    (tmp_path / "table.csv").write_text("smoker,health\nyes,d\n")
+    refused(simulate("keys.json", *wanted), 2, "does not know")
+    assert survey.answers == {"1": 0}
+
+
+def test_a_private_table_has_no_short_name(simulate, capfd):
+    with pytest.raises(SystemExit) as ended:
+        simulate("keys.json", "--people", 1, "--table", "table.csv")
+    assert ended.value.code == 2
+    assert "--table" in capfd.readouterr().err
+
+
+def test_simulated_people_stay_out_of_a_real_survey(simulate, kept):
+    survey = kept(rehearsal=False)
+    told = simulate("keys.json", "--people", 5, "-q")
+    refused(told, 2, "no rehearsal", "--rehearsal")
+    assert survey.answers == {"1": 0}

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bench.survey_simulator import Simulation, drive
 from service.liar import TASK, lying
 from sfumato.cli import main
-from sfumato.ledger import Ledger
-from sfumato.survey.owner import SurveyKeys
+from sfumato.survey.owner import SurveyKeys, SurveyOwner
 from sfumato.survey.protocol.http_client import Patience
 
 SCHEMA = {
@@ -64,6 +64,12 @@ def create(run, service, monkeypatch):
     return made
 
 
+def simulate(people, **more):
+    """People who do not exist answer the open round of the survey in survey.keys.json."""
+    (link,) = SurveyOwner(SurveyKeys.load("survey.keys.json")).invite(1, uses=people)
+    return drive(link, Simulation(people=people, **more))
+
+
 def refused(outcome, code, *words):
     assert outcome.code == code
     assert outcome.err.startswith("sfumato: ")
@@ -82,9 +88,7 @@ def test_a_survey_from_creation_to_the_exported_release(run, create, service, tm
     assert opened[0] == "state       open-1"
     assert opened[1].startswith("next        sfumato survey status survey.keys.json --watch")
     for number in (1, 2):
-        told = run("simulate", "survey.keys.json", "--people", 600, "--together", 50, "--json")
-        assert told.code == 0, told.err
-        kept = json.loads(told.out)["outcomes"]["kept"]
+        kept = simulate(600, together=50).outcomes["kept"]
         assert 200 < kept < 400
         assert f"{kept} in round {number}" in run("status", "survey.keys.json").out
         closed = run("close", "survey.keys.json").out.splitlines()
@@ -109,7 +113,7 @@ def test_a_survey_from_creation_to_the_exported_release(run, create, service, tm
 def test_a_release_is_verified_by_the_key_that_one_has(run, create, service, tmp_path):
     link = create("--variant", "single", "--minimum", 1).out.splitlines()[1].split()[1]
     run("open", "survey.keys.json")
-    run("simulate", "survey.keys.json", "--people", 20, "-q")
+    simulate(20)
     run("close", "survey.keys.json")
     run("export", "survey.keys.json", "--out", "out", "-q")
     alone = run("verify", "out-internal")
@@ -185,15 +189,6 @@ def test_a_person_answers_by_a_command_and_sees_what_leaves(run, create, service
     assert json.loads((tmp_path / "out" / "release.json").read_text())["private"] is True
 
 
-def test_a_simulation_with_fakes_tells_why_they_are_not_seen(run, create):
-    create("--variant", "single", "--minimum", 1)
-    run("open", "survey.keys.json")
-    told = run("simulate", "survey.keys.json", "--people", 40, "--hostile", 50, "-q")
-    assert told.code == 0, told.err
-    assert "fakes       no alarm" in told.out
-    assert "no check can tell" in told.out
-
-
 def test_invitations_without_a_file_are_printed(run, create):
     create()
     lines = run("invite", "survey.keys.json", "-n", 3).out.splitlines()
@@ -226,53 +221,12 @@ def test_refusals_are_one_line_with_an_exit_code(run, create, monkeypatch, tmp_p
     refused(run("open", "schema.json"), 2, "no file of keys")
     refused(run("open", "missing.json"), 4, "can't read")
     refused(run("answer", "https://x/#survey=1", "--record", "me.json"), 2, "no link")
-    refused(run("simulate", "survey.keys.json", "--people", 10, "-q"), 2, "no round", "open")
-    refused(run("simulate", "survey.keys.json", "--people", 0), 2, "people")
-    refused(run("simulate", "survey.keys.json", "--people", 1, "--attack", "x"), 2, "attack")
     for seconds in (0, -1, "nan", "inf"):
         refused(run("status", "survey.keys.json", f"--watch={seconds}"), 2, "--watch")
     (tmp_path / "links.csv").write_text("older")
     refused(run("invite", "survey.keys.json", "-o", "links.csv"), 2, "exists")
     monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", "f" * 48)
     refused(create("-o", "other"), 2, "server's token")
-
-
-def test_rows_of_a_table_take_part_and_its_ledger_notes_it(run, create, tmp_path):
-    create("--variant", "single", "--minimum", 1)
-    run("open", "survey.keys.json")
-    rows = "".join(f"{'yes' if n % 4 else 'no'},good\n" for n in range(400))
-    (tmp_path / "table.csv").write_text("smoker,health\n" + rows)
-    wanted = ["--public-table", "table.csv", "--schema", "schema.json", "--people"]
-    told = run("simulate", "survey.keys.json", *wanted, 400, "--json")
-    assert json.loads(told.out)["outcomes"] == {"kept": 400}
-    refused(run("simulate", "survey.keys.json", *wanted, 500, "-q"), 2, "fewer rows")
-    (first, _) = Ledger.open(dataset="health").entries()
-    assert first.event == "simulation"
-    refused(run("simulate", "survey.keys.json", *wanted[:2], "--people", 1), 2, "needs --schema")
-    refused(run("simulate", "survey.keys.json", *wanted[2:], 1), 2, "there is none")
-
-
-def test_a_table_of_other_columns_takes_no_part(run, create, tmp_path):
-    create("--variant", "single", "--minimum", 1)
-    run("open", "survey.keys.json")
-    other = {"sfumato": 1, "columns": [{"name": "smoker", "kind": "boolean"}]}
-    (tmp_path / "other.json").write_text(json.dumps(other))
-    (tmp_path / "table.csv").write_text("smoker\nyes\n")
-    wanted = ["--public-table", "table.csv", "--schema", "other.json", "--people", 1, "-q"]
-    refused(run("simulate", "survey.keys.json", *wanted), 2, "asks about 'health'")
-    larger = {"name": "health", "kind": "category", "values": ["a", "b", "c", "d"]}
-    other["columns"].append(larger)
-    (tmp_path / "other.json").write_text(json.dumps(other))
-    (tmp_path / "table.csv").write_text("smoker,health\nyes,d\n")
-    refused(run("simulate", "survey.keys.json", *wanted), 2, "does not know")
-    assert json.loads(run("status", "survey.keys.json", "--json").out)["answers"] == {"1": 0}
-
-
-def test_a_private_table_has_no_short_name(run, create):
-    create()
-    given = run("simulate", "survey.keys.json", "--people", 1, "--table", "table.csv")
-    assert given.code == 2
-    assert "--table" in given.err
 
 
 def test_a_server_that_is_not_there_is_told_soon(run, create, monkeypatch):
@@ -282,12 +236,10 @@ def test_a_server_that_is_not_there_is_told_soon(run, create, monkeypatch):
     keys = SurveyKeys.load("survey.keys.json")
     replace(keys, server="http://127.0.0.1:9").save("away.json")
     refused(run("status", "away.json"), 4, "can't be reached")
-    refused(run("simulate", "away.json", "--people", 1, "-q"), 4, "can't be reached")
-    assert len(tries) == 4  # twice after a first and a second try
+    assert len(tries) == 2  # after a first and a second try
     link = f"http://127.0.0.1:9/answer#survey={keys.task}"
     refused(run("answer", link, "--record", "me.json"), 4, "can't be reached")
-    refused(run("simulate", link, "--people", 1, "-q"), 4, "can't be reached")
-    assert len(tries) == 4 + 3
+    assert len(tries) == 2 + 3
 
 
 def test_who_comes_too_late_is_told_so(run, create):
@@ -296,13 +248,11 @@ def test_who_comes_too_late_is_told_so(run, create):
     early = run("answer", link, "--record", "me.json")
     assert "come again later" in early.out
     run("open", "survey.keys.json")
-    run("simulate", "survey.keys.json", "--people", 5, "-q")
+    simulate(5)
     run("close", "survey.keys.json")
     late = run("answer", link, "--record", "me.json", "--state", "late.json")
     assert "takes no answers any more; nothing was sent" in late.out
     assert "keep it" not in late.out
-    refused(run("simulate", "survey.keys.json", "--people", 5, "-q"), 2, "no round")
-    refused(run("simulate", link, "--people", 5, "-q"), 2, "it is closed-1.")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
@@ -391,8 +341,7 @@ def test_two_workers_serve_one_database(run, database, monkeypatch):
             assert made.code == 0, made.err
             for _ in range(2):
                 run("open", "survey.keys.json")
-                told = run("simulate", "survey.keys.json", "--people", 1_000, "--json")
-                assert set(json.loads(told.out)["outcomes"]) == {"kept"}, told
+                assert set(simulate(1_000).outcomes) == {"kept"}
                 run("close", "survey.keys.json")
             done = run("export", "survey.keys.json", "--out", "out", "-q")
             assert done.code == 0, done.err
@@ -429,10 +378,3 @@ def test_a_command_refuses_another_hash_than_the_published_one(run, create, serv
     refused(run("answer", link, *answer, "--survey-hash", "0" * 40), 2, "another hash")
     refused(run("answer", bare, *answer, "--survey-hash", "0" * 40), 2, "another survey")
     assert run("answer", bare, "--record", "me.json", "--survey-hash", shown).code == 0
-
-
-def test_simulated_people_stay_out_of_a_real_survey(run, create, service):
-    create("--variant", "single", "--minimum", 1, rehearsal=False)
-    run("open", "survey.keys.json")
-    told = run("simulate", "survey.keys.json", "--people", 5, "-q")
-    refused(told, 2, "no rehearsal", "--rehearsal")

@@ -7,8 +7,8 @@ import pytest
 
 from service.crowd import Crowd
 from sfumato.cli import main
+from sfumato.commands.survey_release import unpack
 from sfumato.randomness import simulation_rng
-from sfumato.server.surveys.archive import unpack
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from sfumato.cli import survey as survey_commands
+from bench.survey_simulator import Simulation, drive
+from sfumato.cli import main
 from sfumato.errors import StorageError
-from sfumato.server.simulator import Simulation, drive
 from sfumato.survey.owner import SurveyKeys, SurveyOwner
 from sfumato.survey.protocol.links import SurveyLink
 
@@ -72,7 +72,11 @@ def test_a_watch_waits_for_a_server_that_is_away(made, tmp_path, monkeypatch, ca
     real = SurveyOwner.status
     looks = iter([real, _away, _away, _away, real, real, _interrupted])
     monkeypatch.setattr(SurveyOwner, "status", lambda owner: next(looks)(owner))
-    survey_commands.status(tmp_path / "keys.json", watch=0.01)
+    command = ["sfumato", "survey", "status", str(tmp_path / "keys.json"), "--watch", "0.01"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
     said = capsys.readouterr()
     assert said.out.count("created: ") == 2
     assert said.err == "the server is away. Looking again.\n"

@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
+from bench.survey_simulator import Simulation, drive
+from sfumato.commands import survey_release
+from sfumato.commands.survey_release import unpack, verify
 from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.server.http.app import page_digest
-from sfumato.server.simulator import Simulation, drive
-from sfumato.server.surveys import archive as release_archive
-from sfumato.server.surveys.archive import unpack, verify
 from sfumato.survey.protocol.envelopes import Signer
 from sfumato.survey.protocol.links import SurveyLink
 
@@ -99,7 +99,7 @@ def test_a_release_of_another_survey_is_refused(released, tmp_path):
 
 def test_a_bomb_is_refused_before_it_is_unpacked(released, tmp_path, monkeypatch):
     files, made = released
-    monkeypatch.setattr(release_archive, "LARGEST", 1_000)
+    monkeypatch.setattr(survey_release, "LARGEST", 1_000)
     with pytest.raises(SfumatoError, match="larger than"):
         unpack(packed(files), task=made.task, key=made.key, out=tmp_path / "out")
 

@@ -4,7 +4,6 @@ import io
 import logging
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -12,28 +11,16 @@ import typer
 
 from sfumato import _version
 from sfumato.cli import (
-    answers,
-    audit,
-    demo,
-    dp2pub,
-    evaluate,
-    interrupts,
-    ledger,
-    plan,
-    publish,
-    recommend,
-    run,
-    schema,
-    streams,
-    survey,
+    process,
+    run_files,
+    serve,
 )
-from sfumato.cli import log_file as logs
+from sfumato.cli.command_line import callback
+from sfumato.commands.registry import COMMANDS, GROUPS
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
 log = logging.getLogger(__name__)
 
-_MAY_SPEND: Final = ("publish", "dp2pub", "run", "demo", "fit", "simulate")
-"""Commands that may charge the ledger: if one fails before, it says that nothing was spent."""
 _ONLY_SHOW: Final = ("ledger", "plan", "--help", "-h")
 """Commands that make and charge nothing: it is no loss if nobody reads them to the end."""
 
@@ -45,18 +32,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("plan")(plan.plan)
-app.command("publish")(publish.publish)
-app.command("dp2pub")(dp2pub.dp2pub)
-app.command("run")(run.run)
-app.command("evaluate")(evaluate.evaluate)
-app.command("audit")(audit.audit)
-app.add_typer(schema.app, name="schema")
-app.add_typer(answers.app, name="answers")
-app.add_typer(recommend.app, name="recommend")
-app.add_typer(survey.app, name="survey")
-app.add_typer(ledger.app, name="ledger")
+app.command("run")(run_files.run)
+
+
+def _add_commands() -> None:
+    """Every command that has a request, in its group if it is called by two words."""
+    groups = {"": app} | {name: _group(told) for name, told in GROUPS.items()}
+    for name in GROUPS:
+        app.add_typer(groups[name], name=name)
+    for command in (*COMMANDS.values(), serve.COMMAND):
+        first, _, last = command.words.rpartition(" ")
+        groups[first].command(last)(callback(command))
+
+
+def _group(told: str) -> typer.Typer:
+    """Commands that share their first word, which alone prints their help."""
+    group = typer.Typer()
+
+    @group.callback(invoke_without_command=True, help=told)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return group
+
+
+_add_commands()
 
 
 def main() -> NoReturn:
@@ -65,24 +66,24 @@ def main() -> NoReturn:
         with naming_options():
             _main()
     finally:
-        streams.settle()
+        process.settle_streams()
 
 
 def _main() -> NoReturn:
     try:
-        streams.open_closed()
+        process.open_closed_streams()
         _print_any_name()
-        with interrupts.termination_too(), _boundary():
+        with process.termination_too():
             outcome = _outcome()
-        if outcome == interrupts.EXIT_CODE:  # typer caught the signal, and said nothing
-            interrupts.stop()
+        if outcome == process.INTERRUPTED:  # typer caught the signal, and said nothing
+            process.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
         _fail(str(error), error.exit_code, error)
-    except interrupts.InterruptionError as stopped:
-        interrupts.stop(stopped)
+    except process.InterruptionError as stopped:
+        process.stop(stopped)
     except (typer.Abort, KeyboardInterrupt):
-        interrupts.stop()
+        process.stop()
     except OSError as error:
         _fail_by(error)
     except MemoryError as error:
@@ -102,16 +103,6 @@ def _main() -> NoReturn:
         )
 
 
-def _boundary() -> AbstractContextManager[None]:
-    """Where errors of a command that may spend say whether it did."""
-    given = sys.argv[1:]
-    if "--help" in given or not any(word in given for word in _MAY_SPEND):
-        return nullcontext()
-    from sfumato.ledger.outcome import spending_boundary
-
-    return spending_boundary()
-
-
 def _outcome() -> Any:
     """What the command returned, or its exit code."""
     try:
@@ -129,11 +120,11 @@ def _fail_by(error: OSError) -> NoReturn:
     said, as is the custom.
     """
     why = error.strerror or error
-    stream = None if error.filename else streams.named(error)
+    stream = None if error.filename else process.stream_of(error)
     only_shows = any(word in sys.argv[1:] for word in _ONLY_SHOW)
     if only_shows and stream == "standard output" and isinstance(error, BrokenPipeError):
-        logs.endings.info("nobody reads standard output any more")
-        sys.exit(streams.UNREAD)
+        process.endings.info("nobody reads standard output any more")
+        sys.exit(process.UNREAD)
     problem = f"{error.filename or 'a file'}: {why}"
     if stream is not None:
         problem = (
@@ -169,7 +160,7 @@ def _options(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Publish data about people without publishing the people."""
-    logs.begin(log_file, log_level)
+    process.begin_log(log_file, log_level)
     log.info("sfumato %s: %s", _version.__version__, context.invoked_subcommand)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -187,7 +178,7 @@ def _wrong_usage(error: Exception) -> str | None:
 def _fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     """One message; after a charge also what was charged, and how to go on."""
     message = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
-    logs.endings.error("%s", message)
-    after = [] if error is None else interrupts.lines_after(error)
-    streams.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
+    process.endings.error("%s", message)
+    after = [] if error is None else process.lines_after(error)
+    process.complain("\n".join([f"sfumato: {message}", *after]) + "\n")
     sys.exit(code)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from sfumato.cli import interrupts, streams
+from sfumato.cli import process
 
 if TYPE_CHECKING:
-    from sfumato.commands.publication import Tell
+    from sfumato.commands.parameters import Tell
 
 log = logging.getLogger(__name__)
 
@@ -27,11 +27,11 @@ _HOUR_S: Final = 3_600
 @contextmanager
 def shown(*, quiet: bool) -> Iterator["Tell"]:
     """A callback for jobs; an interruption on the way leaves with what was charged."""
-    with interrupts.watched():
+    with process.watched():
         if quiet:
             yield Lines(write=lambda line: None)
         elif not _can_draw():
-            yield Lines(write=lambda line: streams.complain(line + "\n"))
+            yield Lines(write=lambda line: process.complain(line + "\n"))
         else:
             with _bars() as tell:
                 yield tell
@@ -82,7 +82,7 @@ def spoken(seconds: float) -> str:
 def _can_draw() -> bool:
     """Whether somebody watches who wants escape codes."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
-    return streams.Stderr().isatty() and not plain
+    return process.Stderr().isatty() and not plain
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def _bars() -> Iterator["Tell"]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    console = Console(file=cast(IO[str], streams.Stderr()))
+    console = Console(file=cast(IO[str], process.Stderr()))
     with Progress(*shown, console=console, transient=True) as bars:
         tasks: dict[str, Any] = {}
 

@@ -1,17 +1,20 @@
-"""Run files: a command and its options as TOML, to be given again, read and compared.
+"""Run files: a command and its options as TOML, to be read, compared, and given again.
 
 Keys are the names of options; paths are relative to the file. Passwords are never written.
+``--save-run FILE`` writes one, ``sfumato run FILE`` gives its command again.
 """
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from inspect import signature
+from collections.abc import Mapping
 from pathlib import Path
-from types import NoneType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final
 
+import typer
+
+from sfumato.commands.publish import PublishRequest
+from sfumato.commands.registry import COMMANDS
+from sfumato.commands.request import Command, Option, boundary, options_of
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
@@ -22,45 +25,55 @@ _ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
+_SHARED: Final = options_of(PublishRequest)
+"""Options of ``run`` that it hands on, as the first command declares them."""
 _SAID: Final = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
-    """What a command says of one of its options."""
-
-    name: str
-    """Of the function's argument."""
-    kind: type
-    many: bool
-    placed: bool
-    """An argument, which has its place, and no name on the command line."""
-
-
-def declared(command: Callable[..., None]) -> dict[str, Declared]:
-    """The options of a command by key: from the annotations that typer reads, too."""
-    found = {}
-    hints = get_type_hints(command, include_extras=True)
-    for name in signature(command).parameters:
-        hint, *told = get_args(hints[name]) or [hints[name]]
-        if not told:
-            continue  # the context
-        info = told[0]
-        words = (info.default, *(info.param_decls or ()))  # typer takes the first for a default
-        names = [word for word in words if isinstance(word, str) and word.startswith("--")]
-        placed = type(info).__name__ == "ArgumentInfo"
-        key = names[0].partition("/")[0].removeprefix("--") if names else name.replace("_", "-")
-        kind, many = _kind_of(hint)
-        found[key] = Declared(name=name, kind=kind, many=many, placed=placed)
-    return found
+def run(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What --save-run wrote.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Another folder to write. [default: the file's]")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help=_SHARED["force"].help)] = False,
+    resume: Annotated[
+        bool | None, typer.Option("--resume/--no-resume", help=_SHARED["resume"].help)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print release.json and nothing else.")
+    ] = False,
+) -> None:
+    """Give the command of a run file again: a new run, and a new charge, unless --resume."""
+    flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
+    flags |= {"--quiet": quiet, "--json": json}
+    with boundary(spends=True):
+        _give_again(context.find_root().command, file, out, flags)
 
 
-def _kind_of(hint: Any) -> tuple[type, bool]:
-    """The type of an option that may be absent, and whether it is a list of such."""
-    inner = [part for part in get_args(hint) if part is not NoneType]
-    if get_origin(hint) is list:
-        return inner[0], True
-    return (hint, False) if not inner else _kind_of(inner[0])
+def _give_again(root: Any, file: Path, out: Path | None, flags: Mapping[str, Any]) -> None:
+    """Load a run file, and run its command with these flags."""
+    saved = {words: command for words, command in COMMANDS.items() if command.saved}
+    words, given = load(file)
+    if words not in saved:
+        raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
+    wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+    known = _known_options(root, words)
+    if unknown := [name for name in (*wanted, *["--out"] * (out is not None)) if name not in known]:
+        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
+    elsewhere = {} if out is None else {"out": str(out.absolute())}
+    options = arguments(file, {**given, **elsewhere}, saved[words])
+    ended = root.main([*words.split(), *wanted, *options], "sfumato", standalone_mode=False)
+    if isinstance(ended, int):  # also 130: typer makes a code of a signal
+        raise typer.Exit(ended)
+
+
+def _known_options(command: Any, words: str) -> list[str]:
+    """The options of one of the program's commands, as they are typed."""
+    for word in words.split():
+        command = command.commands[word]
+    return [name for each in command.params for name in (*each.opts, *each.secondary_opts)]
 
 
 def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> None:
@@ -87,32 +100,21 @@ def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> 
         raise StorageError(f"can't write {path}: {error.strerror}.") from None
 
 
-def keep(context: Any, path: Path | None, *, command: Callable[..., None], force: bool) -> None:
-    """Write the command that is being run, with the options that were given, if asked to.
+def keep(context: Any, path: Path, command: Command[Any, Any], *, force: bool) -> None:
+    """Write the command that is being run, with the options that were given.
 
     Args:
         context: Typer's, of the command.
-        path: The file, or None.
-        command: The function.
+        path: The file.
+        command: Which one.
         force: Replace an older file.
     """
-    if path is None:
-        return
     given = {
-        key: context.params[option.name]
-        for key, option in declared(command).items()
-        if _was_given(context, option.name) and context.params[option.name] is not None
+        option.key(name): context.params[name]
+        for name, option in options_of(command.request).items()
+        if option.typed and _was_given(context, name) and context.params[name] is not None
     }
-    save(path, _words(context), given, force=force)
-
-
-def _words(context: Any) -> str:
-    """The words of a command after the program's own name, which may be several itself."""
-    words: list[str] = []
-    while context.parent is not None:
-        words.insert(0, context.info_name)
-        context = context.parent
-    return " ".join(words)
+    save(path, command.words, given, force=force)
 
 
 def _was_given(context: Any, name: str) -> bool:
@@ -138,8 +140,10 @@ def load(path: Path) -> tuple[str, dict[str, Any]]:
     return str(value.pop("command", "")), value
 
 
-def arguments(path: Path, given: Mapping[str, Any], known: Mapping[str, Declared]) -> list[str]:
+def arguments(path: Path, given: Mapping[str, Any], command: Command[Any, Any]) -> list[str]:
     """Options of a run file as a command line; unknown keys and wrong types are refused."""
+    options = options_of(command.request).items()
+    known = {option.key(name): option for name, option in options if option.typed}
     allowed = [key for key in known if key not in NOT_KEPT]
     if unknown := [key for key in given if key not in allowed]:
         raise InputError(
@@ -150,7 +154,7 @@ def arguments(path: Path, given: Mapping[str, Any], known: Mapping[str, Declared
     placed: list[str] = []
     for key, value in given.items():
         texts = _texts(path, key, value, known[key])
-        if known[key].placed:
+        if known[key].argument:
             placed += texts
         elif known[key].kind is bool:
             named += [f"--{key}"] * value
@@ -159,7 +163,7 @@ def arguments(path: Path, given: Mapping[str, Any], known: Mapping[str, Declared
     return [*named, "--", *placed]
 
 
-def _texts(path: Path, key: str, value: Any, option: Declared) -> list[str]:
+def _texts(path: Path, key: str, value: Any, option: Option) -> list[str]:
     """The value as one text, or as several where an option can be repeated."""
     values = value if option.many and isinstance(value, list) else [value]
     if not all(_fits(one, option.kind) for one in values):
@@ -210,8 +214,8 @@ def _refuse_password(key: str, value: Any) -> None:
     for text in value if isinstance(value, list | tuple) else [value]:
         if isinstance(text, str) and has_password(text):
             raise InputError(
-                f"{key} holds a password, which a run file would keep. Leave it out of the "
-                "address (PGPASSWORD or a password file has it), or save no run."
+                f"{key} holds a password, which a run file would keep. Leave it out of the address "
+                "(PGPASSWORD or a password file has it), or save no run."
             )
 
 

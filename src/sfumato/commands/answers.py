@@ -1,160 +1,266 @@
-"""Local collection on files: answers for the rows of a table, and estimates from answers."""
+"""``sfumato answers``: many clients in one process, estimates from their answers, and advice."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from sfumato import check
-from sfumato.commands.answers_in_spark import (
-    estimate_in_spark,
-    place_in_spark,
-    question_in_spark,
-    simulate_in_spark,
+from sfumato.commands import lines, parameters
+from sfumato.commands.request import Command, Option, as_path, function
+
+if TYPE_CHECKING:
+    from sfumato.ledger import Ledger
+    from sfumato.survey.estimate.advice import Advice
+    from sfumato.survey.estimate.estimates import FrequencyEstimate, MeanEstimate
+    from sfumato.survey.estimate.question import Estimate
+
+_LABEL: Final = 32
+"""Columns of a label, at most."""
+_MOST_LINES: Final = 60
+"""Frequencies that are shown; a CSV file has all of them."""
+
+AnswerEpsilon = Annotated[check.Number, Option("What each answer promises, for example 1.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateRequest:
+    """One randomized answer for each row; the table's ledger is charged."""
+
+    table: parameters.OneTable = field(kw_only=False)
+    schema: parameters.SchemaGiven
+    column: Annotated[str, Option("The column that is asked about.")]
+    epsilon: AnswerEpsilon
+    out: Annotated[
+        "str | Path",
+        Option(
+            "FILE.parquet or FILE.jsonl; spark::FOLDER for Spark's tables.",
+            python="What was written is returned, and the number of answers in it.",
+            names="--out/-o",
+        ),
+    ]
+    protocol: Annotated[
+        str,
+        Option(
+            "auto, grr, sue, oue, olh, fast-olh, hadamard, subset; for a mean duchi, piecewise, "
+            "hybrid, laplace; square-wave for a distribution."
+        ),
+    ] = "auto"
+    ledger: parameters.LedgerPlace = None
+    dataset: parameters.Dataset = None
+    cap: parameters.Cap = None
+    force: Annotated[bool, Option("Replace an older file.", kind=bool)] = False
+    encoding: parameters.Encoding = "utf-8"
+    delimiter: parameters.Delimiter = None
+    strict: parameters.Strict = False
+    seed: Annotated[
+        int | None,
+        Option(
+            "Make a simulation that protects nobody.",
+            python="The name of what is written ends in ``-internal``.",
+            kind=int,
+        ),
+    ] = None
+    tell: parameters.Progress = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateRequest:
+    """Estimates with standard errors and intervals, from answers alone."""
+
+    path: Annotated[
+        "str | Path",
+        Option(
+            "What `answers simulate` wrote.",
+            python="With ``spark::`` before the path of Parquet files, Spark counts the answers.",
+            argument=True,
+            metavar="FILE",
+        ),
+    ] = field(kw_only=False)
+    confidence: Annotated[float, Option("Of the intervals.", kind=float)] = 0.95
+    chart: Annotated["str | Path | None", Option("Write a chart, FILE.svg.", kind=Path)] = None
+    csv: Annotated["str | Path | None", Option("Write the whole table, FILE.csv.", kind=Path)] = (
+        None
+    )
+    force: Annotated[bool, Option("Replace an older CSV file.", kind=bool)] = False
+    tell: parameters.Progress = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseRequest:
+    """Before anybody is asked: the error to expect of each protocol, and how many people it takes.
+
+    Opens no data.
+    """
+
+    epsilon: AnswerEpsilon
+    people: Annotated[int, Option("How many are expected to answer.", kind=int)]
+    categories: Annotated[
+        int | None, Option("Of the question. Without it: the mean of a number.", kind=int)
+    ] = None
+    target: Annotated[
+        float | None, Option("A standard error to reach, for example 0.01.", kind=float)
+    ] = None
+    chart: Annotated[
+        "str | Path | None",
+        Option("Write a chart of the methods over epsilon, FILE.svg.", kind=Path),
+    ] = None
+
+
+def simulate(request: SimulateRequest) -> "tuple[Path | str, int]":
+    """Check, charge, answer and write, in that order."""
+    from sfumato.commands.answer_simulation import simulate_rows
+
+    return simulate_rows(request)
+
+
+def estimate(request: EstimateRequest) -> "Estimate":
+    """Count, estimate, and write the chart and the table that are wanted."""
+    from sfumato.commands.answer_estimation import estimate_file
+
+    return estimate_file(request)
+
+
+def advise(request: AdviseRequest) -> "list[Advice]":
+    """Every protocol for a question, the most accurate first."""
+    from sfumato.survey.estimate import advice
+
+    chart, categories = as_path(request.chart), request.categories
+    lines.check_chart(chart)
+    rows = advice.advise(
+        people=request.people,
+        epsilon=request.epsilon,
+        categories=categories,
+        target=request.target,
+    )
+    if chart is not None:
+        drawn = advice.means_chart() if categories is None else advice.frequencies_chart(categories)
+        lines.write_text(chart, drawn)
+    return rows
+
+
+def show_simulation(request: SimulateRequest, written: "tuple[Path | str, int]") -> Iterator[str]:
+    """How many answers there are, what they promise, and what to do next."""
+    from sfumato.commands.answer_estimation import question_at
+
+    path, answers = written
+    question, private = question_at(path), request.seed is None
+    if not private:
+        yield "A simulation: seeded noise protects nobody. Nothing was charged."
+    yield f"answers     {answers:,} by {question.protocol}: {path}"
+    promise = f"{question.guarantee}, for each person who answers once"
+    yield f"guarantee   {promise if private else 'none'}"
+    if question.about_numbers and question.column.kind == "number":
+        yield "note        a table holds bins: each row answered for the middle of its bin"
+    if private:
+        yield lines.running_total(_ledger(request), place=request.ledger)
+    yield f"next        sfumato answers estimate {path}"
+
+
+def _simulation_json(request: SimulateRequest, written: "tuple[Path | str, int]") -> dict[str, Any]:
+    from sfumato.commands.answer_estimation import question_at
+    from sfumato.privacy import guarantees
+
+    path, answers = written
+    question, private = question_at(path), request.seed is None
+    return {
+        "file": str(path),
+        "answers": answers,
+        "private": private,
+        "guarantee": guarantees.to_json(question.guarantee) if private else None,
+        "spent": str(_ledger(request).spent),
+        "question": question.manifest(),
+    }
+
+
+def _ledger(request: SimulateRequest) -> "Ledger":
+    from sfumato.commands.inputs import dataset_name, loaded_schema
+    from sfumato.ledger import Ledger
+
+    name = dataset_name(loaded_schema(request.schema), request.dataset)
+    return Ledger.open(request.ledger, dataset=name)
+
+
+def show_estimate(request: EstimateRequest, result: "Estimate") -> Iterator[str]:
+    """The estimates with their errors, and what was written."""
+    from sfumato.survey.estimate.estimates import MeanEstimate
+
+    if not result.private:
+        yield "Made from a simulation: seeded noise protects nobody."
+    yield f"column      {result.column}"
+    yield f"answers     {result.answers:,} by {result.protocol}"
+    promise = f"{result.guarantee}, for each person who answered once"
+    yield f"guarantee   {promise if result.private else 'none'}"
+    if isinstance(result, MeanEstimate):
+        yield from _mean(result, request.confidence)
+    else:
+        yield from _frequencies(result, request.confidence)
+    if result.protocol == "square-wave":
+        yield "note        the errors leave out what smoothing changes (docs/limits.md)"
+    for what, path in (("chart", request.chart), ("table", request.csv)):
+        if path is not None:
+            yield f"{what:11} {path}"
+
+
+def _mean(result: "MeanEstimate", confidence: float) -> Iterator[str]:
+    low, high = result.interval(confidence)
+    yield f"mean        {result.mean:.6g}  +- {result.standard_error:.3g}"
+    yield f"            {confidence:.0%} between {low:.6g} and {high:.6g}"
+
+
+def _frequencies(result: "FrequencyEstimate", confidence: float) -> Iterator[str]:
+    lows, highs = result.interval(confidence)
+    width = min(_LABEL, max(len(label) for label in result.labels))
+    yield f"{'':{width}}  frequency  std. error  {confidence:.0%} interval"
+    rows = zip(result.labels, result.frequencies, result.standard_errors, lows, highs, strict=True)
+    for label, value, error, low, high in islice(rows, _MOST_LINES):
+        shown = lines.label(label, width)
+        yield f"{shown:{width}}  {value:9.4f}  {error:10.4f}  {low:7.4f} .. {high:.4f}"
+    if (more := len(result.labels) - _MOST_LINES) > 0:
+        yield f"... and {more:,} more: --csv FILE writes all"
+
+
+def show_advice(request: AdviseRequest, rows: "list[Advice]") -> Iterator[str]:
+    """A line for each protocol."""
+    categories, target = request.categories, request.target
+    what = "a mean on [-1, 1]" if categories is None else f"one of {categories} categories"
+    yield f"Standard error of {what}, {request.people:,} people, epsilon {request.epsilon} each:"
+    wanted = "" if target is None else f"  people for {target:g}"
+    yield f"{'protocol':12}  standard error  bytes{wanted}"
+    for row in rows:
+        needed = "" if row.people_needed is None else f"  {row.people_needed:>14,}"
+        yield f"{row.protocol:12}  {row.standard_error:>14.4g}  {row.answer_bytes:>5}{needed}"
+    if request.chart is not None:
+        yield f"chart       {request.chart}"
+
+
+simulate_answers = function(SimulateRequest, simulate, name="simulate_answers", spends=True)
+estimate_answers = function(EstimateRequest, estimate, name="estimate_answers")
+
+GROUP: Final = "Answers randomized on the device: simulate, estimate, advise."
+SIMULATE = Command(
+    words="answers simulate",
+    request=SimulateRequest,
+    run=simulate,
+    show=show_simulation,
+    json=_simulation_json,
+    json_help="Print what was done as JSON.",
+    spends=True,
 )
-from sfumato.commands.inputs import dataset_name, loaded_schema, read_strictly
-from sfumato.commands.publication import Tell, silent
-from sfumato.commands.resume import telling_what_was_paid
-from sfumato.errors import InputError, StorageError
-from sfumato.gate import Curator
-from sfumato.ledger import default_path
-from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
-from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow
-from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.readers.open_table import is_spark, open_table
-from sfumato.release import check_apart, check_usable
-from sfumato.schema import Schema
-from sfumato.survey.estimate.answer_files import check_suffix, read_answers, write_answers
-from sfumato.survey.estimate.question import Estimate, Question
-from sfumato.survey.estimate.simulation import simulate
-from sfumato.survey.estimate.tally import AnswerBatch
-
-
-@spending_boundary()
-def simulate_answers(
-    table: Any,
-    *,
-    schema: Schema | Mapping[str, Any] | str | Path,
-    column: str,
-    epsilon: check.Number,
-    out: str | Path,
-    protocol: str = "auto",
-    dataset: str | None = None,
-    ledger: str | Path | None = None,
-    cap: Cap | None = None,
-    force: bool = False,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-    strict: bool = False,
-    seed: int | None = None,
-    tell: Tell | None = None,
-) -> tuple[Path | str, int]:
-    """One randomized answer for each row of a table: `sfumato answers simulate` in one call.
-
-    Returns what was written and the number of answers in it.
-
-    Args:
-        table: Anything that ``sf.publish_table`` takes.
-        schema: The public description of its columns.
-        column: The column that is asked about.
-        epsilon: What each answer promises; also what the ledger is charged, once.
-        out: The file to write, ``.parquet`` or ``.jsonl``; or, if Spark holds the table, a folder
-            that its machines write Parquet files to, as ``spark::/folder``.
-        protocol: ``auto`` or a name such as ``grr``, ``oue``, ``hybrid`` or ``square-wave``.
-        dataset: The name that the budget belongs to; by default the schema's.
-        ledger: The ledger file; by default the one of this user.
-        cap: The most that everything from this data set together may cost.
-        force: Replace an older file.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file; by default the one that explains its header.
-        strict: Refuse a table with a value that does not fit. By default it counts as a public
-            code, so that no single row decides whether there is a release.
-        seed: Make a simulation that protects nobody, under a name that ends in ``-internal``.
-        tell: Called with the progress.
-    """
-    with spending_boundary():
-        known = read_strictly(loaded_schema(schema), strict)
-        question = Question(
-            column=known[column], epsilon=check.exact(epsilon=epsilon), protocol=protocol
-        )
-        path = place_in_spark(str(out), table, seed) if is_spark(out) else _place(Path(out), seed)
-        if isinstance(path, Path):
-            _check_place(path, table, force=force)
-            check_apart(path, ledger or default_path(), named="the ledger")
-        tell = tell or silent
-        tell("checking the table", 0, 0)
-        source = open_table(table, known.pick([column]), encoding=encoding, delimiter=delimiter)
-        book = Ledger.open(
-            None if ledger is None else Path(ledger), dataset=dataset_name(known, dataset), cap=cap
-        )
-        curator = Curator(
-            source,
-            protect=OneRow(neighbors="replace"),
-            budget=PureDP(question.epsilon),
-            ledger=book,
-            rng=secure_rng() if seed is None else simulation_rng(seed),
-        )
-    with telling_what_was_paid(curator.journal if curator.private else None):
-        if isinstance(path, str):
-            tell("answering", 0, 0)
-            written = simulate_in_spark(path, question, curator)
-        else:
-            written = write_answers(path, question, _told(simulate(question, curator), tell))
-    return path, written
-
-
-def estimate_answers(path: str | Path, *, tell: Tell | None = None) -> Estimate:
-    """Estimates from a file of answers: `sfumato answers estimate` in one call.
-
-    ``spark::`` before the path of Parquet files of answers lets Spark count them.
-    """
-    tell = tell or silent
-    if is_spark(str(path)):
-        tell("counting", 0, 0)
-        return estimate_in_spark(str(path))
-    question, batches = read_answers(Path(path))
-    tally = question.tally()
-    tally.add(_told(batches, tell, what="counting"))
-    tell("estimating", 0, 0)
-    return question.estimate(tally)
-
-
-def question_at(path: str | Path) -> Question:
-    """The question that a file of answers begins with, or that stands beside those of Spark."""
-    if is_spark(str(path)):
-        return question_in_spark(str(path))[0]
-    return read_answers(Path(path))[0]
-
-
-def _told(
-    batches: Iterator[AnswerBatch], tell: Tell, *, what: str = "answering"
-) -> Iterator[AnswerBatch]:
-    done = 0
-    tell(what, 0, 0)
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        tell(what, done, 0)
-
-
-def _place(out: Path, seed: int | None) -> Path:
-    check_suffix(out)
-    if out.stem.casefold().endswith("-internal"):
-        raise InputError(
-            f"{out} ends in -internal, the mark of what may not be published. Choose another name."
-        )
-    return out if seed is None else out.with_name(f"{out.stem}-internal{out.suffix}")
-
-
-def _check_place(path: Path, table: Any, *, force: bool) -> None:
-    """Refuse, before anything is spent, a place that can't or must not be written."""
-    check_apart(path, table, named="the input")
-    if path.exists() and not (force and path.is_file()):
-        raise InputError(f"{path} exists. Choose another name, or add --force.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't make the folder {path.parent}: {error.strerror}.") from None
-    check_usable(path.parent)
+ESTIMATE = Command(
+    words="answers estimate",
+    request=EstimateRequest,
+    run=estimate,
+    show=show_estimate,
+    json=lambda request, result: result.to_dict(request.confidence),
+    json_help="Print the estimates as JSON.",
+)
+ADVISE = Command(
+    words="answers advise",
+    request=AdviseRequest,
+    run=advise,
+    show=show_advice,
+    json=lambda _, rows: [row.to_dict() for row in rows],
+    json_help="Print the table as JSON.",
+)

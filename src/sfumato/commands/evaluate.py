@@ -1,71 +1,138 @@
-"""Comparing a published folder with the real table: internal, and never in that folder."""
+"""``sfumato evaluate``: real against published, for the people who hold the data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands.inputs import asked_workload, check_ranges
-from sfumato.commands.internal_folder import (
-    check_internal,
-    compare,
-    internal_folder,
-    write_internal,
+from sfumato.commands import lines, parameters
+from sfumato.commands.request import Command, Option, function
+
+if TYPE_CHECKING:
+    from sfumato.evaluation.result import Evaluation
+
+MOST_APART: Final = 0.2
+"""Numbers of rows that differ by a larger share are pointed out."""
+_NAME: Final = 26
+_COLUMN: Final = 18
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest:
+    """Internal: compare a release with the real table, into FOLDER-internal."""
+
+    folder: Annotated[
+        "str | Path", Option("A folder that `publish` wrote.", kind=Path, argument=True)
+    ] = field(kw_only=False)
+    against: Annotated[Any, Option("The real table.", python="A path or a data frame.")]
+    workload: Annotated["str | Path | None", Option("Ranges to compare, as a file.")] = None
+    label: Annotated[
+        "str | Sequence[str] | None",
+        Option(
+            "A column that classifiers shall predict; may be repeated. Needs scikit-learn.",
+            many=True,
+        ),
+    ] = None
+    all_labels: Annotated[bool, Option("Predict every column of 2 to 20 values.", kind=bool)] = (
+        False
+    )
+    ledger: parameters.LedgerPlace = None
+    encoding: parameters.Encoding = "utf-8"
+    delimiter: parameters.Delimiter = None
+    tell: parameters.Progress = None
+
+
+def run(request: EvaluateRequest) -> "Evaluation":
+    """Compare, and write ``internal.html`` and ``internal.json`` into ``FOLDER-internal``."""
+    from sfumato.commands.release_comparison import compare_release
+
+    return compare_release(request)
+
+
+def show(request: EvaluateRequest, found: "Evaluation") -> Iterator[str]:
+    """The figures, beside those of the baselines."""
+    from sfumato.commands.internal_folder import internal_folder
+
+    yield "Internal: these figures come from the real data. Do not publish them."
+    yield from _rows(found)
+    yield from _figures(found)
+    yield from _worst(found)
+    yield from _classifiers(found)
+    for note in found.notes:
+        yield f"note: {note}"
+    yield f"internal    {internal_folder(Path(request.folder)) / 'internal.html'}"
+
+
+def _rows(found: "Evaluation") -> Iterator[str]:
+    real, published = found.rows
+    yield f"rows                    {real:,} real, {published:,} published"
+    if abs(real - published) > MOST_APART * real:
+        yield (
+            "warning: the numbers of rows differ by more than 20%; the noise is that large, or "
+            "this is another table."
+        )
+
+
+def _figures(found: "Evaluation") -> Iterator[str]:
+    """A line for each figure: the release, then what stands beside it."""
+    sides = [found, *found.baselines.values()]
+    if found.baselines:
+        yield _line("", ["published", *found.baselines])
+    for degree in found.tv:
+        yield _line(f"{degree}-way total variation", [f"{each.tv[degree]:.4f}" for each in sides])
+    if found.information_error is not None:
+        yield _line("mutual information, nats", [f"{each.information_error:.4f}" for each in sides])
+    tied = [each.correlations for each in sides if each.correlations is not None]
+    if tied:
+        yield _line("correlations", [f"{each.error:.4f}" for each in tied])
+    absolute = [each.queries.to_dict() for each in sides if each.queries is not None]
+    for name in absolute[0] if absolute else ():
+        title = f"query error, {name.replace('_', ' ')}"
+        yield _line(title, [f"{each[name]:,.1f}" for each in absolute])
+    relative = [each.relative_queries for each in sides if each.relative_queries is not None]
+    if relative:
+        yield _line("query error, relative", [f"{each.mean:.2%}" for each in relative])
+
+
+def _worst(found: "Evaluation") -> Iterator[str]:
+    for degree, each in found.distances.items():
+        worst = lines.label(", ".join(each.worst), 60)
+        some = "" if each.compared == each.of else f"{each.compared:,} at random among "
+        yield (
+            f"{degree}-way, of {some}{each.of:,}: least {each.min:.4f}, worst {each.max:.4f} "
+            f"({worst})"
+        )
+    if found.correlations is not None:
+        pair, gap = found.correlations.worst
+        yield f"correlation furthest off: {gap:.4f} ({lines.label(', '.join(pair), 60)})"
+
+
+def _classifiers(found: "Evaluation") -> Iterator[str]:
+    for name, errors in found.misclassification.items():
+        shares = f"{errors.published:.1%} learned from published rows, {errors.real:.1%} from real"
+        yield f"label got wrong         {shares} ({lines.label(name, 30)})"
+    for name, scores in found.classifiers.items():
+        yield (
+            f"guesses of {lines.label(name, 30)}: balanced accuracy after published rows, after "
+            f"real rows; always the same {scores.majority.balanced_accuracy:.3f}"
+        )
+        for model, after in scores.published.items():
+            real = scores.real[model]
+            yield _line(model, [f"{each.balanced_accuracy:.3f}" for each in (after, real)])
+
+
+def _line(name: str, values: list[str]) -> str:
+    return f"{name:<{_NAME}}" + "".join(f"{value:>{_COLUMN}}" for value in values)
+
+
+evaluate_release = function(EvaluateRequest, run, name="evaluate_release")
+
+COMMAND = Command(
+    words="evaluate",
+    request=EvaluateRequest,
+    run=run,
+    show=show,
+    json=lambda _, found: found.to_dict(),
+    json_help="Print the figures as JSON.",
+    saved=True,
 )
-from sfumato.commands.publication import Tell, reading, silent
-from sfumato.evaluation.classifiers import labels_of
-from sfumato.evaluation.dependence import check_label
-from sfumato.evaluation.result import Evaluation
-from sfumato.ledger.ledger import Ledger
-from sfumato.randomness import simulation_rng
-from sfumato.readers.open_table import open_table
-from sfumato.release import TableRelease
-
-
-def evaluate_release(
-    folder: str | Path,
-    *,
-    against: Any,
-    workload: str | Path | None = None,
-    label: str | Sequence[str] | None = None,
-    all_labels: bool = False,
-    ledger: str | Path | None = None,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-    tell: Tell | None = None,
-) -> Evaluation:
-    """Compare a published folder with the real table: `sfumato evaluate` in one call.
-
-    Writes ``internal.html`` and ``internal.json`` into ``FOLDER-internal``.
-
-    Args:
-        folder: What was published.
-        against: The real table.
-        workload: A file of ranges to compare.
-        label: A column, or several, to be predicted by classifiers that learn from published
-            rows and from real ones; needs scikit-learn.
-        all_labels: Predict every column of 2 to 20 values in turn.
-        ledger: The ledger file; by default the one of this user.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file; by default the one that explains its header.
-        tell: Called with the progress.
-    """
-    folder = Path(folder)
-    release = TableRelease.load(folder)
-    chosen = asked_workload(release.schema, workload) if workload is not None else None
-    if chosen is not None:
-        check_ranges(chosen)
-    named = (label,) if isinstance(label, str) else tuple(label or ())
-    labels = labels_of(release.schema, named) if named or all_labels else ()
-    for name in labels:
-        check_label(release.schema, name)
-    say = tell or silent
-    table = open_table(against, release.schema, encoding=encoding, delimiter=delimiter)
-    table.watch(reading(say))
-    say("checking the table", 0, 0)
-    table.validate()
-    check_internal(internal_folder(folder))
-    book = Ledger.open(ledger, dataset=release.dataset, create=False)
-    rng = simulation_rng(0)
-    found = compare(release, table, chosen, book, rng=rng, labels=labels, tell=say)
-    write_internal(internal_folder(folder), release, found)
-    return found

@@ -22,8 +22,8 @@ from sfumato.commands.inferred_columns import (
     first_look,
     second_look,
 )
-from sfumato.commands.inputs import DEGREES
-from sfumato.commands.publication import Publication, Tell
+from sfumato.commands.parameters import WORKLOADS
+from sfumato.commands.publication import Publication
 from sfumato.counting.table import Source
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate import Curator, Scout, thresholding_of
@@ -144,41 +144,30 @@ def inferred_schema(
 
 
 def find_schema(
-    plan: Publication,
-    table: Any,
-    *,
-    budget: ApproxDP,
-    share: Fraction,
-    ledger: Ledger,
-    encoding: str,
-    delimiter: str | None,
-    tell: Tell,
+    plan: Publication, *, budget: ApproxDP, share: Fraction, ledger: Ledger
 ) -> Inferred:
     """The schema for a publication that was given none; all else of ``plan`` was checked.
 
     Args:
-        plan: Whom it protects, and its seed.
-        table: As it was given.
+        plan: The table, whom it protects, and its seed.
         budget: Of schema and release together.
         share: Of its epsilon, for the schema.
         ledger: Of the data set; the release is charged in the same one.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file.
-        tell: Called with the progress.
     """
+    request = plan.request
     # another stream than the release's, whose noise would else be the same
-    rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed + _OTHER_SEED)
-    tell("finding a schema, privately", 0, 0)
+    rng = secure_rng() if request.seed is None else simulation_rng(request.seed + _OTHER_SEED)
+    plan.tell("finding a schema, privately", 0, 0)
     with ledger:
         return inferred_schema(
-            table,
+            plan.table,
             budget=budget,
             share=share,
             protect=plan.protect,
             ledger=ledger,
             rng=rng,
-            encoding=encoding,
-            delimiter=delimiter,
+            encoding=request.encoding,
+            delimiter=request.delimiter,
         )
 
 
@@ -220,7 +209,7 @@ def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
             "--strict is for a schema that is given: without one there is nothing to fit. Give "
             "--schema, or leave --strict out."
         )
-    if totals or not (workload is None or workload in DEGREES):
+    if totals or not (workload is None or workload in WORKLOADS):
         raise InputError(
             "a workload or public totals speak of columns and values, which are not known without "
             "a schema. Give --schema, or leave them out."

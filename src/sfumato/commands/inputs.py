@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
+from sfumato.commands.parameters import WORKLOADS
 from sfumato.errors import InputError
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
@@ -15,8 +16,6 @@ from sfumato.publishing.methods import LEAST_EPSILON
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
 from sfumato.schema.measurement import PublicTotal, load_totals
 
-DEGREES: Final = {"1-way": 1, "2-way": 2, "3-way": 3}
-"""Workloads by name: all marginals of so many columns."""
 MOST_VALUES: Final = 2 * 10**10
 """Rows times columns of what is published: a billion rows of twenty columns can be written."""
 LEAST_SCHEMA_EPSILON: Final = Fraction(1, 10**6)
@@ -43,7 +42,7 @@ def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workl
         return given
     if given is None:
         return all_marginals(schema, degree=min(2, len(schema)))
-    degree = DEGREES.get(str(given))
+    degree = WORKLOADS.get(str(given))
     if degree is not None:
         return all_marginals(schema, degree=degree)
     if not Path(given).is_file():
@@ -93,7 +92,7 @@ def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
     return rows
 
 
-def check_schema_share(epsilon: str, share: str | None) -> None:
+def check_schema_share(epsilon: check.Number, share: check.Number | None) -> None:
     """Refuse a share of epsilon that finds no schema or leaves no release, before it is spent."""
     if share is None:
         return
@@ -102,9 +101,9 @@ def check_schema_share(epsilon: str, share: str | None) -> None:
         return  # said by others
     if whole * part < LEAST_SCHEMA_EPSILON or whole * (1 - part) < LEAST_EPSILON:
         raise InputError(
-            f"infer_share {share:.40} of epsilon {epsilon:.40} leaves nothing but noise: a schema "
-            f"takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at least "
-            f"{float(LEAST_EPSILON):g}."
+            f"infer_share {share!s:.40} of epsilon {epsilon!s:.40} leaves nothing but noise: a "
+            f"schema takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at "
+            f"least {float(LEAST_EPSILON):g}."
         )
 
 
@@ -131,21 +130,6 @@ def dataset_name(schema: Schema, given: str | None) -> str:
     return name
 
 
-def check_one_table(table: Any) -> None:
-    """Refuse several tables at once: a promise is about one, and the reader must know which."""
-    many = isinstance(table, list | tuple | Mapping)
-    folder = isinstance(table, str | Path) and Path(table).is_dir()
-    if many or folder:
-        given = f"the folder {table}" if folder else f"{len(table)} of them"
-        raise InputError(
-            f"one table is published at a time, got {given}. If the tables are about the same "
-            "people, join them so that one row is one person, or so that a column names the "
-            "person (--person COLUMN --max-rows K), and publish that. If they are not, or each "
-            "shall stand alone, publish them one by one under the SAME --dataset with one --cap, "
-            "so that what they cost together is counted."
-        )
-
-
 def check_resume(resume: bool | None, seed: int | None) -> None:
     """Refuse to resume what keeps no journal."""
     if resume and seed is not None:
@@ -153,24 +137,3 @@ def check_resume(resume: bool | None, seed: int | None) -> None:
             "a simulation costs nothing and keeps no journal, so it can't be resumed. Leave "
             "--resume or --seed out."
         )
-
-
-def told(**options: object) -> dict[str, Any]:
-    """The options of a command that were given, for ``release.json``: no path is among them.
-
-    >>> told(command="publish", epsilon=1, max_rows=None)
-    {'command': 'publish', 'epsilon': 1}
-    """
-    given = {name: value for name, value in options.items() if value is not None and value != {}}
-    return {name.replace("_", "-"): _plain(value) for name, value in given.items()}
-
-
-def named_workload(given: Workload | str | Path | None) -> str | None:
-    """The name of a workload that has one; a file is a path, and not told."""
-    return given if isinstance(given, str) and given in DEGREES else None
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)

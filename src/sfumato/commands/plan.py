@@ -1,268 +1,165 @@
-"""`sfumato plan` as a function: the error of each method, told before anything is spent.
+"""``sfumato plan``: the error of each method, before anything is spent; opens no private table."""
 
-It takes a schema, a number of rows and perhaps a public table; there is no argument for the
-private one. Every method that can be used is rehearsed, at and around the epsilon asked for.
-"""
-
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import ceil, floor, log10
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from sfumato import check
-from sfumato.commands.inputs import asked_workload, check_ranges, loaded_schema
-from sfumato.commands.publication import Tell, silent
-from sfumato.errors import InputError
-from sfumato.models.prediction import Optimum, non_adaptive_optimum
-from sfumato.planning import noise
-from sfumato.planning.plan import (
-    LARGEST_NOISE,
-    MOST_DEPENDENCE,
-    TYPICAL_DEPENDENCE,
-    Plan,
-    Prediction,
-)
-from sfumato.planning.rehearsal import Stage, rehearse, scaled_budget, stage
-from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, PureDP
-from sfumato.privacy.protection import Neighbors, OneRow, Protection
-from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
-from sfumato.schema import Schema, Workload
-from sfumato.synthesis.algorithm import Algorithm
-from sfumato.synthesis.independent import Independent
+from sfumato.commands import lines, parameters
+from sfumato.commands.request import Command, Option, function
 
-AROUND: Final = (Fraction(1, 10), Fraction(1), Fraction(10))
-"""The epsilons that are rehearsed, as multiples of the one asked for."""
-SLOW: Final = ("aim", "dp2pub", "privbayes")
-"""Methods that are rehearsed at the epsilon asked for only."""
-ON_REQUEST: Final = ("aim",)
-"""Methods so slow that they are rehearsed on a public table, or if they are named."""
-RUNS: Final = 3
-FEW_TARGETS: Final = 20
-"""Up to so many targets one run would tell too much of chance, and several are made."""
+if TYPE_CHECKING:
+    from sfumato.planning.plan import Plan
+
+_METHOD: Final = 22
+"""Columns of a method's name."""
+_FIGURE: Final = 11
+"""Columns of a figure."""
+_MOST_MEASURED: Final = 5
+"""Tables that the best method would measure, of which the figures are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """All that a plan was asked, checked."""
+class PlanRequest:
+    """Predict the error of each method, at and around an epsilon. Nothing is spent."""
 
-    schema: Schema
-    workload: Workload
-    epsilon: Fraction
-    delta: Fraction | None
-    protect: Protection
-    ranged: bool
-    """Whether the model part is told as a range."""
+    schema: parameters.SchemaGiven = field(kw_only=False)
+    rows: Annotated[int, Option("About how many rows the table has.", kind=int)]
+    epsilon: Annotated[check.Number, Option("The budget that is considered, for example 1.")]
+    delta: Annotated[
+        check.Number | None,
+        Option("As for publish: allows Gaussian noise, for example 1e-9."),
+    ] = None
+    like: Annotated[
+        Any,
+        Option(
+            "A PUBLIC table of the same columns to rehearse on, such as last year's. Never the "
+            "private one: what is printed would tell of it.",
+            python="A path or a data frame. Without one, a made-up table stands in.",
+        ),
+    ] = None
+    workload: parameters.WorkloadGiven = None
+    neighbors: parameters.Neighbors = "add-remove"
+    methods: Annotated[
+        Sequence[str] | None,
+        Option(
+            "A method to compare; may be repeated. [default: all that can be used]",
+            python="As a list.",
+            names="--method",
+            many=True,
+        ),
+    ] = None
+    chart: Annotated[
+        Path | None,
+        Option("Write error against epsilon as an SVG file.", kind=Path, shell_only=True),
+    ] = None
+    encoding: parameters.Encoding = "utf-8"
+    tell: parameters.Progress = None
 
-    def algorithm(self, method: str) -> Algorithm:
-        """A method with its default options; an InputError if it can't be used here."""
-        made = algorithm_named(method, workload=self.workload, rows=None, options={})
-        if isinstance(made, Auto):
-            raise InputError("auto is what a plan is for: name the methods to compare.")
-        made.check(self.schema)
-        check_promise(
-            made, self.schema, protect=self.protect, budget=self.budget(made, self.epsilon)
-        )
-        return made
 
-    def budget(self, algorithm: Algorithm, epsilon: Fraction) -> Cap:
-        """What a publication would give the method."""
-        return budget_for(algorithm, self.schema, epsilon=epsilon, delta=self.delta)
+def run(request: PlanRequest) -> "Plan":
+    """Rehearse every method that can be used, and write the chart."""
+    lines.check_chart(request.chart)
+    from sfumato.commands.method_comparison import compare_methods
+
+    made = compare_methods(request)
+    if request.chart is not None:
+        lines.write_text(request.chart, made.chart() + "\n")
+    return made
 
 
-def plan(
-    schema: Schema | Mapping[str, Any] | str | Path,
-    *,
-    rows: int,
-    epsilon: check.Number,
-    delta: check.Number | None = None,
-    like: Any | None = None,
-    workload: Workload | str | Path | None = None,
-    neighbors: Neighbors = "add-remove",
-    methods: Sequence[str] | None = None,
-    encoding: str = "utf-8",
-    tell: Tell | None = None,
-) -> Plan:
-    """Predict the error of every method: `sfumato plan` in one call. Opens no private table.
+def show(request: PlanRequest, made: "Plan") -> Iterator[str]:
+    """The verdict, the methods, the epsilons, and what the best method would measure."""
+    yield from _head(made)
+    yield from _methods(made)
+    yield from _epsilons(made)
+    yield from _measured(made)
+    yield from _refused(made)
+    if request.chart is not None:
+        yield f"chart       {request.chart}"
 
-    Args:
-        schema: The public description of the columns, as for ``publish_table``.
-        rows: About how many rows the table has.
-        epsilon: The budget that is considered.
-        delta: As for ``publish_table``.
-        like: A public table of the same columns, such as last year's or another country's; it is
-            read in full and rehearsed on. Never the private table: the plan would tell of it.
-            Without one, a made-up table stands in.
-        workload: What the release shall answer; all pairs by default.
-        neighbors: ``add-remove`` or ``replace``.
-        methods: Which to compare; by default all that can be used.
-        encoding: Of a CSV file.
-        tell: Called with the progress.
-    """
-    started, say = time.monotonic(), tell or silent
-    asked = _asked(schema, epsilon, delta, workload, neighbors, ranged=like is None)
-    n_rows = check.whole(at_least=1, rows=rows)
-    algorithms, refused = _usable(asked, methods, public=like is not None)
-    say("setting the stage", 0, 0)
-    on = stage(asked.schema, n_rows, asked.workload, like=like, encoding=encoding)
-    predictions = tuple(_rehearsed(asked, algorithms, on, say))
-    columns = asked.budget(Independent(), asked.epsilon)
-    factor = noise.factor_needed(on, columns, asked.protect)
-    found = Plan(
-        schema=asked.schema,
-        n_rows=n_rows,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        protect=asked.protect,
-        like=None if like is None else _named(like),
-        predictions=predictions,
-        refused=refused,
-        auto=_start_of_auto(asked, on),
-        column_noise=noise.column_noise(on, columns, asked.protect, less=Fraction(1)),
-        enough=None if factor is None else _enough(n_rows, columns, factor),
-        seconds=time.monotonic() - started,
+
+def _head(made: "Plan") -> Iterator[str]:
+    from sfumato.planning.plan import TYPICAL_DEPENDENCE
+    from sfumato.publishing.methods import DELTA
+
+    delta = f", delta {float(DELTA):g} where a method needs one"
+    if made.delta is not None:
+        delta = f", delta {float(made.delta):g}"
+    yield (
+        f"plan        about {made.n_rows:,} rows, epsilon {float(made.epsilon):g}{delta}, "
+        f"{made.protect}"
     )
-    return replace(found, predictions=tuple(_judged(found, each) for each in predictions))
-
-
-def _asked(
-    schema: Schema | Mapping[str, Any] | str | Path,
-    epsilon: check.Number,
-    delta: check.Number | None,
-    workload: Workload | str | Path | None,
-    neighbors: Neighbors,
-    *,
-    ranged: bool,
-) -> _Asked:
-    known = loaded_schema(schema)
-    wanted = asked_workload(known, workload)
-    check_ranges(wanted)
-    return _Asked(
-        schema=known,
-        workload=wanted,
-        epsilon=PureDP(epsilon).epsilon,
-        delta=None if delta is None else ApproxDP(epsilon, delta).delta,
-        protect=OneRow(neighbors=neighbors),
-        ranged=ranged,
+    rehearsed = (
+        f"made-up rows, where independence costs {TYPICAL_DEPENDENCE:g}; of real tables we know it "
+        "costs .05 to .16, hence the range"
+        if made.like is None
+        else f"rows of {lines.label(made.like, 40)}, which must be public: this tells of them"
     )
+    yield f"rehearsed   on {rehearsed} ({made.seconds:.0f} s)"
+    yield f"verdict     {made.verdict}"
 
 
-def _usable(
-    asked: _Asked, methods: Sequence[str] | None, *, public: bool
-) -> tuple[dict[str, Algorithm], dict[str, str]]:
-    """The methods to rehearse, and why others can't be; a named one must be usable."""
-    if methods is not None:
-        return {method: asked.algorithm(method) for method in methods}, {}
-    found, refused = {}, {}
-    for method in METHODS:
-        if method == "auto":
-            continue
-        if method in ON_REQUEST and not public:
-            refused[method] = "slow to rehearse: name it to have it compared, or give --like"
-            continue
-        try:
-            found[method] = asked.algorithm(method)
-        except InputError as error:
-            refused[method] = str(error)
-    return found, refused
+def _methods(made: "Plan") -> Iterator[str]:
+    """The methods at the epsilon that was asked for, the best first."""
+    yield "\nmean error over the workload (of marginals: total variation)"
+    yield _line("method", ["predicted", "from", "to", "by noise"])
+    for each in made.at_epsilon:
+        figures = (each.predicted, each.low, each.high, each.noise)
+        yield _line(each.method, [f"{figure:.4f}" for figure in figures], note=each.verdict)
 
 
-def _rehearsed(
-    asked: _Asked, algorithms: Mapping[str, Algorithm], on: Stage, tell: Tell
-) -> Iterator[Prediction]:
-    """Every method at every epsilon that it is rehearsed at."""
-    around = [asked.epsilon * factor for factor in AROUND]
-    every = [
-        (method, epsilon)
-        for method in algorithms
-        for epsilon in around
-        if epsilon == asked.epsilon or (epsilon <= MAX_EPSILON and method not in SLOW)
-    ]
-    marginals = asked.workload.marginals
-    least = non_adaptive_optimum(asked.schema, marginals) if marginals else None
-    optima = {epsilon: _optimum(asked, on, least, epsilon) for epsilon in around}
-    for place, (method, epsilon) in enumerate(every):
-        tell("rehearsing methods", place, len(every))
-        try:
-            yield _predicted(asked, method, algorithms[method], on, epsilon, optima[epsilon])
-        except InputError:
-            if epsilon == asked.epsilon:
-                raise
-    tell("rehearsing methods", len(every), len(every))
+def _epsilons(made: "Plan") -> Iterator[str]:
+    """The same against epsilon, with the non-adaptive optimum below."""
+    from sfumato.planning.plan import OPTIMUM
+
+    yield "\nagainst epsilon"
+    yield _line("", [f"{float(epsilon):g}" for epsilon in made.epsilons])
+    known = {(each.method, each.epsilon): each.predicted for each in made.predictions}
+    for best in made.at_epsilon:
+        errors = [known.get((best.method, epsilon)) for epsilon in made.epsilons]
+        yield _line(best.method, ["" if error is None else f"{error:.4f}" for error in errors])
+    least = {each.epsilon: each.optimum for each in made.predictions}
+    if all(error is not None for error in least.values()):
+        yield _line(OPTIMUM, [f"{least[epsilon]:.4f}" for epsilon in made.epsilons])
 
 
-def _predicted(
-    asked: _Asked,
-    method: str,
-    algorithm: Algorithm,
-    on: Stage,
-    epsilon: Fraction,
-    optimum: float | None,
-) -> Prediction:
-    often = len(on.targets) <= FEW_TARGETS and method not in SLOW
-    budget = asked.budget(algorithm, epsilon)
-    found = rehearse(algorithm, on, budget=budget, protect=asked.protect, runs=RUNS if often else 1)
-    by_noise = noise.noise_part(on, found)
-    model = found.error - by_noise
-    most = model * MOST_DEPENDENCE / TYPICAL_DEPENDENCE
-    return Prediction(
-        method=method,
-        epsilon=epsilon,
-        predicted=found.error,
-        noise=by_noise,
-        model_low=0.0 if asked.ranged else model,
-        model_high=most if asked.ranged else model,
-        optimum=optimum,
-        measured=noise.planned(on, found),
-    )
+def _measured(made: "Plan") -> Iterator[str]:
+    """What the best method would measure: the noisiest first."""
+    best = made.at_epsilon[0]
+    measured = sorted(best.measured, key=lambda each: -each.projected)
+    yield f"\n{best.method} would measure {lines.counted(len(measured), 'table')}"
+    if not measured:
+        return
+    yield _line("cells", ["noise", "projected", "sigma"])
+    for each in measured[:_MOST_MEASURED]:
+        figures = [f"{each.noise:.4f}", f"{each.projected:.4f}", f"{each.sigma_counts:,.1f}"]
+        note = lines.label(each.box or ", ".join(each.columns), 44)
+        yield _line(f"{each.cells:,}", figures, note=note)
+    if len(measured) > _MOST_MEASURED:
+        yield f"... and {len(measured) - _MOST_MEASURED} with less noise"
 
 
-def _optimum(asked: _Asked, on: Stage, least: Optimum | None, epsilon: Fraction) -> float | None:
-    if least is None or epsilon > MAX_EPSILON:
-        return None
-    budget = ApproxDP(epsilon, asked.delta if asked.delta is not None else DELTA)
-    return noise.optimum_error(on, least, budget, asked.protect)
+def _refused(made: "Plan") -> Iterator[str]:
+    if made.refused:
+        yield ""
+    for method, reason in made.refused.items():
+        yield f"{method:{_METHOD}}not compared: {lines.label(reason.split('. ')[0], 160)}"
 
 
-def _start_of_auto(asked: _Asked, on: Stage) -> str:
-    """The method that the automatic choice would begin with, on this stage."""
-    auto = Auto(workload=asked.workload)
-    budget = budget_for(auto, asked.schema, epsilon=asked.epsilon, delta=asked.delta)
-    return auto.choose(on.curator(budget, asked.protect, run=0)).algorithm.name
+def _line(name: str, figures: list[str], *, note: str = "") -> str:
+    line = f"{name:{_METHOD}}" + "".join(f"{figure:>{_FIGURE}}" for figure in figures)
+    return f"{line}  {note}" if note else line
 
 
-def _judged(found: Plan, one: Prediction) -> Prediction:
-    """With a verdict that stands beside the figures."""
-    verdict = ""
-    if found.enough is not None or one.noise > LARGEST_NOISE:
-        verdict = "too few rows for this"
-    elif one.method == found.recommended and one.epsilon == found.epsilon:
-        verdict = "recommended"
-    return replace(one, verdict=verdict)
+plan = function(PlanRequest, run, name="plan")
 
-
-def _enough(n_rows: int, budget: Cap, factor: Fraction) -> tuple[int, Fraction]:
-    """Rows, or an epsilon, with so much less noise for each row; both rounded up to two digits."""
-    wanted = scaled_budget(budget, factor)
-    if not isinstance(wanted, PureDP | ApproxDP):
-        raise TypeError(f"a plan is made for an epsilon, got {wanted}")
-    return int(_two_digits_up(n_rows * factor)), _two_digits_up(wanted.epsilon)
-
-
-def _two_digits_up(number: Fraction) -> Fraction:
-    """No more than two digits that are not zero.
-
-    >>> _two_digits_up(Fraction(12_345))
-    Fraction(13000, 1)
-    """
-    unit = Fraction(10) ** (floor(log10(number)) - 1)
-    return ceil(number / unit) * unit
-
-
-def _named(like: Any) -> str:
-    """A file by its name, anything else by its kind."""
-    return Path(like).name if isinstance(like, str | Path) else type(like).__name__
+COMMAND = Command(
+    words="plan",
+    request=PlanRequest,
+    run=run,
+    show=show,
+    json=lambda _, made: made.to_dict()["rows"],
+    json_help="Print a row for each method and epsilon as JSON.",
+)

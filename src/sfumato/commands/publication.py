@@ -17,12 +17,13 @@ from sfumato.commands.internal_folder import (
     remove_comparison,
     write_internal,
 )
+from sfumato.commands.parameters import TableRun, Tell
+from sfumato.commands.request import as_path
 from sfumato.commands.resume import journal_for, keeping, telling, telling_what_was_paid
 from sfumato.errors import InputError
 from sfumato.gate import FINISHED, Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.protection import OnePerson, Protection
 from sfumato.randomness import secure_rng, simulation_rng
@@ -34,9 +35,6 @@ from sfumato.schema import Schema, Workload
 from sfumato.schema.measurement import PublicTotal
 
 log = logging.getLogger(__name__)
-
-Tell = Callable[[str, int, int], None]
-"""Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
 
 Make = Callable[[Curator], TableRelease]
 """The part of a publication that spends: everything else is the same for all of them."""
@@ -52,8 +50,12 @@ _SAID_EXACTLY: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """All that a publication was told, checked before the table is opened."""
+    """A request to publish a table, checked before the table is opened."""
 
+    request: TableRun
+    """Of which the public options are in ``command``."""
+    table: Any
+    """As it was given."""
     schema: Schema
     budget: Cap
     protect: Protection
@@ -63,20 +65,26 @@ class Publication:
     totals: tuple[PublicTotal, ...] = ()
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options, as they were given: in ``release.json``, and what a run is known by."""
-    resume: bool | None = None
-    """Go on with a run of the same command that was stopped, or leave it; None refuses then."""
-    out: Path | None = None
-    ledger: Path | None = None
-    cap: Cap | None = None
-    seed: int | None = None
-    evaluate: bool = False
-    force: bool = False
-    csv: bool = False
+
+    @property
+    def out(self) -> Path | None:
+        """The folder that was named."""
+        return as_path(self.request.out)
+
+    @property
+    def ledger(self) -> str | Path | None:
+        """The ledger that was named: a file, or the address of a database."""
+        return self.request.ledger
+
+    @property
+    def tell(self) -> Tell:
+        """Called with the progress."""
+        return self.request.tell or silent
 
     @property
     def folder(self) -> Path | None:
         """Where the release goes: a simulation may only be written to the internal folder."""
-        if self.out is None or self.seed is None:
+        if self.out is None or self.request.seed is None:
             return self.out
         return internal_folder(self.out)
 
@@ -89,74 +97,68 @@ class Publication:
         return json.dumps([options, *public], default=repr, sort_keys=True)
 
 
-def run(
-    plan: Publication,
-    source: Any,
-    make: Make,
-    *,
-    encoding: str,
-    delimiter: str | None,
-    tell: Tell,
-    doing: str,
-    ledger: Ledger | None = None,
-) -> TableRelease:
+def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = None) -> TableRelease:
     """Open, charge, look, write and compare, in that order.
 
     Args:
         plan: What was asked for, already checked.
-        source: The table, as it was given.
         make: Spends, and makes the release.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file.
-        tell: Called with the progress.
         doing: What ``make`` does, in the progress.
         ledger: Of a run that has opened it already, so that all entries tell one day.
     """
-    with spending_boundary():
-        rng = secure_rng() if plan.seed is None else simulation_rng(plan.seed)
-        tell("checking the table", 0, 0)
-        table = open_table(source, plan.schema, encoding=encoding, delimiter=delimiter)
-        table.watch(reading(tell))
-        _name_left_out(table.describe(), table.left_out(), plan.protect)
-        if ledger is None:
-            ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=plan.cap)
-        journal = None
-        if rng.secure:
-            journal = journal_for(ledger, command=plan.identity(), resume=plan.resume)
-        curator = Curator(
-            table,
-            protect=plan.protect,
-            budget=plan.budget,
-            ledger=ledger,
-            rng=rng,
-            progress=tell,
-            journal=journal,
-        )
+    request, tell = plan.request, plan.tell
+    rng = secure_rng() if request.seed is None else simulation_rng(request.seed)
+    tell("checking the table", 0, 0)
+    table = open_table(
+        plan.table, plan.schema, encoding=request.encoding, delimiter=request.delimiter
+    )
+    table.watch(reading(tell))
+    _name_left_out(table.describe(), table.left_out(), plan.protect)
+    if ledger is None:
+        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
+    journal = None
+    if rng.secure:
+        journal = journal_for(ledger, command=plan.identity(), resume=request.resume)
+    curator = Curator(
+        table,
+        protect=plan.protect,
+        budget=plan.budget,
+        ledger=ledger,
+        rng=rng,
+        progress=tell,
+        journal=journal,
+    )
     with telling_what_was_paid(journal):
         tell(doing, 0, 0)
         release = replace(make(curator), command=plan.command)
         release = _kept(plan, release, curator, tell)
         curator.journal.close(FINISHED)
-    if plan.evaluate and plan.out is not None:
+    if plan.request.evaluate and plan.out is not None:
         with telling(f"The release in {plan.out} is complete; only the comparison is missing."):
             found = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
             write_internal(internal_folder(plan.out), release, found)
     return release
 
 
-def check_outputs(plan: Publication, table: Any) -> None:
-    """Refuse outputs that exist, can't be written or hold the input, before anything is spent."""
+def check_outputs(plan: Publication, *inputs: Any) -> None:
+    """Refuse outputs that exist, can't be written or hold an input, before anything is spent.
+
+    Args:
+        plan: What was asked for.
+        inputs: What is read beside the table: paths, or what is none.
+    """
     if "rows" in plan.command:
         check_size(int(plan.command["rows"]), len(plan.schema))
     if plan.folder is None:
-        if plan.evaluate:
-            raise InputError("an evaluation needs a folder to write to: give out")
+        if plan.request.evaluate:
+            raise InputError("an evaluation needs a folder to write to: give out.")
         return
-    check_apart(plan.folder, table, named="the input")
+    for given in (plan.table, *inputs):
+        check_apart(plan.folder, given, named="the input")
     check_apart(plan.folder, plan.ledger or default_path(), named="the ledger")
-    check_comparison(plan.folder, table, plan.ledger)
-    check_free(plan.folder, force=plan.force)
-    if plan.evaluate and plan.out is not None:
+    check_comparison(plan.folder, plan.table, plan.ledger)
+    check_free(plan.folder, force=plan.request.force)
+    if plan.request.evaluate and plan.out is not None:
         check_usable(internal_folder(plan.out))
         check_internal(internal_folder(plan.out))
 
@@ -216,15 +218,15 @@ def _kept(plan: Publication, release: TableRelease, curator: Curator, tell: Tell
     tell("writing", 0, 0)
     with keeping(release, curator):
         _write(plan, plan.folder, release)
-    if plan.force:
+    if plan.request.force:
         remove_comparison(internal_folder(plan.folder))
     return release
 
 
 def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
-    with new_folder(folder, force=plan.force, internal=not release.private) as inside:
-        release.write_into(inside, csv=plan.csv)
+    with new_folder(folder, force=plan.request.force, internal=not release.private) as inside:
+        release.write_into(inside, csv=plan.request.csv)
         if "inferred" in release.method:
             release.schema.save(inside / "schema.json")
-        page = report_view(release, workload=plan.workload, csv=plan.csv)
+        page = report_view(release, workload=plan.workload, csv=plan.request.csv)
         report.write(page, inside / "report.html")

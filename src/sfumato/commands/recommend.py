@@ -1,395 +1,269 @@
-"""Recommenders from file to folder, and what a folder says to one person.
+"""``sfumato recommend``: publish a private recommender, ask it, and see how good one would be."""
 
-Order of a fit: everything that can be checked without the ratings, the public catalogue too, then
-the cap, then the format of the ratings, then the charge, then the look.
-"""
-
-import json
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from sfumato import check
-from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
-from sfumato.commands.publication import Tell, check_comparison, silent
-from sfumato.commands.resume import keeping, telling_what_was_paid
-from sfumato.counting.ratings import Ratings
-from sfumato.errors import InputError, SfumatoError, StorageError
-from sfumato.gate import Curator
-from sfumato.ledger import default_path
-from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
-from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
-from sfumato.publishing.algorithm_release import released
-from sfumato.publishing.methods import recommender_named
-from sfumato.randomness import secure_rng, simulation_rng
-from sfumato.readers.open_table import source_of
-from sfumato.readers.ratings import open_catalogue, open_ratings, refuse_own_catalogue
-from sfumato.recommend.algorithm import RecommenderAlgorithm
-from sfumato.release import check_apart, check_free, new_folder
-from sfumato.release.folder import with_copy
-from sfumato.release.recommender import Recommended, RecommenderRelease
-from sfumato.report.recommender_page import recommender_view, write_recommender
-from sfumato.schema.ratings import Catalogue, ItemId, RatingScale
+from sfumato.commands import lines, parameters
+from sfumato.commands.request import Command, Option, function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sfumato.commands.recommender_evaluation import Accuracy
+    from sfumato.privacy.protection import Neighbors
+    from sfumato.release.recommender import Recommended, RecommenderRelease
+    from sfumato.schema.ratings import ItemId, RatingScale
 
 Unit = Literal["rating", "person"]
 UNITS: Final[tuple[Unit, ...]] = ("rating", "person")
 
 DELTA: Final = "1e-9"
-MAX_ROWS: Final = 200
-"""Of a person's ratings so many count, if nothing else is said. Public, and told."""
-
-_SCALE: Final = re.compile(r"\s*([^\s/]+?)\s*\.\.\s*([^\s/]+?)\s*(?:/\s*(\S+)\s*)?")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RatingsAsked:
-    """All that a command on ratings was told, checked before they are opened."""
-
-    catalogue: Catalogue
-    scale: RatingScale
-    protect: Protection
-    algorithm: RecommenderAlgorithm
-    dataset: str
-    columns: tuple[str, str, str]
-    """Of the person, the item and the rating."""
-    encoding: str
-    strict: bool = False
-
-    def open(self, source: Any) -> Ratings:
-        """The ratings; no row is read yet."""
-        person, item, rating = self.columns
-        return open_ratings(
-            source,
-            catalogue=self.catalogue,
-            scale=self.scale,
-            person=person,
-            item=item,
-            rating=rating,
-            dataset=self.dataset,
-            encoding=self.encoding,
-            strict=self.strict,
-        )
+"""If nothing else is said."""
+_TITLE: Final = 48
+"""Columns of a title, and of an id, in a list."""
+_FIGURE: Final = 11
+"""Columns of a figure."""
 
 
-@spending_boundary()
-def fit_recommender(
-    ratings: Any,
-    *,
-    catalogue: Catalogue | Any,
-    scale: RatingScale | str,
-    epsilon: check.Number,
-    unit: Unit,
-    delta: check.Number | None = None,
-    max_rows: int | None = None,
-    neighbors: Neighbors = "add-remove",
-    method: str = "auto",
-    options: Mapping[str, str] | None = None,
-    person: str = "user",
-    item: str = "item",
-    rating: str = "rating",
-    out: str | Path | None = None,
-    dataset: str | None = None,
-    ledger: str | Path | None = None,
-    cap: Cap | None = None,
-    force: bool = False,
-    encoding: str = "utf-8",
-    strict: bool = False,
-    seed: int | None = None,
-    tell: Tell | None = None,
-) -> RecommenderRelease:
-    """Publish a recommender: `sfumato recommend fit` in one call.
-
-    Args:
-        ratings: A path (csv, parquet, json, sqlite), or a data frame.
-        catalogue: The items that can be rated, which is public: a path or a data frame with a
-            column of ids and, if there is one, ``title``; or a list of ids.
-        scale: ``RatingScale(1, 5)``, or as text ``"1..5"`` or ``"0.5..5/0.5"``.
-        epsilon: The budget of this release.
-        unit: ``rating`` or ``person``: whose presence is hidden.
-        delta: By default 1e-9; the noise is Gaussian and needs one.
-        max_rows: Ratings of one person that count, by default 200; for the unit ``person``.
-        neighbors: ``add-remove`` or ``replace``.
-        method: ``auto``, ``bias``, ``neighbors``, ``popularity``, ``ridge`` or ``tastes``.
-        options: A method's own options as text, for example ``{"goal": "ratings"}``.
-        person: The column that names the person.
-        item: The column of item ids, in the ratings and in the catalogue.
-        rating: The column of ratings.
-        out: The folder to write, which may then be published whole.
-        dataset: The name that the budget belongs to.
-        ledger: The ledger file; by default the one of this user.
-        cap: The most that all releases of this data set together may cost.
-        force: Replace an older release.
-        encoding: Of CSV files.
-        strict: Refuse ratings that do not fit: an item that is not in the catalogue, a number that
-            is not on the scale, no id, an item rated twice by a person. By default the nearest
-            number counts, and of the others none, so that no row decides whether there is a
-            release.
-        seed: Make a simulation that protects nobody, into ``OUT-internal``.
-        tell: Called with the progress.
-    """
-    with spending_boundary():
-        budget, say = budget_of(epsilon, delta), tell or silent
-        refuse_own_catalogue(ratings, catalogue)
-        asked = asked_for(
-            catalogue=catalogue,
-            scale=scale,
-            protect=protection_of(unit, max_rows, neighbors, person),
-            algorithm=recommender_named(method, options=options or {}),
-            dataset=dataset,
-            columns=(person, item, rating),
-            encoding=encoding,
-            strict=strict,
-        )
-        folder = _folder(out, seed)
-        _check_outputs(folder, (ratings, catalogue), ledger, force=force)
-        say("checking the ratings", 0, 0)
-        opened = asked.open(ratings)
-        curator = Curator(
-            opened,
-            protect=asked.protect,
-            budget=budget,
-            ledger=Ledger.open(ledger, dataset=asked.dataset, cap=cap),
-            rng=secure_rng() if seed is None else simulation_rng(seed),
-            progress=say,
-        )
-    with telling_what_was_paid(curator.journal if curator.private else None):
-        say("measuring and fitting", 0, 0)
-        release = released(asked.algorithm, curator)
-        if folder is None:
-            return with_copy(release, curator.ledger.path, run=curator.run)
-        say("writing", 0, 0)
-        with keeping(release, curator):
-            _write(release, folder, force=force)
-    return release
+def epsilon_list(text: str) -> list[str]:
+    """Several epsilons, separated by commas."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
-def recommend_top(
-    folder: str | Path,
-    *,
-    history: str | Path | Mapping[Any, Any] | None = None,
-    item: str | None = None,
-    n: int = 10,
-    candidates: str | Path | Iterable[ItemId] | None = None,
-    include_seen: bool = False,
-    encoding: str = "utf-8",
-) -> list[Recommended]:
-    """What a published folder says to one person, or of one item: `sfumato recommend top`.
+@dataclass(frozen=True, kw_only=True)
+class RatingsRequest:
+    """What every command on ratings can be told."""
 
-    The history is used for this one answer and stored nowhere.
-
-    Args:
-        folder: What ``fit_recommender`` wrote.
-        history: The person's own ratings: a mapping, a table with the columns ``item`` and
-            ``rating``, or a JSON file ``{"item": rating}``.
-        item: Instead of a history: list the items most similar to this one.
-        n: How many.
-        candidates: Only these items: ids, or a table with the column ``item``.
-        include_seen: List what is in the history, too.
-        encoding: Of CSV files.
-    """
-    check.whole(at_least=1, n=n)
-    if (history is None) == (item is None):
-        raise InputError(
-            "give either the person's own ratings (--history FILE) or an item to find others like "
-            "it (--item ID)."
-        )
-    if item is not None and (candidates is not None or include_seen):
-        raise InputError("--candidates and --include-seen go with --history.")
-    release = RecommenderRelease.load(folder)
-    if item is not None:
-        return release.similar(item, n=n)
-    return release.recommend(
-        history if isinstance(history, Mapping) else read_history(Path(str(history)), encoding),
-        n=n,
-        candidates=_candidates(candidates, encoding),
-        exclude_seen=not include_seen,
-    )
-
-
-def read_history(path: Path, encoding: str = "utf-8") -> list[tuple[Any, Any]]:
-    """One person's ratings from a file; pairs, so that an item named twice is seen."""
-    if path.suffix.lower() == ".json":
-        listed = _read_json(path)
-        if isinstance(listed, dict):
-            return list(listed.items())
-        if not listed or not isinstance(listed, list):
-            return _nothing(listed, path)
-    items, ratings = _columns(path, ("item", "rating"), encoding)
-    return list(zip(items, ratings, strict=True))
-
-
-def parsed_scale(given: RatingScale | str) -> RatingScale:
-    """A scale as people type it.
-
-    >>> str(parsed_scale("0.5..5/0.5"))
-    '1/2 to 5 in steps of 1/2'
-    """
-    if isinstance(given, RatingScale):
-        return given
-    found = _SCALE.fullmatch(given)
-    if found is None:
-        raise InputError(
-            f"scale is LOW..HIGH or LOW..HIGH/STEP, like 1..5 or 0.5..5/0.5, got {given!r:.40}."
-        )
-    low, high, step = found.groups()
-    return RatingScale(low, high, step or 1)
-
-
-def budget_of(epsilon: check.Number, delta: check.Number | None) -> ApproxDP:
-    """The budget of a fit; a delta of zero is refused with the reason."""
-    if delta is not None and check.exact(delta=delta) == 0:
-        raise InputError(
-            "delta must be above 0: the noise is Gaussian, as many sums are measured at once and "
-            f"pure epsilon would need much more of it. Leave --delta out for {DELTA}."
-        )
-    return ApproxDP(epsilon, DELTA if delta is None else delta)
-
-
-def protection_of(
-    unit: Unit, max_rows: int | None, neighbors: Neighbors, person: str
-) -> Protection:
-    """Whose presence is hidden."""
-    if check.one_of(UNITS, unit=unit) == "person":
-        most = MAX_ROWS if max_rows is None else max_rows
-        return OnePerson(max_rows=most, column=person, neighbors=neighbors)
-    if max_rows is not None:
-        raise InputError(
-            "--max-rows limits the ratings of one person: it goes with --unit person. With --unit "
-            "rating all ratings count, and each is protected by itself."
-        )
-    return OneRow(neighbors=neighbors)
-
-
-def asked_for(
-    *,
-    catalogue: Catalogue | Any,
-    scale: RatingScale | str,
-    protect: Protection,
-    algorithm: RecommenderAlgorithm,
-    dataset: str | None,
-    columns: tuple[str, str, str],
-    encoding: str,
-    strict: bool = False,
-) -> RatingsAsked:
-    """Everything that is public, with the catalogue read."""
-    if catalogue is None:
-        raise InputError(
-            "the catalogue is missing: the public list of all items that can be rated "
-            "(--catalogue FILE with a column of ids). It is never taken from the ratings: ids "
-            "found there would tell which items somebody rated."
-        )
-    if dataset is None or not dataset.strip():
-        raise InputError(
-            "the budget belongs to a data set, and none is named. Give --dataset NAME."
-        )
-    if len(set(columns)) < len(columns):
-        raise InputError(f"person, item and rating are three columns, got {', '.join(columns)}.")
-    return RatingsAsked(
-        scale=parsed_scale(scale),
-        catalogue=_catalogue(catalogue, item=columns[1], encoding=encoding),
-        protect=protect,
-        algorithm=algorithm,
-        dataset=dataset,
-        columns=columns,
-        encoding=encoding,
-        strict=strict,
-    )
-
-
-def _catalogue(given: Any, *, item: str, encoding: str) -> Catalogue:
-    try:
-        return open_catalogue(given, item=item, encoding=encoding)
-    except SfumatoError:
-        raise
-    except ValueError:  # a table that has a header and no rows
-        raise InputError("the catalogue names no item.") from None
-
-
-def _folder(out: str | Path | None, seed: int | None) -> Path | None:
-    """Where the release goes: a simulation may only be written to the internal folder."""
-    if out is None:
-        return None
-    wanted = publishable(Path(out))
-    return wanted if seed is None else internal_folder(wanted)
-
-
-def _check_outputs(
-    folder: Path | None, inputs: Iterable[Any], ledger: str | Path | None, *, force: bool
-) -> None:
-    """Refuse, before anything is spent, an output that exists or holds an input or the ledger."""
-    if folder is None:
-        return
-    for given in inputs:
-        check_apart(folder, given, named="the input")
-        check_comparison(folder, given)
-    check_apart(folder, ledger or default_path(), named="the ledger")
-    check_comparison(folder, ledger)
-    check_free(folder, force=force)
-
-
-def _write(release: RecommenderRelease, folder: Path, *, force: bool) -> None:
-    with new_folder(folder, force=force, internal=not release.private) as inside:
-        release.write_into(inside)
-        write_recommender(recommender_view(release), inside / "report.html")
-    if force:
-        remove_comparison(internal_folder(folder))
-
-
-def _candidates(
-    given: str | Path | Iterable[ItemId] | None, encoding: str
-) -> Iterable[ItemId] | None:
-    if not isinstance(given, str | Path):
-        return given
-    (items,) = _columns(Path(given), ("item",), encoding)
-    return items
-
-
-def _columns(path: Path, names: tuple[str, ...], encoding: str) -> list[list[Any]]:
-    """Columns of a small table of a person's own."""
-    source = source_of(path, names, encoding)
-    absent = [name for name in names if name not in source.names()]
-    if absent:
-        raise InputError(f"{source.describe()}: these columns are missing: {', '.join(absent)}.")
-    batches = list(source.batches(names))
-    return [
-        [value for batch in batches for value in batch.column(place).to_pylist()]
-        for place in range(len(names))
+    ratings: Annotated[
+        Any,
+        Option(
+            "csv, parquet, json or sqlite (file.db::table).",
+            python="Or a data frame.",
+            argument=True,
+        ),
+    ] = field(kw_only=False)
+    catalogue: Annotated[
+        Any,
+        Option(
+            "Required, and public: all items that can be rated, with or without title.",
+            python="A path or a data frame with a column of ids and, if there is one, ``title``; "
+            "or a list of ids.",
+            kind=Path,
+        ),
+    ] = None
+    scale: Annotated[
+        "RatingScale | str",
+        Option(
+            "LOW..HIGH or LOW..HIGH/STEP: 1..5, 0.5..5/0.5.", python="Or ``RatingScale(1, 5)``."
+        ),
     ]
+    unit: Annotated[
+        Unit,
+        Option("rating or person: whose presence is hidden, one rating or all of one."),
+    ]
+    delta: Annotated[check.Number | None, Option("The noise is Gaussian and needs one.")] = DELTA
+    max_rows: Annotated[
+        int | None,
+        Option("Ratings of one person that count. [default: 200 with --unit person]", kind=int),
+    ] = None
+    neighbors: Annotated["Neighbors", Option("add-remove, or replace.")] = "add-remove"
+    method: Annotated[str, Option("auto, bias, neighbors, popularity, ridge or tastes.")] = "auto"
+    options: Annotated[
+        "Mapping[str, str] | None",
+        Option(
+            "A method's option, like goal=ratings for auto.",
+            python='As a mapping of texts, like ``{"goal": "ratings"}``.',
+            names="--set",
+            many=True,
+            read=parameters.settings,
+        ),
+    ] = None
+    person: Annotated[str, Option("The column that names the person.")] = "user"
+    item: Annotated[str, Option("The column of item ids, in both files.")] = "item"
+    rating: Annotated[str, Option("The column of ratings.")] = "rating"
+    ledger: parameters.LedgerPlace = None
+    dataset: Annotated[str | None, Option("Required: the name the budget belongs to.")] = None
+    encoding: parameters.Encoding = "utf-8"
+    tell: parameters.Progress = None
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not JSON in UTF-8.") from None
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except InputError:
-        raise
-    except (ValueError, RecursionError):  # also thousands of digits, or of lists within lists
-        raise InputError(f"{path} is not JSON that we can read.") from None
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(RatingsRequest):
+    """Publish a recommender: a model, a machine-readable guarantee and a report."""
+
+    epsilon: parameters.Epsilon
+    out: parameters.Out = None
+    cap: parameters.Cap = None
+    force: parameters.Force = False
+    strict: Annotated[
+        bool,
+        Option(
+            "Refuse ratings that do not fit. By default a number that is not on the scale counts "
+            "as the nearest, and a rating without a person or a known item as none.",
+            kind=bool,
+        ),
+    ] = False
+    seed: parameters.Seed = None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a name that stands twice is refused, where Python would take the last."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise InputError("the history names an item twice.")
-    return made
+@dataclass(frozen=True, kw_only=True)
+class TopRequest:
+    """What a published recommender says to one person, or which items are like one."""
+
+    folder: Annotated[
+        "str | Path", Option("A folder that `recommend fit` wrote.", kind=Path, argument=True)
+    ] = field(kw_only=False)
+    history: Annotated[
+        "str | Path | Mapping[Any, Any] | None",
+        Option(
+            "The person's own ratings: a table with item and rating, or JSON {item: rating}. "
+            "Used for this answer and stored nowhere.",
+            python="Or a mapping.",
+            kind=Path,
+        ),
+    ] = None
+    item: Annotated[str | None, Option("Instead: the items most similar to this one.")] = None
+    n: Annotated[int, Option("How many.", kind=int, names="-n")] = 10
+    candidates: Annotated[
+        "str | Path | Iterable[ItemId] | None",
+        Option("A table with the column item: only these.", python="Or their ids.", kind=Path),
+    ] = None
+    include_seen: Annotated[bool, Option("List what is in the history, too.", kind=bool)] = False
+    encoding: parameters.Encoding = "utf-8"
 
 
-def _nothing(listed: Any, path: Path) -> list[tuple[Any, Any]]:
-    """An empty list is an empty history; a number or a text is none at all."""
-    if listed != []:
-        raise InputError(
-            f'{path} is no history: it is {{"item": rating}}, or a list of objects with item and '
-            "rating."
-        )
-    return []
+@dataclass(frozen=True, kw_only=True)
+class RecommenderEvaluationRequest(RatingsRequest):
+    """Internal: hold ratings back, fit to the rest, compare. Nothing is released or charged."""
+
+    epsilon: Annotated[check.Number | None, Option("The budget of one run, for example 1.")] = None
+    epsilons: Annotated[
+        "Sequence[check.Number] | None",
+        Option(
+            "Several, like .1,1,5,10: a table, and with --out a chart.",
+            python="As a list.",
+            read=epsilon_list,
+        ),
+    ] = None
+    share: Annotated[float, Option("Of the ratings that are held back.", kind=float)] = 0.2
+    out: Annotated[
+        "str | Path | None",
+        Option("Write internal.html with charts into OUT-internal.", kind=Path),
+    ] = None
+    seed: Annotated[int, Option("Of the split and of the noise.", kind=int, least=0)] = 0
+
+
+def fit(request: FitRequest) -> "RecommenderRelease":
+    """Check, charge, look and write, in that order."""
+    from sfumato.commands.recommender_publication import publish
+
+    return publish(request)
+
+
+def top(request: TopRequest) -> "list[Recommended]":
+    """The list of one person, or of one item, best first."""
+    from sfumato.commands.recommender_lists import listed
+
+    return listed(request)
+
+
+def evaluate(request: RecommenderEvaluationRequest) -> "Accuracy":
+    """Split, fit and compare; with ``out``, write ``internal.html`` and ``internal.json``."""
+    from sfumato.commands.recommender_evaluation import compare
+
+    return compare(request)
+
+
+def show_release(request: FitRequest, release: "RecommenderRelease") -> Iterator[str]:
+    """What was published, what the data set has cost so far, and where to look."""
+    from sfumato.commands.internal_folder import internal_folder
+    from sfumato.ledger import Ledger
+    from sfumato.report.recommender_page import neighbor_words
+
+    out, method = Path(request.out or "."), release.method
+    folder = out if release.private else internal_folder(out)
+    if not release.private:
+        yield "A simulation: seeded noise protects nobody. Nothing was charged."
+    chosen = f" (chose {method['chosen']})" if "chosen" in method else ""
+    yield f"method      {method['name']}{chosen}"
+    promise = (
+        f"{release.guarantee}, {release.guarantee.kind}, for {neighbor_words(release.protect)}"
+    )
+    yield f"guarantee   {promise if release.private else 'none'}"
+    items = lines.counted(len(release.catalogue), "item")
+    yield f"published   a recommender of {items}: {folder}"
+    if method.get("paired_items") and not method.get("directions"):
+        yield "            no pattern stands out of the noise: lists follow popularity"
+    ledger = Ledger.open(request.ledger, dataset=release.dataset)
+    yield lines.running_total(ledger, place=request.ledger)
+    yield f"report      {folder / 'report.html'}"
+    yield f"next        sfumato recommend top {folder} --history FILE"
+
+
+def show_list(request: TopRequest, rows: "list[Recommended]") -> Iterator[str]:
+    """Ranks, titles and, where they differ from titles, ids."""
+    personal = request.history is not None
+    if personal and rows and not rows[0].personal:
+        yield "The history is empty: everybody's list is the same."
+    if not rows:
+        yield "No item is left to list." if personal else "Nothing is known to list."
+    for row in rows:
+        title, item = lines.label(row.title, _TITLE), lines.label(str(row.item), _TITLE)
+        beside = f"  {item}" if row.title != str(row.item) else ""
+        yield f"{row.rank:>4}  {title:{_TITLE}}{beside}"
+
+
+def show_accuracy(request: RecommenderEvaluationRequest, accuracy: "Accuracy") -> Iterator[str]:
+    """The figures of every run, beside those of the baselines."""
+    from sfumato.commands.internal_folder import internal_folder
+
+    yield "Internal: these figures come from the real ratings. Do not publish them."
+    view = accuracy.view()
+    width = max(len(row.label) for row in view.rows)
+    names = ("MAE", "RMSE", f"NDCG@{view.k}", f"recall@{view.k}", "coverage")
+    yield " " * width + "".join(f"{name:>{_FIGURE}}" for name in names)
+    for row in view.rows:
+        texts = ("" if value != value else f"{value:.3f}" for value in row.figures)
+        note = f"  ({row.note})" if row.note else ""
+        yield f"{row.label:{width}}" + "".join(f"{text:>{_FIGURE}}" for text in texts) + note
+    if request.out is not None:
+        page = internal_folder(Path(request.out)) / "internal.html"
+        yield f"internal    {page}  (do not publish)"
+
+
+fit_recommender = function(FitRequest, fit, name="fit_recommender", spends=True)
+recommend_top = function(TopRequest, top, name="recommend_top")
+evaluate_recommender = function(RecommenderEvaluationRequest, evaluate, name="evaluate_recommender")
+
+GROUP: Final = "A private recommender: fit it, ask it, see how good one would be."
+FIT = Command(
+    words="recommend fit",
+    request=FitRequest,
+    run=fit,
+    show=show_release,
+    json=lambda _, release: release.to_dict(),
+    json_help="Print release.json and nothing else.",
+    saved=True,
+    spends=True,
+)
+TOP = Command(
+    words="recommend top",
+    request=TopRequest,
+    run=top,
+    show=show_list,
+    json=lambda _, rows: [
+        {"item": row.item, "title": row.title, "score": row.score, "rank": row.rank} for row in rows
+    ],
+    json_help="Print rows of item, title, score and rank.",
+)
+EVALUATE = Command(
+    words="recommend evaluate",
+    request=RecommenderEvaluationRequest,
+    run=evaluate,
+    show=show_accuracy,
+    json=lambda _, accuracy: accuracy.to_dict(),
+    json_help="Print the figures as JSON.",
+)

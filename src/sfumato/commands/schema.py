@@ -1,279 +1,207 @@
-"""Drafts of schemas: a table is read without any guarantee, and a person confirms what may stay.
+"""``sfumato schema``: draft the description of a table, and confirm what the draft took."""
 
-A draft is as private as its table until it is confirmed. What was taken from the data is listed
-under ``unconfirmed`` in its column, and a schema with such a list publishes nothing.
-"""
-
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands.column_guess import Guess, LeftOut, guess
-from sfumato.commands.internal_folder import write_whole
-from sfumato.commands.publication import Tell, silent
-from sfumato.counting.table import Source, public_names
-from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
-from sfumato.ledger.ledger import Ledger
-from sfumato.readers.csv import CsvFile
-from sfumato.readers.open_table import source_of
-from sfumato.readers.profile import first_row_is_data, profiles
-from sfumato.release import check_apart, check_usable, release_around
-from sfumato.schema import Schema, files
-from sfumato.schema.files import PLAIN, FileForm
+from sfumato.commands import lines, parameters
+from sfumato.commands.request import Command, Option, function
+from sfumato.errors import InputError
 
-WARNING: Final = (
-    "Made by reading the table without any guarantee: as private as the table until a person "
-    "has confirmed that whatever is listed under unconfirmed could be known without it."
-)
+if TYPE_CHECKING:
+    from sfumato.commands.schema_draft import Confirmation, Draft
+
+_WIDEST: Final = 60
+"""Columns of what was taken from the data."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A schema to be confirmed. Make one with ``sf.draft_schema``."""
-
-    columns: tuple[Guess, ...]
-    left_out: tuple[LeftOut, ...] = ()
-    """Columns that should not be published: keys, free text, nothing."""
-    dataset: str | None = None
-    file: FileForm = PLAIN
-
-    @property
-    def unconfirmed(self) -> dict[str, tuple[str, ...]]:
-        """For each column, what was taken from the data: all else is names, kinds and forms."""
-        return {each.column.name: each.taken for each in self.columns if each.taken}
-
-    @property
-    def notes(self) -> dict[str, tuple[str, ...]]:
-        """For each column, what the person who confirms should think about."""
-        return {each.column.name: each.notes for each in self.columns if each.notes}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The content of the file; ``Schema.from_dict`` refuses it until it is confirmed."""
-        head: dict[str, Any] = {"sfumato": files.VERSION}
-        head |= {"dataset": self.dataset} if self.dataset else {}
-        head |= {"file": self.file.to_dict()} if self.file != PLAIN else {}
-        head |= {"exclude": [each.name for each in self.left_out]} if self.left_out else {}
-        about: dict[str, Any] = {"taken_from_data": True, "warning": WARNING}
-        reasons = {each.name: each.why for each in self.left_out}
-        about |= {"left_out": reasons} if reasons else {}
-        about |= {"notes": self.notes} if self.notes else {}
-        return {**head, "draft": about, "columns": [_entry(each) for each in self.columns]}
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the file for its owner only, never into a folder that may be published.
-
-        Args:
-            path: Where to.
-            force: Replace a file that is there.
-        """
-        path = Path(path)
-        check_place(path, force=force)
-        write_whole(path, _text(self.to_dict()), mode=0o600)
+def field_names(text: str) -> list[str]:
+    """Names as the first line of a CSV file writes them, with quotes where one holds a comma."""
+    try:
+        names = next(csv.reader([text], skipinitialspace=True, strict=True), [])
+    except csv.Error:
+        raise InputError(
+            "--names can't be read: a quote is not closed, or text follows one. Write names like "
+            "age,town or, with a comma in one, 'age,\"town, state\"'."
+        ) from None
+    return [name.strip() for name in names]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confirmation:
-    """What a person confirmed in a draft, and what is left to be."""
+class DraftRequest:
+    """Read a table, without any guarantee, and draft a schema for a person to confirm."""
 
-    confirmed: Mapping[str, tuple[str, ...]]
-    left: Mapping[str, tuple[str, ...]]
-
-
-def draft_schema(
-    table: Any,
-    *,
-    dataset: str | None = None,
-    header: bool | None = None,
-    names: Sequence[str] = (),
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
-    ledger: str | Path | None = None,
-    tell: Tell | None = None,
-) -> Draft:
-    """Read a table and draft its schema: `sfumato schema draft` in one call.
-
-    This looks at private data without any guarantee. Where the data set is named, the look is
-    written into its ledger, at cost 0.
-
-    Args:
-        table: A path (csv, parquet, json, sqlite), or a data frame.
-        dataset: The name that the budget belongs to.
-        header: Whether the first line of a CSV file holds names; without it, a first line that
-            looks like values is refused.
-        names: The names of all fields of a CSV file without a header.
-        encoding: Of a CSV file.
-        delimiter: Of a CSV file; by default found.
-        ledger: The ledger file; by default the one of this user.
-        tell: Called with the progress.
-    """
-    tell = tell or silent
-    fields = tuple(names)
-    if fields and header:
-        raise InputError("names are for files without a header. Give one of both")
-    FileForm(names=fields)  # refuses names that can't be
-    source = source_of(table, (), encoding, delimiter, fields=fields)
-    if not fields:
-        fields = _fields(source, header)
-        source = source_of(table, (), encoding, delimiter, fields=fields) if fields else source
-    public_names(source)
-    if dataset is not None:
-        Ledger.open(ledger, dataset=dataset).look("schema draft: limits and values, unprotected")
-    tell("reading the table, without any guarantee", 0, 0)
-    return _drafted(source, dataset, fields)
-
-
-def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
-    """Names for the fields of a CSV file without a header; none where it has one."""
-    if not isinstance(source, CsvFile):
-        if header is not None:
-            raise InputError("only CSV files may lack a header")
-        return ()
-    first = source.first_row()
-    if header is False:
-        return tuple(f"c{place}" for place in range(1, len(first) + 1))
-    if header is None and first_row_is_data(first):
-        raise TableError(
-            f"{source.describe()}, line 1: this looks like a row of values, not like names of "
-            "columns. Name its fields with --names age,town,... or say --no-header; say --header "
-            "if these are the names."
-        )
-    return ()
-
-
-def _drafted(source: Source, dataset: str | None, fields: tuple[str, ...]) -> Draft:
-    seen = list(profiles(source))
-    if not any(each.rows for each in seen):
-        raise TableError(f"{source.describe()}: there are no rows.")
-    found = [guess(each) for each in seen]
-    columns = tuple(each for each in found if isinstance(each, Guess))
-    if not columns:
-        raise TableError(
-            f"{source.describe()}: no column can be published: all hold keys, free text or nothing."
-        )
-    return Draft(
-        columns=columns,
-        left_out=tuple(each for each in found if isinstance(each, LeftOut)),
-        dataset=dataset,
-        file=FileForm(
-            names=fields,
-            trim=any(each.is_text and each.spaced for each in seen),
-            encoding=source.encoding if isinstance(source, CsvFile) else "utf-8",
-            delimiter=source.delimiter if isinstance(source, CsvFile) else None,
+    table: parameters.OneTable = field(kw_only=False)
+    out: Annotated[
+        Path, Option("The file to write.", kind=Path, names="--out/-o", shell_only=True)
+    ] = Path("schema.json")
+    dataset: Annotated[
+        str | None, Option("The name the budget belongs to; its ledger notes the look.")
+    ] = None
+    header: Annotated[
+        bool | None,
+        Option(
+            "Whether the first line of a CSV file holds names.",
+            python="If nothing is said, a first line that looks like values is refused.",
+            kind=bool,
+            names="--header/--no-header",
         ),
+    ] = None
+    names: Annotated[
+        Sequence[str],
+        Option(
+            "The fields of a CSV file without a header, like age,town,income.",
+            python="As a list.",
+            read=field_names,
+        ),
+    ] = ()
+    encoding: parameters.Encoding = "utf-8"
+    delimiter: parameters.Delimiter = None
+    ledger: parameters.LedgerPlace = None
+    force: Annotated[bool, Option("Replace an older schema.", kind=bool, shell_only=True)] = False
+    tell: parameters.Progress = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmRequest:
+    """Show what a draft took from the data, and confirm that all of it is public knowledge."""
+
+    path: Annotated[
+        "str | Path",
+        Option(
+            "The drafted schema.",
+            python="It is changed: whoever calls this vouches that anybody could have written "
+            "these limits and values without the table.",
+            kind=Path,
+            argument=True,
+            metavar="FILE",
+        ),
+    ] = field(kw_only=False)
+    columns: Annotated[
+        Sequence[str], Option("Some of its columns. [default: all]", argument=True, many=True)
+    ] = ()
+    yes: Annotated[bool, Option("Do not ask.", kind=bool, names="--yes/-y", shell_only=True)] = (
+        False
     )
 
 
-def marked_columns(path: str | Path, columns: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """The columns of a drafted file that are not confirmed yet, as they stand in it."""
-    entries = _draft(Path(path))["columns"]
-    marked = files.unconfirmed(entries)
-    wanted = tuple(columns)
-    known = {entry.get("name") for entry in entries}
-    if unknown := [name for name in wanted if name not in known]:
-        raise SchemaError(f"{path}: no column {', '.join(map(repr, unknown))}")
-    return [
-        dict(entry)
-        for entry in entries
-        if entry.get("name") in marked and (not wanted or entry["name"] in wanted)
-    ]
+def draft(request: DraftRequest) -> "Draft":
+    """Look at the table; where the data set is named, its ledger notes that, at cost 0."""
+    from sfumato.commands.schema_draft import draft_of
+
+    return draft_of(request)
 
 
-def confirm_schema(path: str | Path, *, columns: Iterable[str] = ()) -> Confirmation:
-    """Confirm what a draft took from the data as public: `sfumato schema confirm` in one call.
+def draft_file(request: DraftRequest) -> "Draft":
+    """Draft a schema into its file, after a look at whether that can be written."""
+    from sfumato.commands.schema_draft import check_place
 
-    Whoever calls this vouches that anybody could have written these limits and values without
-    the table. When nothing is left to confirm, the notes of the draft are removed too.
-
-    Args:
-        path: The drafted file; it is changed.
-        columns: Some columns; by default all.
-    """
-    path = Path(path)
-    chosen = {entry["name"]: entry for entry in marked_columns(path, columns)}
-    content = _draft(path)
-    marked = files.unconfirmed(content["columns"])
-    left = {name: marks for name, marks in marked.items() if name not in chosen}
-    content["columns"] = [
-        _without(entry, "unconfirmed") if entry.get("name") not in left else entry
-        for entry in content["columns"]
-    ]
-    if not left:
-        content = _without(content, "draft")
-        _check_schema(path, content)
-    write_whole(path, _text(content), mode=path.stat().st_mode & 0o777)
-    return Confirmation(confirmed={name: marked[name] for name in chosen}, left=left)
+    check_place(request.out, force=request.force, table=request.table)
+    made = draft(request)
+    made.save(request.out, force=request.force)
+    return made
 
 
-def _draft(path: Path) -> dict[str, Any]:
-    content = files.read(path)
-    entries = content.get("columns") if isinstance(content, dict) else None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise SchemaError(f"{path}: this is no drafted schema")
-    return dict(content)
+def confirm(request: ConfirmRequest) -> "Confirmation":
+    """Take out what marks the columns as unconfirmed; at the end, the notes of the draft too."""
+    from sfumato.commands.schema_draft import confirmed
+
+    return confirmed(request.path, request.columns)
 
 
-def _check_schema(path: Path, content: Mapping[str, Any]) -> None:
-    try:
-        Schema.from_dict(content)
-    except InputError as error:
-        raise SchemaError(f"{path}: {sentence(error)}") from None
+def marked_columns(request: ConfirmRequest) -> list[dict[str, Any]]:
+    """What there is to confirm."""
+    from sfumato.commands import schema_draft
+
+    return schema_draft.marked_columns(request.path, request.columns)
 
 
-def _entry(each: Guess) -> dict[str, Any]:
-    marks = {"unconfirmed": list(each.taken)} if each.taken else {}
-    return files.column_to_dict(each.column) | marks
+def show_draft(request: DraftRequest, made: "Draft") -> Iterator[str]:
+    """The columns with what was taken from the data, and what to do next."""
+    yield "This read the table without any guarantee. Keep the draft as you keep the table."
+    for each, entry in zip(made.columns, made.to_dict()["columns"], strict=True):
+        yield f"  {_line(entry)}"
+        for note in each.notes:
+            yield f"  {'':<18}   note: {note}"
+    for left in made.left_out:
+        yield f"  {lines.label(left.name, 18):<18} left out: {left.why}"
+    to_confirm = lines.counted(len(made.unconfirmed), "column")
+    yield f"draft       {request.out}: {to_confirm} to confirm"
+    yield f"next        read and correct it, then: sfumato schema confirm {request.out}"
 
 
-def _without(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
+def show_confirmation(request: ConfirmRequest, marked: list[dict[str, Any]]) -> Iterator[str]:
+    """What there is to confirm; then a person is asked, and it is confirmed."""
+    for entry in marked:
+        yield f"  {_line(entry)}"
+    done = _ask_and_confirm(request, marked)
+    yield f"confirmed   {lines.counted(len(done.confirmed), 'column')}: {request.path}"
+    if done.left:
+        yield f"left        {', '.join(done.left)}"
 
 
-def check_place(path: Path, *, force: bool, table: Any = None) -> None:
-    """Refuse, before anything is read, a place where a draft must not be written.
+def _confirmation_json(request: ConfirmRequest, marked: list[dict[str, Any]]) -> dict[str, Any]:
+    done = _ask_and_confirm(request, marked)
+    return {"confirmed": dict(done.confirmed), "left": dict(done.left)}
 
-    Args:
-        path: Where to.
-        force: Replace a schema that is there; nothing else is ever replaced.
-        table: What is drafted, which is not written over.
-    """
-    check_apart(path, table, named="the input")
-    if path.is_symlink() or path.is_dir():
-        raise InputError(f"{path} is a folder or a link. Name a file.")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists. Name another file with -o, or say --force to replace it.")
-    if path.exists() and not _is_schema(path):
+
+def _ask_and_confirm(request: ConfirmRequest, marked: list[dict[str, Any]]) -> "Confirmation":
+    if marked and not request.yes:
+        _ask(len(marked))
+    return confirm(request)
+
+
+def _ask(number: int) -> None:
+    import typer
+
+    if not sys.stdin.isatty():
         raise InputError(
-            f"{path} is no schema: --force replaces schemas only. Name another file with -o, or "
-            "remove that one."
+            f"{lines.counted(number, 'column')} to confirm, and nobody to ask. Read them, then say "
+            "--yes."
         )
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise StorageError(f"there is no folder {folder}.")
-    if (around := release_around(folder)) is not None:
-        raise InputError(
-            f"{around} holds a release that may be published: a draft does not belong there. Name "
-            "another file with -o."
-        )
-    check_usable(folder, path.name)
+    if not typer.confirm("Could anybody have written this without the table?"):
+        raise InputError("not confirmed. Correct the file, then confirm it.")
 
 
-def _is_schema(path: Path) -> bool:
-    """Whether a file is one that a draft may take the place of; others are not even opened."""
-    try:
-        return path.is_file() and bool(_draft(path))
-    except SfumatoError:
-        return False
+def _line(entry: dict[str, Any]) -> str:
+    """One column: its name, its kind, and what of it was taken from the data."""
+    taken = entry.get("unconfirmed", [])
+    said = ", ".join(f"{key} {_value(entry.get(key))}" for key in taken if key != "kind")
+    return f"{lines.label(entry['name'], 18):<18} {entry['kind']:<9} {said}".rstrip()
 
 
-def _text(content: Mapping[str, Any]) -> str:
-    lines = []
-    for key, value in content.items():
-        if key == "columns":
-            entries = ",\n".join(f"  {json.dumps(entry, ensure_ascii=False)}" for entry in value)
-            lines.append(f' "columns": [\n{entries}\n ]')
-        else:
-            text = json.dumps(value, ensure_ascii=False, indent=1 if key == "draft" else None)
-            lines.append(f" {json.dumps(key)}: " + text.replace("\n", "\n "))
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _value(value: Any) -> str:
+    if not isinstance(value, list):
+        return lines.label(str(value).lower() if isinstance(value, bool) else str(value), _WIDEST)
+    shown = lines.label(", ".join(map(str, value)), _WIDEST)
+    return f"({len(value)}: {shown})" if len(value) > 1 else f"({shown})"
+
+
+draft_schema = function(DraftRequest, draft, name="draft_schema")
+confirm_schema = function(
+    ConfirmRequest,
+    confirm,
+    name="confirm_schema",
+    summary="Confirm that all that a draft took from the data is public knowledge.",
+)
+
+GROUP: Final = "Draft and confirm the public description of a table."
+DRAFT = Command(
+    words="schema draft",
+    request=DraftRequest,
+    run=draft_file,
+    show=show_draft,
+    json=lambda _, made: made.to_dict(),
+    json_help="Print the draft as JSON.",
+)
+CONFIRM = Command(
+    words="schema confirm",
+    request=ConfirmRequest,
+    run=marked_columns,
+    show=show_confirmation,
+    json=_confirmation_json,
+    json_help="Print what was confirmed.",
+)

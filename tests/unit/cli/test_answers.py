@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sfumato.commands.answers import estimate_answers
 from sfumato.ledger import Ledger
 from sfumato.privacy import PureDP
 
@@ -180,3 +181,13 @@ def test_labels_stay_in_their_line_and_many_are_cut(world: Any) -> None:
     ).out
     assert "and 40 more" in out
     assert "'=1+1" in table.read_text()
+
+
+def test_the_function_writes_the_same_chart_and_table_as_the_command(world: Any) -> None:
+    assert simulate(world).code == 0
+    answers, folder = str(world.folder / "answers.parquet"), world.folder
+    named = ("--chart", str(folder / "a.svg"), "--csv", str(folder / "a.csv"))
+    assert world.run("answers", "estimate", answers, *named, "--confidence", "0.5").code == 0
+    estimate_answers(answers, chart=folder / "b.svg", csv=str(folder / "b.csv"), confidence=0.5)
+    for end in ("svg", "csv"):
+        assert (folder / f"a.{end}").read_bytes() == (folder / f"b.{end}").read_bytes()

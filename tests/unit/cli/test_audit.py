@@ -10,11 +10,12 @@ from audits.__main__ import app as all_audits
 from audits.registry import EVERY_CASE
 from sfumato import auditing
 from sfumato.auditing import results_table
-from sfumato.cli.audit import audit
+from sfumato.cli.command_line import callback
+from sfumato.commands.audit import COMMAND
 from sfumato.errors import InputError
 
 app = typer.Typer()
-app.command()(audit)
+app.command()(callback(COMMAND))
 
 
 def run(*arguments):

@@ -72,7 +72,7 @@ DRAFTS = {
         "schema draft table.csv -o d.json --names a,b --header", "Give one of both"
     ),
     "Parquet without a header": call(
-        "schema draft {t.parquet} -o d.json --no-header", "may lack a header", t_parquet="PAR1"
+        "schema draft {t.parquet} -o d.json --no-header", "only CSV files", t_parquet="PAR1"
     ),
     "nothing to confirm": call("schema confirm none.json --yes", "can't read none.json", IO),
     "a confirmation of no draft": call("schema confirm {d.json} -y", "no drafted", d_json="[]"),

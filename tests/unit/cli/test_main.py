@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.commands import publish
+PUBLISH = "sfumato.commands.table_publication.publish"
 
 
 def raising(error: BaseException) -> Any:
@@ -22,7 +22,7 @@ def raising(error: BaseException) -> Any:
 def test_a_bug_is_told_without_its_text_which_may_hold_data(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "publish_table", raising(KeyError("SECRET123")))
+    monkeypatch.setattr(PUBLISH, raising(KeyError("SECRET123")))
     outcome = world.publish()
     assert (outcome.code, outcome.out) == (70, "")
     assert outcome.err.startswith("sfumato: an error of our own (KeyError).")
@@ -31,7 +31,7 @@ def test_a_bug_is_told_without_its_text_which_may_hold_data(
 
 
 def test_a_bug_can_be_seen_by_who_looks_for_it(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish, "publish_table", raising(KeyError("why")))
+    monkeypatch.setattr(PUBLISH, raising(KeyError("why")))
     monkeypatch.setenv("SFUMATO_DEBUG", "1")
     monkeypatch.setattr(sys, "argv", ["sfumato", *world.arguments()])
     from sfumato.cli import main
@@ -42,7 +42,7 @@ def test_a_bug_can_be_seen_by_who_looks_for_it(world: Any, monkeypatch: pytest.M
 
 def test_a_file_that_fails_is_named(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/somewhere")
-    monkeypatch.setattr(publish, "publish_table", raising(full))
+    monkeypatch.setattr(PUBLISH, raising(full))
     outcome = world.publish()
     assert (outcome.code, outcome.err) == (4, "sfumato: /somewhere: No space left on device\n")
 

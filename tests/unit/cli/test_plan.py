@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sfumato.cli.plan import plan
-from sfumato.commands.plan import plan as plan_table
+from sfumato.commands import plan
+from sfumato.commands.request import options_of
 
 FEW = ("--method", "independent", "--method", "histogram")
 
@@ -47,10 +47,9 @@ def test_nothing_is_spent_and_no_ledger_is_made(world: Any, own_home: Any) -> No
 
 
 def test_there_is_no_argument_for_a_private_table() -> None:
-    for function in (plan, plan_table):
-        assert not {"table", "against", "ledger", "dataset"} & set(
-            inspect.signature(function).parameters
-        )
+    private = {"table", "against", "ledger", "dataset"}
+    assert not private & set(inspect.signature(plan.plan).parameters)
+    assert not private & set(options_of(plan.PlanRequest))
 
 
 def test_a_public_table_tells_the_model_part(world: Any) -> None:

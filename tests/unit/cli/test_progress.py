@@ -180,7 +180,7 @@ def test_the_log_says_what_was_done_and_when_but_no_value_and_no_path(world: Any
 def test_a_record_of_a_log_is_one_line_whatever_it_quotes(tmp_path: Path) -> None:
     import logging
 
-    from sfumato.cli.log_file import OneLine
+    from sfumato.cli.process import OneLine
 
     record = logging.makeLogRecord({"msg": "a\nfalse entry\x1b[2J", "levelname": "INFO"})
     assert OneLine("%(levelname)s %(message)s").format(record) == "INFO a?false entry?[2J"

@@ -95,6 +95,25 @@ def test_json_prints_the_content_of_release_json_and_nothing_else(films: Films) 
     assert outcome.json["guarantee"]["unit"] == "row"
 
 
+def test_a_saved_fit_is_run_again_with_all_its_options(films: Films) -> None:
+    kept = films.world.folder / "fit.toml"
+    first = films.fit("--set", "goal=ratings", "--save-run", str(kept), "--json", max_rows="50",
+                      unit="person", cap="20")  # fmt: skip
+    assert first.code == 0
+    text = kept.read_text()
+    assert 'command = "recommend fit"' in text
+    table = f'ratings = "{films.ratings}"'
+    for line in (table, 'set = "goal=ratings"', "max-rows = 50", 'cap = "20"'):
+        assert f"\n{line}\n" in text
+    again = films.world.run("run", str(kept), "--out", str(films.world.folder / "b"), "--json")
+    assert again.code == 0
+    assert again.json["method"]["goal"] == "ratings"
+    assert again.json["guarantee"] == first.json["guarantee"]
+    assert len(films.spends()) == 2
+    refused = films.world.run("run", str(kept), "--resume")
+    check_refused(refused, 2, "recommend fit has no --resume")
+
+
 def test_a_simulation_says_so_and_stays_internal(films: Films) -> None:
     outcome = films.fit(seed="3")
     assert "protects nobody" in outcome.out
@@ -251,19 +270,18 @@ def test_a_wrong_history_has_one_message(text: str, reason: str, films: Films) -
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "reason"),
     [
-        "[" * 3000 + "]" * 3000,
-        '{"3": ' + "9" * 5000 + "}",
-        '{"3": ' + "9" * 4000 + "}",
-        '{"3": [1]}',
+        ("[" * 3000 + "]" * 3000, "odd.json is not JSON"),
+        ('{"3": ' + "9" * 5000 + "}", "odd.json is not JSON"),
+        ('{"3": ' + "9" * 4000 + "}", "must be a number"),
+        ('{"3": [1]}', "must be a number"),
     ],
     ids=["deep", "many digits", "a large number", "a list"],
 )
-def test_a_history_of_odd_json_is_one_plain_message(text: str, films: Films) -> None:
+def test_a_history_of_odd_json_is_one_plain_message(text: str, reason: str, films: Films) -> None:
     films.fit()
     path = films.world.write("odd.json", text)
-    reason = "odd.json is no" if len(text) > 4500 else "must be a number"
     check_refused(films.top("--history", str(path)), 2, reason)
 
 
@@ -326,6 +344,11 @@ def test_evaluate_writes_for_its_owner_only_also_into_an_open_folder(films: Film
     assert films.evaluate(out=films.world.out).code == 0
     modes = {path.stat().st_mode & 0o777 for path in films.world.internal.iterdir()}
     assert modes == {0o600}
+
+
+def test_evaluate_begins_with_the_single_epsilon_and_repeats_none(films: Films) -> None:
+    runs = films.evaluate("--json", epsilon="1", epsilons=".5,1, .5", method="bias").json["runs"]
+    assert [run["epsilon"] for run in runs] == [1.0, 0.5]
 
 
 def test_evaluate_needs_an_epsilon(films: Films) -> None:

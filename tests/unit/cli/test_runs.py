@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.cli import interrupts, run_files
+from sfumato.cli import process, run_files
 from sfumato.errors import InputError, StorageError
 from sfumato.gate.journal import Journal
 
@@ -40,7 +40,7 @@ def test_ctrl_c_says_what_was_charged_and_the_command_that_goes_on(
         "sfumato: interrupted. Charged, and kept in the ledger of 'towns': entry 2, 'measure "
     )
     assert second.startswith("Nothing half-written is left. To go on without a new charge,")
-    assert command == interrupts.resuming_command(sys.argv[1:]).join(["  ", ""])
+    assert command == process.resuming_command(sys.argv[1:]).join(["  ", ""])
     assert not world.out.exists()
     resumed = world.publish("--method", "histogram", "--resume")
     assert resumed.code == 0, resumed.err
@@ -291,7 +291,7 @@ def test_one_row_is_one_person_unless_a_person_is_named(world: Any) -> None:
 
 def test_resuming_keeps_every_other_word_of_the_command() -> None:
     given = ["publish", "a b.csv", "--resume", "--epsilon", "1"]
-    assert interrupts.resuming_command(given) == ("sfumato publish --resume 'a b.csv' --epsilon 1")
+    assert process.resuming_command(given) == ("sfumato publish --resume 'a b.csv' --epsilon 1")
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_resuming_keeps_every_other_word_of_the_command() -> None:
     ],
 )  # fmt: skip
 def test_the_command_that_goes_on_has_its_option_after_its_name(given: str, command: str) -> None:
-    assert interrupts.resuming_command(given.split()) == f"sfumato {command}"
+    assert process.resuming_command(given.split()) == f"sfumato {command}"
 
 
 def test_a_table_after_two_dashes_is_resumed_by_the_command_that_was_told(
@@ -330,7 +330,9 @@ def test_a_demo_is_not_told_to_resume_which_it_can_not(
     assert "resume" not in stopped.err
 
 
-@pytest.mark.parametrize("place", ["sfumato.cli.options.settings", "sfumato.cli.run_files.keep"])
+@pytest.mark.parametrize(
+    "place", ["sfumato.cli.command_line._value", "sfumato.commands.lines.published"]
+)
 def test_a_run_file_that_is_interrupted_ends_like_its_command(
     place: str, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,7 +342,7 @@ def test_a_run_file_that_is_interrupted_ends_like_its_command(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(place, interrupt)
-    for words in (["run", str(path), "--force"], world.arguments("--force")):
+    for words in (["run", str(path), "--force", "-q"], world.arguments("--force", "-q")):
         outcome = world.run(*words)
         assert (outcome.code, outcome.out) == (130, "")
         assert outcome.err.startswith("sfumato: interrupted. ")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sfumato.cli import streams
+from sfumato.cli import process
 
 ENDS = ("full", "closed", "unread")
 
@@ -94,9 +94,9 @@ def test_bars_are_not_worth_a_run_either(monkeypatch: pytest.MonkeyPatch) -> Non
 
     for stream in (Gone(), None):
         monkeypatch.setattr(sys, "stderr", stream)
-        streams.complain("lost\n")
+        process.complain("lost\n")
     monkeypatch.setattr(sys, "stderr", Gone())
-    assert not streams.Stderr().isatty()
+    assert not process.Stderr().isatty()
 
 
 def test_bars_on_a_terminal_that_is_gone_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.commands.recommend import fit_recommender, parsed_scale, read_history, recommend_top
-from sfumato.commands.recommend_evaluate import evaluate_recommender
+from sfumato.commands.recommend import evaluate_recommender, fit_recommender, recommend_top
+from sfumato.commands.recommender_lists import read_history
+from sfumato.commands.recommender_publication import parsed_scale
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator
 from sfumato.lab.ratings import made_ratings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
-from sfumato.evaluation.distances import total_variation
+from sfumato.models.model import total_variation
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.local import probabilities

@@ -23,9 +23,10 @@ from sfumato.release import TableRelease
 from sfumato.report.table_page import report_view
 from sfumato.report.view import ReportView
 from sfumato.server.storage import tables
-from sfumato.server.surveys import poisoning, rounds, seal
+from sfumato.server.surveys import poisoning, rounds
 from sfumato.server.surveys.lifecycle import RELEASED, Survey, Surveys
 from sfumato.server.surveys.rounds import Tally
+from sfumato.survey.protocol import seal
 
 _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 """Of the files in the archive: when it was made is nobody's business."""

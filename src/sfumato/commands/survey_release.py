@@ -1,4 +1,4 @@
-"""A release that comes from a server, unpacked: only files that belong to one, and only if signed.
+"""The release of a survey, fetched or received: only files that belong to one, and only if signed.
 
 The archive is a stranger's: names, sizes and contents are checked before a folder is made. Whoever
 runs the server made the release; the signature shows that it is of the survey that was pinned.
@@ -13,7 +13,7 @@ from typing import Final
 from sfumato.commands.internal_folder import internal_folder, publishable
 from sfumato.errors import StorageError
 from sfumato.release import TableRelease, check_free, new_folder
-from sfumato.server.surveys.seal import SEAL, Sealed, check_seal, read_folder
+from sfumato.survey.protocol.seal import SEAL, Sealed, check_seal, read_folder
 
 LARGEST: Final = 4 * 2**30
 """Bytes of all files together, unpacked."""

@@ -1,74 +1,82 @@
-"""What commands print on standard output."""
+"""What commands show: lines on standard output, and small files that were asked for."""
 
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, Final
 
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
+    from sfumato.commands.parameters import TableRun
     from sfumato.ledger import Ledger
     from sfumato.release import TableRelease
 
-FEW_ROWS = 10
-TOLD_DELTA = Fraction(1, 10**9)
-"""Where no cap says at which delta to tell an epsilon."""
+FEW_ROWS: Final = 10
+"""A published table of fewer rows is noise."""
+SHOWN_DELTA: Final = Fraction(1, 10**9)
+"""At which an epsilon is shown where no cap has a delta."""
 
 
-def as_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
+class WarningLine(str):
+    """A line for standard error: a warning beside what a command shows."""
+
+    __slots__ = ()
 
 
-def release(made: "TableRelease", *, folder: str) -> None:
+def json_text(value: Any) -> str:
+    """One JSON document."""
+    return json.dumps(value, indent=1, ensure_ascii=False)
+
+
+def release(made: "TableRelease", *, folder: str) -> Iterator[str]:
     """What was published and where."""
     if not made.private:
-        typer.echo("A simulation: seeded noise protects nobody. Nothing was charged.")
+        yield "A simulation: seeded noise protects nobody. Nothing was charged."
     method = made.method["name"]
     reason = f" ({made.method['reason']})" if "reason" in made.method else ""
     variant = f", {made.method['variant']}" if "variant" in made.method else ""
-    typer.echo(f"method      {method}{variant}{reason}")
+    yield f"method      {method}{variant}{reason}"
     if trust := made.method.get("trust"):
         rehearsed = "" if trust == "server" else " (a rehearsal: this program held the table)"
-        typer.echo(f"trust       {trust}{rehearsed}")
+        yield f"trust       {trust}{rehearsed}"
     promise = f"{made.guarantee}, {made.guarantee.kind}, for {made.protect}"
-    typer.echo(f"guarantee   {promise if made.private else 'none'}")
+    yield f"guarantee   {promise if made.private else 'none'}"
     size = f"{counted(made.data.num_rows, 'row')}, {counted(made.data.num_columns, 'column')}"
-    typer.echo(f"published   {size}: {folder}")
+    yield f"published   {size}: {folder}"
     if made.method.get("published") == "answers":
-        typer.echo("            randomized rows as they came: redrawing would make them worse")
+        yield "            randomized rows as they came: redrawing would make them worse"
     if found := made.method.get("inferred"):
         cost = f"epsilon={found['epsilon']:g}, delta={found['delta']:g}"
-        typer.echo(f"schema      found for {cost}, which the guarantee includes: schema.json")
+        yield f"schema      found for {cost}, which the guarantee includes: schema.json"
         for name, why in found["left_out"].items():
-            typer.echo(f"            left out: {label(name, 40)} ({why})")
+            yield f"            left out: {label(name, 40)} ({why})"
     if unseen := made.method.get("never_measured"):
-        typer.echo(f"            never measured, spread evenly by assumption: {', '.join(unseen)}")
+        yield f"            never measured, spread evenly by assumption: {', '.join(unseen)}"
     if made.data.num_rows < FEW_ROWS:
-        typer.echo("            the noise is larger than this table")
+        yield "            the noise is larger than this table"
 
 
-def published(made: "TableRelease", *, out: Path, ledger: str | None, evaluated: bool) -> None:
+def published(request: "TableRun", made: "TableRelease") -> Iterator[str]:
     """What was made, what the data set has cost so far, and where to look."""
     from sfumato.commands.internal_folder import internal_folder
     from sfumato.ledger import Ledger
     from sfumato.privacy import OneRow
 
+    out = Path(request.out or ".")
     folder = out if made.private else internal_folder(out)
-    release(made, folder=f"{folder}")
+    yield from release(made, folder=f"{folder}")
     if made.private and isinstance(made.protect, OneRow) and "trust" not in made.method:
-        typer.echo("note        one row = one person: if a person can have several rows, the")
-        typer.echo("            guarantee is for each row alone; give --person and --max-rows")
-    running_total(Ledger.open(ledger, dataset=made.dataset), place=ledger)
-    typer.echo(f"report      {folder / 'report.html'}")
-    if evaluated:
-        typer.echo(f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)")
+        yield "note        one row = one person: if a person can have several rows, the"
+        yield "            guarantee is for each row alone; give --person and --max-rows"
+    yield running_total(Ledger.open(request.ledger, dataset=made.dataset), place=request.ledger)
+    yield f"report      {folder / 'report.html'}"
+    if request.evaluate:
+        yield f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)"
 
 
-def running_total(ledger: "Ledger", *, place: str | None = None) -> None:
+def running_total(ledger: "Ledger", *, place: str | Path | None = None) -> str:
     """What the data set has paid so far, in every run, in the units of its cap.
 
     Args:
@@ -78,7 +86,7 @@ def running_total(ledger: "Ledger", *, place: str | None = None) -> None:
     cap = ledger.cap
     limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
     where = f" ({place})" if place is not None else ""
-    typer.echo(f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}")
+    return f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}"
 
 
 def spent_text(ledger: "Ledger") -> str:
@@ -89,7 +97,7 @@ def spent_text(ledger: "Ledger") -> str:
     spent = ledger.composed()
     if not isinstance(spent, ZCDP):
         return str(spent or unstated(ledger.spent))
-    return f"{ledger.composed(TOLD_DELTA) or BEYOND} ({spent})"
+    return f"{ledger.composed(SHOWN_DELTA) or BEYOND} ({spent})"
 
 
 def check_chart(path: Path | None) -> None:

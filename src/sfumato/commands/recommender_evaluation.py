@@ -1,4 +1,4 @@
-"""How good a recommender would be: split, fit, measure. Internal, and nothing is released.
+"""How good a recommender would be: the work of ``sfumato recommend evaluate``.
 
 The noise is that of a release, drawn from a seed: the figures are repeatable, nothing is charged
 and nothing may be published. Each run and each look is noted in the ledger at cost 0.
@@ -19,8 +19,14 @@ from sfumato.commands.internal_folder import (
     publishable,
     write_comparison,
 )
-from sfumato.commands.publication import Tell, silent
-from sfumato.commands.recommend import RatingsAsked, Unit, asked_for, budget_of, protection_of
+from sfumato.commands.parameters import Tell
+from sfumato.commands.publication import silent
+from sfumato.commands.recommend import RecommenderEvaluationRequest
+from sfumato.commands.recommender_publication import (
+    PublicParameters,
+    budget_of,
+    public_parameters,
+)
 from sfumato.errors import InputError
 from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.rating_splits import RatingFormat, Split, random_split
@@ -28,13 +34,10 @@ from sfumato.evaluation.recommender_errors import RecommenderErrors, compare_rec
 from sfumato.gate import Curator
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import Neighbors
-from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import simulation_rng
 from sfumato.release import check_usable
 from sfumato.report.accuracy import AccuracyRow, AccuracyView, render_accuracy
 from sfumato.report.recommender_page import neighbor_words
-from sfumato.schema.ratings import Catalogue, RatingScale
 
 BESIDE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "own mean": ("needs nobody else's ratings", ("mae", "rmse")),
@@ -105,157 +108,107 @@ class Accuracy:
         )
 
 
-def evaluate_recommender(
-    ratings: Any,
-    *,
-    catalogue: Catalogue | Any,
-    scale: RatingScale | str,
-    epsilons: Sequence[check.Number],
-    unit: Unit,
-    delta: check.Number | None = None,
-    max_rows: int | None = None,
-    neighbors: Neighbors = "add-remove",
-    method: str = "auto",
-    options: Mapping[str, str] | None = None,
-    person: str = "user",
-    item: str = "item",
-    rating: str = "rating",
-    share: float = 0.2,
-    out: str | Path | None = None,
-    dataset: str | None = None,
-    ledger: str | Path | None = None,
-    encoding: str = "utf-8",
-    seed: int = 0,
-    tell: Tell | None = None,
-) -> Accuracy:
-    """Split, fit and measure: `sfumato recommend evaluate` in one call. Releases nothing.
-
-    Args:
-        ratings: As for ``fit_recommender``, and so are the arguments not named here.
-        catalogue: The public items.
-        scale: The public scale.
-        epsilons: One run for each.
-        unit: ``rating`` or ``person``.
-        delta: By default 1e-9.
-        max_rows: Ratings of one person that count.
-        neighbors: ``add-remove`` or ``replace``.
-        method: As for ``fit_recommender``.
-        options: A method's own options as text.
-        person: The column that names the person.
-        item: The column of item ids.
-        rating: The column of ratings.
-        share: Of the ratings, so many are held back and asked for.
-        out: Write ``internal.html``, with charts over epsilon, and ``internal.json`` into
-            ``OUT-internal``.
-        dataset: Whose ledger notes the look.
-        ledger: The ledger file; by default the one of this user.
-        encoding: Of CSV files.
-        seed: Of the split and of the noise.
-        tell: Called with the progress.
-    """
-    if not epsilons:
-        raise InputError("an evaluation needs one epsilon at least.")
-    budgets, say = [budget_of(epsilon, delta) for epsilon in epsilons], tell or silent
-    _check_share(share)
-    asked = asked_for(
-        catalogue=catalogue,
-        scale=scale,
-        protect=protection_of(unit, max_rows, neighbors, person),
-        algorithm=recommender_named(method, options=options or {}),
-        dataset=dataset,
-        columns=(person, item, rating),
-        encoding=encoding,
-    )
-    folder = None if out is None else internal_folder(publishable(Path(out)))
-    _check_folder(folder)
-    say("checking the ratings", 0, 0)
-    asked.open(ratings).validate()  # its messages count rows of the whole table, not of a part
-    book = Ledger.open(ledger, dataset=asked.dataset)
-    split = _split(asked, ratings, share=share, seed=seed)
-    found = _measured(asked, split, budgets, book, seed=seed, tell=say)
-    if folder is not None:
-        _write(found, folder)
-    return found
-
-
-def _check_share(share: float) -> None:
-    check.positive(share=share)
-    if not share < 1:
-        raise InputError(f"share must be below 1, got {share!r}.")
-
-
-def _check_folder(folder: Path | None) -> None:
-    if folder is not None:
+def compare(request: RecommenderEvaluationRequest) -> Accuracy:
+    """Split, fit and compare; the ledger notes the runs and looks, at cost 0."""
+    budgets = [budget_of(epsilon, request.delta) for epsilon in _epsilons(request)]
+    check.positive(share=request.share)
+    if not request.share < 1:
+        raise InputError(f"share must be below 1, got {request.share!r}.")
+    public = public_parameters(request)
+    folder = None
+    if request.out is not None:
+        folder = internal_folder(publishable(Path(request.out)))
         check_internal(folder)
         check_usable(folder)
+    tell = request.tell or silent
+    tell("checking the ratings", 0, 0)
+    public.open_ratings().validate()  # its messages count rows of the whole table, not of a part
+    ledger = Ledger.open(request.ledger, dataset=public.dataset)
+    split = _split(public, request)
+    accuracy = _measured(public, split, budgets, ledger, seed=request.seed, tell=tell)
+    if folder is not None:
+        _write(accuracy, folder)
+    return accuracy
 
 
-def _split(asked: RatingsAsked, source: Any, *, share: float, seed: int) -> Split:
-    person, item, rating = asked.columns
+def _epsilons(request: RecommenderEvaluationRequest) -> list[check.Number]:
+    """The single one first, then the others."""
+    first = [] if request.epsilon is None else [request.epsilon]
+    others = [each for each in request.epsilons or () if each != request.epsilon]
+    if not first and not others:
+        raise InputError(
+            "an evaluation needs one epsilon at least: give --epsilon E, or several with "
+            "--epsilons."
+        )
+    return [*first, *others]
+
+
+def _split(public: PublicParameters, request: RecommenderEvaluationRequest) -> Split:
     form = RatingFormat(
-        catalogue=asked.catalogue,
-        scale=asked.scale,
-        person=person,
-        item=item,
-        rating=rating,
-        dataset=asked.dataset,
-        encoding=asked.encoding,
+        catalogue=public.catalogue,
+        scale=public.scale,
+        person=request.person,
+        item=request.item,
+        rating=request.rating,
+        dataset=public.dataset,
+        encoding=request.encoding,
     )
-    split = random_split(source, form=form, rng=simulation_rng(seed), share=share)
+    rng = simulation_rng(request.seed)
+    split = random_split(request.ratings, form=form, rng=rng, share=request.share)
     if not split.train.items.size or not split.test.items.size:
         raise InputError("there are too few ratings to hold a part back and learn from the rest.")
     return split
 
 
 def _measured(
-    asked: RatingsAsked,
+    public: PublicParameters,
     split: Split,
     budgets: Sequence[ApproxDP],
-    book: Ledger,
+    ledger: Ledger,
     *,
     seed: int,
     tell: Tell,
 ) -> Accuracy:
-    values = asked.scale.values
+    values = public.scale.values
     relevant = values[0] + RELEVANT * (values[-1] - values[0])
     runs = []
-    for place, budget in enumerate(budgets):
-        tell("fitting and comparing", place, len(budgets))
+    for index, budget in enumerate(budgets):
+        tell("fitting and comparing", index, len(budgets))
         curator = Curator(
             split.ratings,
-            protect=asked.protect,
+            protect=public.protect,
             budget=budget,
-            ledger=book,
+            ledger=ledger,
             rng=simulation_rng(seed),
         )
-        fit = asked.algorithm.run(curator)
+        fit = public.algorithm.run(curator)
         errors = compare_recommender(
-            fit.model, split, ledger=book, k=LIST_LENGTH, relevant=relevant
+            fit.model, split, ledger=ledger, k=LIST_LENGTH, relevant=relevant
         )
-        method = str(fit.found.get("chosen", asked.algorithm.name))
+        method = str(fit.found.get("chosen", public.algorithm.name))
         runs.append(AccuracyRun(budget=budget, method=method, errors=errors))
     tell("comparing what protects nobody", 0, 0)
-    beside = run_baselines(
-        split, ledger=book, names=tuple(BESIDE), k=LIST_LENGTH, relevant=relevant
+    baselines = run_baselines(
+        split, ledger=ledger, names=tuple(BESIDE), k=LIST_LENGTH, relevant=relevant
     )
     return Accuracy(
-        dataset=asked.dataset,
+        dataset=public.dataset,
         runs=tuple(runs),
-        baselines=beside,
-        facts=_facts(asked, split, budgets, relevant),
+        baselines=baselines,
+        facts=_facts(public, split, budgets, relevant),
     )
 
 
 def _facts(
-    asked: RatingsAsked, split: Split, budgets: Sequence[ApproxDP], relevant: float
+    public: PublicParameters, split: Split, budgets: Sequence[ApproxDP], relevant: float
 ) -> dict[str, str]:
     return {
-        "Simulated for": neighbor_words(asked.protect),
+        "Simulated for": neighbor_words(public.protect),
         "Delta": f"{float(budgets[0].delta):g}",
         "Ratings to learn from": f"{split.train.items.size:,}",
         "Ratings held back": f"{split.test.items.size:,}",
         "People": f"{split.train.people:,}",
-        "Items in the catalogue": f"{len(asked.catalogue):,}",
+        "Items in the catalogue": f"{len(public.catalogue):,}",
         "Well rated": f"{relevant:g} or more",
     }
 

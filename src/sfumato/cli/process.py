@@ -1,0 +1,244 @@
+"""The process around a command: its standard streams, Ctrl-C and SIGTERM, and its log.
+
+What a command made or paid for is never worth less because it could not be said: streams may be
+closed, full, or read by nobody. An interruption is one message and one exit code, also while
+commands are being imported. An error or an interruption that comes after a charge carries notes of
+what was charged (``commands.resume``), which are shown with it.
+"""
+
+import logging
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from traceback import walk_tb
+from types import FrameType
+from typing import Final, NoReturn
+
+from sfumato.errors import InputError, StorageError
+
+INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C."""
+UNREAD: Final = 128 + 13
+"""The exit code of a program whose output nobody reads any more: that of the signal SIGPIPE."""
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+_STREAMS: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+_WITH_VALUE: Final = ("--log", "--log-level")
+"""Options that stand before a command's name, with a value after them."""
+_RESUMABLE: Final = ("publish", "dp2pub", "run")
+"""Commands with --resume: the demo pays and keeps a journal too, but is made anew."""
+_LINE: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s"
+_TIME: Final = "%Y-%m-%dT%H:%M:%S"
+_HEAD: Final = 64
+"""Bytes of a file that tell whether it is a log."""
+_BEGINS: Final = re.compile(rb"\Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ sfumato\b")
+
+endings = logging.getLogger("sfumato.endings")
+"""How a command ended: in the log alone, since standard error has the message already."""
+endings.addHandler(logging.NullHandler())
+endings.propagate = False
+
+
+# Standard streams
+
+
+def open_closed_streams() -> None:
+    """Give streams that were closed (``2>&-``) a place where nothing is kept.
+
+    Otherwise the next file that is opened would get their number, and with it what is meant for
+    them.
+    """
+    for name, mode in _STREAMS:
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def complain(text: str) -> None:
+    """Write to standard error, if that can be done."""
+    Stderr().write(text)
+
+
+def stream_of(error: OSError) -> str | None:
+    """The stream that an error came from, if ``typer.echo`` was writing to one."""
+    for frame, _ in walk_tb(error.__traceback__):
+        if frame.f_code.co_name == "echo":
+            return f"standard {'error' if frame.f_locals.get('err') else 'output'}"
+    return None
+
+
+def settle_streams() -> None:
+    """Throw away what could not be written: the interpreter would end with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+class Stderr:
+    """Standard error as a file that never fails: progress is not worth a run that was paid."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr  # as it is now: bars put themselves in its place
+        self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write at once, or not at all."""
+        with suppress(OSError, ValueError, AttributeError):  # full, unread, closed, none at all
+            self._stream.write(text)
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def isatty(self) -> bool:
+        """Whether somebody watches."""
+        try:
+            return self._stream.isatty()
+        except ValueError:  # closed meanwhile
+            return False
+
+    def fileno(self) -> int:
+        """The number of the stream."""
+        return self._stream.fileno()
+
+
+# Interruptions
+
+
+class InterruptionError(Exception):
+    """Ctrl-C with its notes: typer would swallow a ``KeyboardInterrupt``, and them with it."""
+
+
+def stop(stopped: BaseException | None = None) -> NoReturn:
+    """Say what an interruption leaves behind, and end."""
+    endings.error("interrupted")
+    notes = [] if stopped is None else lines_after(stopped)
+    unknown = [
+        "If anything was charged, it stays in the ledger (`sfumato ledger show`), and no half "
+        "release was left behind."
+    ]
+    complain("sfumato: interrupted. " + "\n".join(notes or unknown) + "\n")
+    sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Let an interruption keep its notes on its way out."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        stopped = InterruptionError()
+        for note in getattr(error, "__notes__", []):
+            stopped.add_note(note)
+        raise stopped from None
+
+
+@contextmanager
+def termination_too() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: nothing half-written stays."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def lines_after(error: BaseException) -> list[str]:
+    """What an error or an interruption says after its message, with the command that goes on."""
+    notes = list(getattr(error, "__notes__", []))
+    if not notes:
+        return []
+    from sfumato.commands.resume import GO_ON
+
+    if GO_ON not in notes:
+        return notes
+    given = sys.argv[1:]
+    if given[_command_index(given)] not in _RESUMABLE:
+        return [note for note in notes if note != GO_ON]
+    return [*notes, f"  {resuming_command(given)}"]
+
+
+def resuming_command(arguments: Sequence[str]) -> str:
+    """The same command line, with ``--resume`` after the command's name: no ``--`` is before it.
+
+    >>> resuming_command(["publish", "--no-resume", "--", "my table.csv"])
+    "sfumato publish --resume -- 'my table.csv'"
+    """
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [one for one in arguments[:end] if one not in ("--resume", "--no-resume")]
+    name = _command_index(options)
+    before, after = options[: name + 1], options[name + 1 :]
+    return shlex.join(["sfumato", *before, "--resume", *after, *arguments[end:]])
+
+
+def _command_index(arguments: Sequence[str]) -> int:
+    """The index of the command's name: after options of the program and their values."""
+    index = 0
+    while index < len(arguments) and arguments[index].startswith("-"):
+        index += 2 if arguments[index] in _WITH_VALUE else 1
+    return index
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+# The log: ``--log FILE``, in plain lines; no value of a table, no secret
+
+
+class OneLine(logging.Formatter):
+    """A record as one line: whatever breaks lines or moves the cursor is written as ``?``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        said = super().format(record)
+        return "".join(sign if sign.isprintable() else "?" for sign in said)
+
+
+def begin_log(file: Path | None, level: str) -> None:
+    """Append what loggers under ``sfumato`` say to a file that only its owner can read.
+
+    Warnings go to standard error as ever.
+    """
+    if level not in LEVELS:
+        raise InputError(f"--log-level must be one of {', '.join(LEVELS)}, got {level!r:.40}.")
+    if file is None:
+        return
+    if not _is_log(file):
+        raise InputError(f"{file} exists and is no log of sfumato. Name another file.")
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        kept = logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't write the log {file}: {error.strerror}.") from None
+    lines = OneLine(_LINE, _TIME)
+    lines.converter = time.gmtime
+    kept.setFormatter(lines)
+    seen = logging.StreamHandler(sys.stderr)
+    seen.setLevel(logging.WARNING)
+    ours = logging.getLogger("sfumato")
+    ours.setLevel(level.upper())
+    ours.handlers[:] = [kept, seen]
+    endings.handlers[:] = [kept]
+
+
+def _is_log(file: Path) -> bool:
+    """Whether a file is not there, empty, or begins as a log does: others are not appended to."""
+    try:
+        if not file.exists():
+            return True
+        if not file.is_file():
+            return False
+        with file.open("rb") as opened:
+            return _BEGINS.match(opened.read(_HEAD)) is not None
+    except OSError:
+        return True  # said by who opens it

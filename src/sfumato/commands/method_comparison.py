@@ -1,0 +1,236 @@
+"""Methods compared before anything is spent: the work of ``sfumato plan``.
+
+From a schema, a number of rows and perhaps a public table; the private one is never opened. Every
+method that can be used is rehearsed, at and around the epsilon that was asked for.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, log10
+from pathlib import Path
+from typing import Any, Final
+
+from sfumato import check
+from sfumato.commands.inputs import asked_workload, check_ranges, loaded_schema
+from sfumato.commands.parameters import Tell
+from sfumato.commands.plan import PlanRequest
+from sfumato.commands.publication import silent
+from sfumato.errors import InputError
+from sfumato.models.prediction import Optimum, non_adaptive_optimum
+from sfumato.planning import noise
+from sfumato.planning.plan import (
+    LARGEST_NOISE,
+    MOST_DEPENDENCE,
+    TYPICAL_DEPENDENCE,
+    Plan,
+    Prediction,
+)
+from sfumato.planning.rehearsal import Stage, rehearse, scaled_budget, stage
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, PureDP
+from sfumato.privacy.protection import OneRow, Protection
+from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
+from sfumato.schema import Schema, Workload
+from sfumato.synthesis.algorithm import Algorithm
+from sfumato.synthesis.independent import Independent
+
+AROUND: Final = (Fraction(1, 10), Fraction(1), Fraction(10))
+"""The epsilons that are rehearsed, as multiples of the one asked for."""
+SLOW: Final = ("aim", "dp2pub", "privbayes")
+"""Methods that are rehearsed at the epsilon asked for only."""
+ON_REQUEST: Final = ("aim",)
+"""Methods so slow that they are rehearsed on a public table, or if they are named."""
+RUNS: Final = 3
+FEW_TARGETS: Final = 20
+"""Up to so many targets one run would tell too much of chance, and several are made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """All that a plan was asked, checked."""
+
+    schema: Schema
+    workload: Workload
+    epsilon: Fraction
+    delta: Fraction | None
+    protect: Protection
+    ranged: bool
+    """Whether the model part is told as a range."""
+
+    def algorithm(self, method: str) -> Algorithm:
+        """A method with its default options; an InputError if it can't be used here."""
+        made = algorithm_named(method, workload=self.workload, rows=None, options={})
+        if isinstance(made, Auto):
+            raise InputError("auto is what a plan is for: name the methods to compare.")
+        made.check(self.schema)
+        check_promise(
+            made, self.schema, protect=self.protect, budget=self.budget(made, self.epsilon)
+        )
+        return made
+
+    def budget(self, algorithm: Algorithm, epsilon: Fraction) -> Cap:
+        """What a publication would give the method."""
+        return budget_for(algorithm, self.schema, epsilon=epsilon, delta=self.delta)
+
+
+def compare_methods(request: PlanRequest) -> Plan:
+    """Rehearse the methods, and judge them. No private table is opened."""
+    started, tell, like = time.monotonic(), request.tell or silent, request.like
+    asked = _asked(request)
+    n_rows = check.whole(at_least=1, rows=request.rows)
+    algorithms, refused = _usable(asked, request.methods, public=like is not None)
+    tell("setting the stage", 0, 0)
+    on = stage(asked.schema, n_rows, asked.workload, like=like, encoding=request.encoding)
+    predictions = tuple(_rehearsed(asked, algorithms, on, tell))
+    columns = asked.budget(Independent(), asked.epsilon)
+    factor = noise.factor_needed(on, columns, asked.protect)
+    found = Plan(
+        schema=asked.schema,
+        n_rows=n_rows,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        protect=asked.protect,
+        like=None if like is None else _named(like),
+        predictions=predictions,
+        refused=refused,
+        auto=_start_of_auto(asked, on),
+        column_noise=noise.column_noise(on, columns, asked.protect, less=Fraction(1)),
+        enough=None if factor is None else _enough(n_rows, columns, factor),
+        seconds=time.monotonic() - started,
+    )
+    return replace(found, predictions=tuple(_judged(found, each) for each in predictions))
+
+
+def _asked(request: PlanRequest) -> _Asked:
+    schema = loaded_schema(request.schema)
+    workload = asked_workload(schema, request.workload)
+    check_ranges(workload)
+    epsilon, delta = request.epsilon, request.delta
+    return _Asked(
+        schema=schema,
+        workload=workload,
+        epsilon=PureDP(epsilon).epsilon,
+        delta=None if delta is None else ApproxDP(epsilon, delta).delta,
+        protect=OneRow(neighbors=request.neighbors),
+        ranged=request.like is None,
+    )
+
+
+def _usable(
+    asked: _Asked, methods: Sequence[str] | None, *, public: bool
+) -> tuple[dict[str, Algorithm], dict[str, str]]:
+    """The methods to rehearse, and why others can't be; a named one must be usable."""
+    if methods is not None:
+        return {method: asked.algorithm(method) for method in methods}, {}
+    found, refused = {}, {}
+    for method in METHODS:
+        if method == "auto":
+            continue
+        if method in ON_REQUEST and not public:
+            refused[method] = "slow to rehearse: name it to have it compared, or give --like"
+            continue
+        try:
+            found[method] = asked.algorithm(method)
+        except InputError as error:
+            refused[method] = str(error)
+    return found, refused
+
+
+def _rehearsed(
+    asked: _Asked, algorithms: Mapping[str, Algorithm], on: Stage, tell: Tell
+) -> Iterator[Prediction]:
+    """Every method at every epsilon that it is rehearsed at."""
+    around = [asked.epsilon * factor for factor in AROUND]
+    every = [
+        (method, epsilon)
+        for method in algorithms
+        for epsilon in around
+        if epsilon == asked.epsilon or (epsilon <= MAX_EPSILON and method not in SLOW)
+    ]
+    marginals = asked.workload.marginals
+    least = non_adaptive_optimum(asked.schema, marginals) if marginals else None
+    optima = {epsilon: _optimum(asked, on, least, epsilon) for epsilon in around}
+    for place, (method, epsilon) in enumerate(every):
+        tell("rehearsing methods", place, len(every))
+        try:
+            yield _predicted(asked, method, algorithms[method], on, epsilon, optima[epsilon])
+        except InputError:
+            if epsilon == asked.epsilon:
+                raise
+    tell("rehearsing methods", len(every), len(every))
+
+
+def _predicted(
+    asked: _Asked,
+    method: str,
+    algorithm: Algorithm,
+    on: Stage,
+    epsilon: Fraction,
+    optimum: float | None,
+) -> Prediction:
+    often = len(on.targets) <= FEW_TARGETS and method not in SLOW
+    budget = asked.budget(algorithm, epsilon)
+    found = rehearse(algorithm, on, budget=budget, protect=asked.protect, runs=RUNS if often else 1)
+    by_noise = noise.noise_part(on, found)
+    model = found.error - by_noise
+    most = model * MOST_DEPENDENCE / TYPICAL_DEPENDENCE
+    return Prediction(
+        method=method,
+        epsilon=epsilon,
+        predicted=found.error,
+        noise=by_noise,
+        model_low=0.0 if asked.ranged else model,
+        model_high=most if asked.ranged else model,
+        optimum=optimum,
+        measured=noise.planned(on, found),
+    )
+
+
+def _optimum(asked: _Asked, on: Stage, least: Optimum | None, epsilon: Fraction) -> float | None:
+    if least is None or epsilon > MAX_EPSILON:
+        return None
+    budget = ApproxDP(epsilon, asked.delta if asked.delta is not None else DELTA)
+    return noise.optimum_error(on, least, budget, asked.protect)
+
+
+def _start_of_auto(asked: _Asked, on: Stage) -> str:
+    """The method that the automatic choice would begin with, on this stage."""
+    auto = Auto(workload=asked.workload)
+    budget = budget_for(auto, asked.schema, epsilon=asked.epsilon, delta=asked.delta)
+    return auto.choose(on.curator(budget, asked.protect, run=0)).algorithm.name
+
+
+def _judged(found: Plan, one: Prediction) -> Prediction:
+    """With a verdict that stands beside the figures."""
+    verdict = ""
+    if found.enough is not None or one.noise > LARGEST_NOISE:
+        verdict = "too few rows for this"
+    elif one.method == found.recommended and one.epsilon == found.epsilon:
+        verdict = "recommended"
+    return replace(one, verdict=verdict)
+
+
+def _enough(n_rows: int, budget: Cap, factor: Fraction) -> tuple[int, Fraction]:
+    """Rows, or an epsilon, with so much less noise for each row; both rounded up to two digits."""
+    wanted = scaled_budget(budget, factor)
+    if not isinstance(wanted, PureDP | ApproxDP):
+        raise TypeError(f"a plan is made for an epsilon, got {wanted}")
+    return int(_two_digits_up(n_rows * factor)), _two_digits_up(wanted.epsilon)
+
+
+def _two_digits_up(number: Fraction) -> Fraction:
+    """No more than two digits that are not zero.
+
+    >>> _two_digits_up(Fraction(12_345))
+    Fraction(13000, 1)
+    """
+    unit = Fraction(10) ** (floor(log10(number)) - 1)
+    return ceil(number / unit) * unit
+
+
+def _named(like: Any) -> str:
+    """A file by its name, anything else by its kind."""
+    return Path(like).name if isinstance(like, str | Path) else type(like).__name__
