@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
-from sfumato.models.model import total_variation
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.local import probabilities
+from sfumato.models.model import total_variation
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.methods import algorithm_named, budget_for, check_promise

@@ -9,10 +9,10 @@ import pytest
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
-from sfumato.models.model import total_variation
 from sfumato.gate import Curator
 from sfumato.gate.budget import RunBudget
 from sfumato.ledger import Ledger
+from sfumato.models.model import total_variation
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
