@@ -63,7 +63,7 @@ def kind(mutant: dict[str, Any]) -> str:
     return "equivalent" if mutant["reason"] else "survived"
 
 
-def _table(shares: dict[str, int], mutants: dict[str, Any]) -> str:
+def _table(shares: dict[str, str], mutants: dict[str, Any]) -> str:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in mutants.values():
         row = mutant["file"] if mutant["file"] in shares else OTHERS

@@ -100,11 +100,14 @@ def listed() -> Plan:
     """All mutants there are, with their tests and the reasons of those that can't be seen."""
     mutants: dict[str, Mutant] = {}
     tests: dict[str, tuple[str, ...]] = {}
+    by_file: dict[str, tuple[str, ...]] = {}
     for file in files():
+        path, own = file["path"], tuple(file["tests"])
         options = {"skip": tuple(file.get("skip", ())), "sampled_as": file.get("sampled_as", "")}
-        for mutant in mutants_of(ROOT, file["path"], share=file["share"], **options):
-            mutants[mutant.name], tests[mutant.name] = mutant, tuple(file["tests"])
-    by_file = {file["path"]: tuple(file["tests"]) for file in files()}
+        for mutant in mutants_of(ROOT, path, share=file["share"], **options):
+            if _is_of_part(mutant, file):
+                mutants[mutant.name], tests[mutant.name] = mutant, own
+        by_file[path] = tuple(dict.fromkeys((*by_file.get(path, ()), *own)))
     for entry in _read("planted_mutants.toml")["mutant"]:
         mutant = planted_mutant(ROOT, entry)
         mutants[mutant.name] = mutant
@@ -115,8 +118,26 @@ def listed() -> Plan:
     return Plan(mutants=mutants, tests=tests, equivalent=equivalent, rows=rows)
 
 
+def _is_of_part(mutant: Mutant, file: dict[str, Any]) -> bool:
+    """Whether an entry is about a mutant, where several divide a file among them."""
+    top = mutant.name.split("::")[1].split(".")[0]
+    named = {
+        name for each in files() if each["path"] == file["path"] for name in each.get("only", ())
+    }
+    return top in file["only"] if "only" in file else top not in named
+
+
+def shares() -> dict[str, str]:
+    """By file, the share of its mutants that is run; of a file in parts, those of all parts."""
+    found: dict[str, list[str]] = {}
+    for file in files():
+        found.setdefault(file["path"], []).append(str(file["share"]))
+    return {path: " and ".join(dict.fromkeys(each)) for path, each in found.items()}
+
+
+@cache
 def files() -> list[dict[str, Any]]:
-    """The privacy-critical files, each with its tests."""
+    """The privacy-critical files, or parts of them, each with its tests."""
     found: list[dict[str, Any]] = _read("mutants.toml")["file"]
     return found
 
@@ -422,8 +443,7 @@ def write_results(plan: Plan, stored: dict[str, Any]) -> None:
         entry["reason"] = plan.equivalent.get(name, "")
         known = entry.get("rows", {})
         entry["rows"] = {row: known[row] for row in rows if row in known}
-    shares = {file["path"]: file["share"] for file in files()}
-    text = json.dumps({"shares": shares, "mutants": kept}, indent=1, ensure_ascii=False)
+    text = json.dumps({"shares": shares(), "mutants": kept}, indent=1, ensure_ascii=False)
     RESULTS.write_text(text + "\n", encoding="utf-8")
 
 

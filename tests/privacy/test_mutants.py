@@ -114,6 +114,17 @@ def test_every_file_and_every_test_that_is_listed_is_there():
             assert (ROOT / test).is_file(), test
 
 
+def test_entries_that_divide_a_file_have_all_of_it_and_nothing_twice(changes, monkeypatch):
+    part = {"path": "code.py", "share": 100, "tests": ["a"]}
+    entries = [part, {**part, "only": ["spend"], "share": 40}]
+    monkeypatch.setattr(mutants, "files", lambda: entries)
+    (mutant, *_) = changes.values()
+    assert [mutants._is_of_part(mutant, each) for each in entries] == [False, True]
+    entries[1]["only"] = ["other"]
+    assert [mutants._is_of_part(mutant, each) for each in entries] == [True, False]
+    assert mutants.shares() == {"code.py": "100 and 40"}
+
+
 def test_every_reason_belongs_to_a_mutant_and_every_mutant_has_tests():
     plan = mutants.listed()
     assert set(plan.equivalent) - set(plan.mutants) == set()
