@@ -14,8 +14,8 @@ from service.crowd import Crowd
 from sfumato.errors import StorageError
 from sfumato.randomness import simulation_rng
 from sfumato.server.storage import tables
+from sfumato.server.storage.answer_blocks import FAN, keys
 from sfumato.server.storage.answer_index import Seen
-from sfumato.server.storage.blocks import FAN, keys
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.statements import Place, statements
 from sfumato.server.storage.uploads import Incoming, Outcome, keep, settle

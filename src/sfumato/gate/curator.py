@@ -44,8 +44,8 @@ from sfumato.gate.requests import (
     verb,
 )
 from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
+from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP

@@ -20,8 +20,8 @@ from sfumato.counting.table import Table
 from sfumato.durable import One, in_turn
 from sfumato.errors import InputError, InternalError
 from sfumato.gate.journal import Journal
+from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
 from sfumato.noise import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP

@@ -13,8 +13,8 @@ from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate.journal import Journal
 from sfumato.gate.requests import noise_of, noisy, verb
+from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.outcome import spending_boundary
 from sfumato.noise import Noise
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity

@@ -15,6 +15,7 @@ from typing import Any
 
 from sfumato.errors import InputError
 from sfumato.ledger import memory_store, rules
+from sfumato.ledger.charges import charge_begins
 from sfumato.ledger.entries import (
     FORMAT,
     Body,
@@ -40,7 +41,6 @@ from sfumato.ledger.hash_chain import (
     same_request,
     verify_rows,
 )
-from sfumato.ledger.outcome import charge_begins
 from sfumato.ledger.rules import check_first_cap, how_to_cap, replay
 from sfumato.ledger.storage import (
     Storage,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.randomness import secure_rng
-from sfumato.server.storage.blocks import Block, keys
+from sfumato.server.storage.answer_blocks import Block, keys
 
 _MOST_RECENT: Final = 2**16
 _NOTHING: Final = np.zeros(0, dtype=np.uint64)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
-from sfumato.server.storage.blocks import Block
+from sfumato.server.storage.answer_blocks import Block
 
 
 @dataclass(frozen=True, slots=True)

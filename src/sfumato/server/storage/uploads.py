@@ -13,8 +13,8 @@ from enum import Enum
 import numpy as np
 from sqlalchemy import Connection
 
+from sfumato.server.storage.answer_blocks import FAN, MOST_ROWS, Block, cut, keys, merged
 from sfumato.server.storage.answer_index import Seen
-from sfumato.server.storage.blocks import FAN, MOST_ROWS, Block, cut, keys, merged
 from sfumato.server.storage.statements import Place, Statements, statements
 from sfumato.server.tokens import digest
 

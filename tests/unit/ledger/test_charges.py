@@ -9,9 +9,9 @@ import pytest
 
 from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError, naming_options
 from sfumato.ledger import Ledger
+from sfumato.ledger.charges import NOTHING_SPENT, spending_boundary
 from sfumato.ledger.entries import Row, genesis
 from sfumato.ledger.memory_store import MemoryStorage
-from sfumato.ledger.outcome import NOTHING_SPENT, spending_boundary
 from sfumato.ledger.rules import today
 from sfumato.privacy import OneRow, PureDP
 
