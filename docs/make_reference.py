@@ -13,7 +13,7 @@ from pathlib import Path
 import typer
 
 import sfumato
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 
 OUT = Path(__file__).parent / "reference.md"
 HEAD = """# Reference
@@ -30,7 +30,7 @@ def page() -> str:
 
 def commands() -> str:
     """Every command with its options, as `--help` knows them."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(program())
     parts = []
     for path, command in leaves(root):
         arguments = [p for p in command.params if p.param_type_name == "argument"]

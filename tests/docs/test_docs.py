@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import sfumato
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -109,7 +109,7 @@ def test_every_command_is_documented(reference):
 def undocumented(reference):
     """Commands, options and arguments without help, or that the reference does not name."""
     page, missing = reference.commands(), []
-    for path, command in reference.leaves(typer.main.get_command(app)):
+    for path, command in reference.leaves(typer.main.get_command(program())):
         section = page.split(f"### `{' '.join(path)}", 1)[1].split("\n### ", 1)[0]
         given = [each for each in command.params if each.name != "help"]
         missing += [path] if not command.help else []

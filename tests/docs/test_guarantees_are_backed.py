@@ -11,7 +11,7 @@ import typer
 
 from audits.registry import EVERY_CASE
 from sfumato.auditing.cases.registry import NOT_RUN
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.publishing.methods import METHODS, RECOMMENDERS
 
@@ -35,7 +35,7 @@ def commands():
     spec = spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return [" ".join(path) for path, _ in module.leaves(typer.main.get_command(app))]
+    return [" ".join(path) for path, _ in module.leaves(typer.main.get_command(program()))]
 
 
 def tool():

@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
@@ -16,7 +17,7 @@ from sfumato.cli import (
     serve,
 )
 from sfumato.cli.command_line import callback
-from sfumato.commands.registry import COMMANDS, GROUPS
+from sfumato.commands.registry import COMMANDS, GROUPS, commands_of
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
 log = logging.getLogger(__name__)
@@ -24,28 +25,32 @@ log = logging.getLogger(__name__)
 _ONLY_SHOW: Final = ("ledger", "plan", "--help", "-h")
 """Commands that make and charge nothing: it is no loss if nobody reads them to the end."""
 
-app = typer.Typer(
-    name="sfumato",
-    help="Publish data about people without publishing the people.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("run")(run_files.run)
+
+def program(words: Sequence[str] | None = None) -> typer.Typer:
+    """The command line as typer knows it.
+
+    Args:
+        words: What was typed: commands of other groups are then left out, as nobody asks for
+            them. A run file may hold any command.
+    """
+    app = typer.Typer(
+        name="sfumato",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_options)
+    for command in COMMANDS:
+        app.command(command.words)(callback(command))
+    app.command("run")(run_files.run)
+    for name, told in GROUPS.items():
+        wanted = words is None or name in words or "run" in words
+        app.add_typer(_group(name, told, full=wanted), name=name)
+    return app
 
 
-def _add_commands() -> None:
-    """Every command that has a request, in its group if it is called by two words."""
-    groups = {"": app} | {name: _group(told) for name, told in GROUPS.items()}
-    for name in GROUPS:
-        app.add_typer(groups[name], name=name)
-    for command in (*COMMANDS.values(), serve.COMMAND):
-        first, _, last = command.words.rpartition(" ")
-        groups[first].command(last)(callback(command))
-
-
-def _group(told: str) -> typer.Typer:
+def _group(name: str, told: str, *, full: bool) -> typer.Typer:
     """Commands that share their first word, which alone prints their help."""
     group = typer.Typer()
 
@@ -54,10 +59,11 @@ def _group(told: str) -> typer.Typer:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
 
+    for command in commands_of(name) if full else ():
+        group.command(command.words.removeprefix(f"{name} "))(callback(command))
+    if full and name == "survey":
+        group.command("serve")(callback(serve.COMMAND))
     return group
-
-
-_add_commands()
 
 
 def main() -> NoReturn:
@@ -106,7 +112,7 @@ def _main() -> NoReturn:
 def _outcome() -> Any:
     """What the command returned, or its exit code."""
     try:
-        return app(standalone_mode=False)
+        return program(sys.argv[1:])(standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, OSError):  # typer ends with 1 where nobody reads
             raise ended.__context__ from None
@@ -147,7 +153,6 @@ def _version_and_exit(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
     version: bool = typer.Option(

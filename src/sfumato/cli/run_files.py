@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from sfumato.commands.publish import PublishRequest
-from sfumato.commands.registry import COMMANDS
+from sfumato.commands.registry import every_command
 from sfumato.commands.request import Command, Option, boundary, options_of
 from sfumato.errors import InputError, StorageError
 
@@ -54,7 +54,7 @@ def run(
 
 def _give_again(root: Any, file: Path, out: Path | None, flags: Mapping[str, Any]) -> None:
     """Load a run file, and run its command with these flags."""
-    saved = {words: command for words, command in COMMANDS.items() if command.saved}
+    saved = {words: command for words, command in every_command().items() if command.saved}
     words, given = load(file)
     if words not in saved:
         raise InputError(f"{file}: command must be one of {', '.join(saved)}.")

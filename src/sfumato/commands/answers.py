@@ -24,7 +24,7 @@ _MOST_LINES: Final = 60
 AnswerEpsilon = Annotated[check.Number, Option("What each answer promises, for example 1.")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SimulateRequest:
     """One randomized answer for each row; the table's ledger is charged."""
 
@@ -65,7 +65,7 @@ class SimulateRequest:
     tell: parameters.Progress = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EstimateRequest:
     """Estimates with standard errors and intervals, from answers alone."""
 
@@ -87,7 +87,7 @@ class EstimateRequest:
     tell: parameters.Progress = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdviseRequest:
     """Before anybody is asked: the error to expect of each protocol, and how many people it takes.
 
@@ -238,7 +238,6 @@ def show_advice(request: AdviseRequest, rows: "list[Advice]") -> Iterator[str]:
 simulate_answers = function(SimulateRequest, simulate, name="simulate_answers", spends=True)
 estimate_answers = function(EstimateRequest, estimate, name="estimate_answers")
 
-GROUP: Final = "Answers randomized on the device: simulate, estimate, advise."
 SIMULATE = Command(
     words="answers simulate",
     request=SimulateRequest,
@@ -264,3 +263,4 @@ ADVISE = Command(
     json=lambda _, rows: [row.to_dict() for row in rows],
     json_help="Print the table as JSON.",
 )
+COMMANDS: Final = (SIMULATE, ESTIMATE, ADVISE)

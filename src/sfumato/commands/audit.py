@@ -18,7 +18,7 @@ REFUTED: Final = 1
 """The exit code when a claim does not stand, or a planted bug was missed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AuditRequest:
     """Try to refute every guarantee: claimed, exact and measured epsilon."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sfumato.release import TableRelease
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DemoRequest:
     """Make a survey, publish it privately, and compare the two."""
 

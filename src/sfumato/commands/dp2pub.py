@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sfumato.release import TableRelease
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dp2PubRequest(parameters.TableRun):
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust.
 

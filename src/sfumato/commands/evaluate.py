@@ -17,7 +17,7 @@ _NAME: Final = 26
 _COLUMN: Final = 18
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluateRequest:
     """Internal: compare a release with the real table, into FOLDER-internal."""
 

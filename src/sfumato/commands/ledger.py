@@ -22,7 +22,7 @@ _WIDEST: Final = 200
 """Columns of the name of a data set, and of the label of an entry."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LedgerRequest:
     """What every command on a ledger can be told."""
 
@@ -35,14 +35,14 @@ class LedgerRequest:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowRequest(LedgerRequest):
     """What each data set has spent, its cap, and every entry."""
 
     dataset: Annotated[str | None, Option("One data set. [default: all]")] = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CapRequest(LedgerRequest):
     """Set, raise or lower the cap of a data set, as an entry that everyone can see."""
 
@@ -58,7 +58,7 @@ class CapRequest(LedgerRequest):
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class VerifyRequest(LedgerRequest):
     """Recompute the whole chain and compare it with every known anchor."""
 
@@ -68,7 +68,7 @@ class VerifyRequest(LedgerRequest):
     ] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExportRequest(LedgerRequest):
     """All entries with their hashes as JSON, which can be checked without the ledger."""
 
@@ -253,7 +253,6 @@ def _head(release: "TableRelease | RecommenderRelease", folder: Path, ledger_id:
     return Head(head["seq"], head["hash"])
 
 
-GROUP: Final = "Show, cap, verify or export the budget ledger."
 SHOW = Command(
     words="ledger show",
     request=ShowRequest,
@@ -284,3 +283,4 @@ EXPORT = Command(
     run=export,
     show=show_export,
 )
+COMMANDS: Final = (SHOW, CAP, VERIFY, EXPORT)

@@ -156,7 +156,7 @@ Settings = Annotated[
 Progress = Annotated[Tell | None, Option("Called with the progress.", typed=False)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TableRun:
     """What every publication of a table can be told, whatever the method."""
 

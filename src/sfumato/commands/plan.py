@@ -20,7 +20,7 @@ _MOST_MEASURED: Final = 5
 """Tables that the best method would measure, of which the figures are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PlanRequest:
     """Predict the error of each method, at and around an epsilon. Nothing is spent."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sfumato.schema.measurement import PublicTotal
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PublishRequest(parameters.TableRun):
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
 

@@ -33,7 +33,7 @@ def epsilon_list(text: str) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RatingsRequest:
     """What every command on ratings can be told."""
 
@@ -90,7 +90,7 @@ class RatingsRequest:
     tell: parameters.Progress = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FitRequest(RatingsRequest):
     """Publish a recommender: a model, a machine-readable guarantee and a report."""
 
@@ -109,7 +109,7 @@ class FitRequest(RatingsRequest):
     seed: parameters.Seed = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TopRequest:
     """What a published recommender says to one person, or which items are like one."""
 
@@ -135,7 +135,7 @@ class TopRequest:
     encoding: parameters.Encoding = "utf-8"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RecommenderEvaluationRequest(RatingsRequest):
     """Internal: hold ratings back, fit to the rest, compare. Nothing is released or charged."""
 
@@ -238,7 +238,6 @@ fit_recommender = function(FitRequest, fit, name="fit_recommender", spends=True)
 recommend_top = function(TopRequest, top, name="recommend_top")
 evaluate_recommender = function(RecommenderEvaluationRequest, evaluate, name="evaluate_recommender")
 
-GROUP: Final = "A private recommender: fit it, ask it, see how good one would be."
 FIT = Command(
     words="recommend fit",
     request=FitRequest,
@@ -267,3 +266,4 @@ EVALUATE = Command(
     json=lambda _, accuracy: accuracy.to_dict(),
     json_help="Print the figures as JSON.",
 )
+COMMANDS: Final = (FIT, TOP, EVALUATE)

@@ -1,62 +1,45 @@
 """Every command by the words that call it, in the order of the help.
 
-``survey serve`` alone is in ``cli``: the service that it starts stands above the commands.
+Commands that share their first word are imported when that word is typed, so that the help of the
+program answers at once. ``survey serve`` is in ``cli``: the service stands above the commands.
 """
 
+from importlib import import_module
 from typing import Any, Final
 
-from sfumato.commands import (
-    answers,
-    audit,
-    demo,
-    dp2pub,
-    evaluate,
-    ledger,
-    plan,
-    publish,
-    recommend,
-    schema,
-    survey,
-    survey_answer,
-)
+from sfumato.commands import audit, demo, dp2pub, evaluate, plan, publish
 from sfumato.commands.request import Command
 
-GROUPS: Final[dict[str, str]] = {
-    "schema": schema.GROUP,
-    "answers": answers.GROUP,
-    "recommend": recommend.GROUP,
-    "survey": survey.GROUP,
-    "ledger": ledger.GROUP,
+COMMANDS: Final[tuple[Command[Any, Any], ...]] = (
+    demo.COMMAND,
+    plan.COMMAND,
+    publish.COMMAND,
+    dp2pub.COMMAND,
+    evaluate.COMMAND,
+    audit.COMMAND,
+)
+"""Those that are called by one word."""
+GROUPS: Final = {
+    "schema": "Draft and confirm the public description of a table.",
+    "answers": "Answers randomized on the device: simulate, estimate, advise.",
+    "recommend": "A private recommender: fit it, ask it, see how good one would be.",
+    "survey": "Collect answers that devices randomize: serve, create, invite, answer, export.",
+    "ledger": "Show, cap, verify or export the budget ledger.",
 }
 """The first words of commands that are called by two, and what they are about."""
-COMMANDS: Final[dict[str, Command[Any, Any]]] = {
-    command.words: command
-    for command in (
-        demo.COMMAND,
-        schema.DRAFT,
-        schema.CONFIRM,
-        plan.COMMAND,
-        publish.COMMAND,
-        dp2pub.COMMAND,
-        evaluate.COMMAND,
-        answers.SIMULATE,
-        answers.ESTIMATE,
-        answers.ADVISE,
-        recommend.FIT,
-        recommend.TOP,
-        recommend.EVALUATE,
-        survey.CREATE,
-        survey.INVITE,
-        survey.OPEN,
-        survey.CLOSE,
-        survey.STATUS,
-        survey.EXPORT,
-        survey.VERIFY,
-        survey_answer.COMMAND,
-        ledger.SHOW,
-        ledger.CAP,
-        ledger.VERIFY,
-        ledger.EXPORT,
-        audit.COMMAND,
-    )
-}
+_MORE_OF: Final = {"survey": ("survey_answer",)}
+"""Modules of a group beside the one that has its name."""
+
+
+def commands_of(group: str) -> tuple[Command[Any, Any], ...]:
+    """The commands of a group."""
+    modules = [
+        import_module(f"sfumato.commands.{name}") for name in (group, *_MORE_OF.get(group, ()))
+    ]
+    return tuple(command for module in modules for command in module.COMMANDS)
+
+
+def every_command() -> dict[str, Command[Any, Any]]:
+    """All of them by their words."""
+    grouped = (command for group in GROUPS for command in commands_of(group))
+    return {command.words: command for command in (*COMMANDS, *grouped)}

@@ -19,6 +19,7 @@ P = ParamSpec("P")
 Q = TypeVar("Q")
 R = TypeVar("R")
 
+_known_options: dict[type, Mapping[str, "Option"]] = {}
 _DOC_WIDTH: Final = 96
 """Of a line of a docstring; what is shown of it is indented by four."""
 
@@ -83,16 +84,19 @@ class Command(Generic[Q, R]):
     """It may show until somebody interrupts it, which is then no error."""
 
 
-def options_of(request: type) -> dict[str, Option]:
+def options_of(request: type) -> Mapping[str, Option]:
     """The options of a request by field, in the order of the help.
 
     First what has a place, then what the command's own module declares, then what is shared.
     """
+    if request in _known_options:
+        return _known_options[request]
     home = request.__module__
     classes = [each for each in request.__mro__ if each.__module__ == home]
     own = {name for each in classes for name in each.__annotations__}
     declared = sorted(fields(request), key=lambda each: (each.kw_only, each.name not in own))
-    return {field.name: _option(field) for field in declared}
+    _known_options[request] = {field.name: _option(field) for field in declared}
+    return _known_options[request]
 
 
 def default_of(request: type, name: str) -> Any:

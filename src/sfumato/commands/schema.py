@@ -30,7 +30,7 @@ def field_names(text: str) -> list[str]:
     return [name.strip() for name in names]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DraftRequest:
     """Read a table, without any guarantee, and draft a schema for a person to confirm."""
 
@@ -65,7 +65,7 @@ class DraftRequest:
     tell: parameters.Progress = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ConfirmRequest:
     """Show what a draft took from the data, and confirm that all of it is public knowledge."""
 
@@ -188,7 +188,6 @@ confirm_schema = function(
     summary="Confirm that all that a draft took from the data is public knowledge.",
 )
 
-GROUP: Final = "Draft and confirm the public description of a table."
 DRAFT = Command(
     words="schema draft",
     request=DraftRequest,
@@ -205,3 +204,4 @@ CONFIRM = Command(
     json=_confirmation_json,
     json_help="Print what was confirmed.",
 )
+COMMANDS: Final = (DRAFT, CONFIRM)

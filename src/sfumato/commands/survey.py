@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sfumato.survey.protocol.links import SurveyLink
     from sfumato.survey.protocol.seal import Sealed
 
-GROUP: Final = "Collect answers that devices randomize: serve, create, invite, answer, export."
 TOKEN: Final = "SFUMATO_SURVEY_TOKEN"
 """The variable of the environment that holds a server's token."""
 SERVER: Final = "http://127.0.0.1:8750"
@@ -31,7 +30,7 @@ Keys = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CreateRequest:
     """Make a survey on a server; its keys go into a file that only you can read."""
 
@@ -102,7 +101,7 @@ def _created_json(request: CreateRequest, link: "SurveyLink") -> dict[str, Any]:
     return known | {"link": str(link), "keys": str(request.out)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class InviteRequest:
     """New invitations, each a link with a secret; they are shown once."""
 
@@ -144,7 +143,7 @@ class NewState(NamedTuple):
     """How many it has, where that is known."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OpenRequest:
     """Open the next round."""
 
@@ -156,7 +155,7 @@ def open_round(request: OpenRequest) -> NewState:
     return NewState(_owner(request.keys).open())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CloseRequest:
     """Close the open round; the next one is planned from its answers."""
 
@@ -185,7 +184,7 @@ def show_state(request: OpenRequest | CloseRequest, new: NewState) -> Iterator[s
         yield f"next        sfumato survey open {keys}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StatusRequest:
     """The state, and how many answers came, in steps of the minimum and by the hour."""
 
@@ -246,7 +245,7 @@ def _status_text(request: StatusRequest, now: dict[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExportRequest:
     """Release a survey whose last round is closed, and save the folder that may be published."""
 
@@ -281,7 +280,7 @@ def show_exported(request: ExportRequest, folder: Path) -> Iterator[str]:
     yield f"report      {folder / 'report.html'}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class VerifyRequest:
     """Tell whether a release of a survey is, file by file, what the survey signed."""
 
@@ -412,3 +411,4 @@ VERIFY = Command(
     json=_verified_json,
     json_help=_JSON,
 )
+COMMANDS: Final = (CREATE, INVITE, OPEN, CLOSE, STATUS, EXPORT, VERIFY)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LARGEST_RECORD: Final = 2**20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerRequest:
     """Answer a survey from this device: randomized here, sent once, shown before it leaves.
 
@@ -159,3 +159,4 @@ COMMAND = Command(
     json=_json,
     json_help="Print what was done as JSON.",
 )
+COMMANDS: Final = (COMMAND,)

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from sfumato.cli import progress
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 from sfumato.cli.progress import Lines
 from sfumato.commands.publication import reading
 
@@ -42,7 +42,7 @@ class AsTheyAre:
 def commands() -> list[list[str]]:
     """Every command with its words, from the program itself."""
     found: list[list[str]] = [[]]
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(program())
     groups: list[tuple[list[str], Any]] = [([], root)]
     while groups:
         words, group = groups.pop()

@@ -317,8 +317,9 @@ def test_labels_of_the_schema_are_text_on_both_pages(tmp_path: Path) -> None:
 
 
 def test_the_page_names_only_commands_that_exist() -> None:
-    from sfumato.cli.main import app
+    from sfumato.cli.main import program
 
+    app = program()
     known = {command.name for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups}
     page = render(report_view(made()))

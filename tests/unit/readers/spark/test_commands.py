@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 from sfumato.commands.answers import estimate_answers, simulate_answers
 from sfumato.commands.dp2pub import dp2pub_table
 from sfumato.commands.publish import publish_table
@@ -81,15 +81,17 @@ def test_the_command_line_takes_what_spark_reads(
     SCHEMA.save(tmp_path / "schema.json")
     address = f"spark::{tmp_path / 'people.parquet'}"
     line = ["publish", address, "--schema", str(tmp_path / "schema.json"), "--epsilon", "1"]
-    told = CliRunner().invoke(app, [*line, "--method", "independent", "--out", str(tmp_path / "o")])
+    told = CliRunner().invoke(
+        program(), [*line, "--method", "independent", "--out", str(tmp_path / "o")]
+    )
     assert told.exit_code == 0, told.output
     assert json.loads((tmp_path / "o" / "release.json").read_text())["private"]
-    held = CliRunner().invoke(app, [*line, "--out", str(tmp_path), "--force"])
+    held = CliRunner().invoke(program(), [*line, "--out", str(tmp_path), "--force"])
     assert isinstance(held.exception, InputError)
     assert "holds the input" in str(held.exception)
     out = tmp_path / "answers.parquet"
     line = ["answers", "simulate", address, *line[2:], "--column", "job", "-o", str(out)]
-    told = CliRunner().invoke(app, [*line, "--dataset", "answers"])
+    told = CliRunner().invoke(program(), [*line, "--dataset", "answers"])
     assert told.exit_code == 0, told.output
     assert sum(estimate_answers(out).frequencies) == pytest.approx(1, abs=0.5)
     assert pq.read_table(out).num_rows == N_ROWS

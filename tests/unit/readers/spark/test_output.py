@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import sfumato as sf
-from sfumato.cli.main import app
+from sfumato.cli.main import program
 from sfumato.commands.answers import estimate_answers, simulate_answers
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate.row_answers import Perturbation
@@ -116,7 +116,7 @@ def test_a_command_writes_answers_and_another_counts_them(
     schema.write_text(json.dumps(SCHEMA.to_dict()))
     given = ["--schema", str(schema), "--column", "age", "--epsilon", "8", "--ledger", str(ledger)]
     asked = ["answers", "simulate", people, *given, "--protocol", "grr", "--cap", "8"]
-    done = CliRunner().invoke(app, [*asked, "--out", out, "--json"])
+    done = CliRunner().invoke(program(), [*asked, "--out", out, "--json"])
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert (said["file"], said["answers"], said["private"]) == (out, N_ROWS, True)
@@ -126,7 +126,7 @@ def test_a_command_writes_answers_and_another_counts_them(
     assert found.answers == N_ROWS
     shares = np.array(found.to_dict(0.95)["frequencies"])
     assert np.abs(shares - 0.01).max() < 0.01  # of 20 people each; the deviation is .0004
-    again = CliRunner().invoke(app, [*asked, "--out", f"{out}-again"])
+    again = CliRunner().invoke(program(), [*asked, "--out", f"{out}-again"])
     assert isinstance(again.exception, BudgetError)
     assert not Path(f"{tmp_path}/answers-again").exists()
 
