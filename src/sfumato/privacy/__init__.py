@@ -5,7 +5,6 @@ arithmetic, ``sensitivity`` the one table of sensitivities, ``accounting`` the t
 lists fixed in advance.
 """
 
-from sfumato.privacy.accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
 from sfumato.privacy.composition import Cap, Totals, composed, left, scaled, within
 from sfumato.privacy.conversions import (
     as_epsilon_delta,
@@ -21,9 +20,7 @@ __all__ = [
     "ApproxDP",
     "Cap",
     "Cost",
-    "GaussianNoise",
     "Guarantee",
-    "LaplaceNoise",
     "LocalDP",
     "Neighbors",
     "OnePerson",
@@ -34,7 +31,6 @@ __all__ = [
     "as_epsilon_delta",
     "composed",
     "epsilon_from_zcdp",
-    "epsilon_of_noise",
     "left",
     "scaled",
     "within",

@@ -100,8 +100,14 @@ class TableRelease:
                 "a local guarantee is about what a person answers, not about whether they answer: "
                 f"protect must be of neighbors='replace', got {self.protect}."
             )
-        if _kind_of(self.model) is None:
+        if not self.model_kind:
             raise InputError(f"a release can't save {self.model!r:.60}.")
+
+    @property
+    def model_kind(self) -> str:
+        """The name under which the model is saved, like ``dense``; empty for one that can't be."""
+        path = f"{type(self.model).__module__}:{type(self.model).__qualname__}"
+        return next((kind for kind, listed in _MODELS.items() if listed == path), "")
 
     @property
     def kept(self) -> Path | None:
@@ -183,7 +189,7 @@ class TableRelease:
             "method": dict(self.method),
             "rows": self.data.num_rows,
             "schema": self.schema.to_dict(),
-            "model": _kind_of(self.model),
+            "model": self.model_kind,
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
             "versions": dict(self.versions),
@@ -259,12 +265,6 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
         versions=value["versions"],
         command=value.get("command", {}),
     )
-
-
-def _kind_of(model: Model) -> str | None:
-    """The name under which a model is saved; None for a type that is not listed."""
-    path = f"{type(model).__module__}:{type(model).__qualname__}"
-    return next((kind for kind, listed in _MODELS.items() if listed == path), None)
 
 
 def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.Table) -> Model:

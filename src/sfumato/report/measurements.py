@@ -7,15 +7,12 @@ are usually nearer to the truth; where nothing is known of a figure, a sentence 
 
 import math
 from itertools import combinations
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import charts
-from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
-from sfumato.models.graphical.junction_tree import cells as cells_of
-from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import total_variation
 from sfumato.models.prediction import unprojected_noise
 from sfumato.models.published_rows import PublishedRows
@@ -23,6 +20,9 @@ from sfumato.privacy.guarantees import PureDP
 from sfumato.release import TableRelease
 from sfumato.report.view import MarginalView, MeasuredView
 from sfumato.schema import Marginal
+
+if TYPE_CHECKING:  # most releases have another model
+    from sfumato.models.graphical.model import GraphicalModel
 
 MOST_TIES: Final = 120
 """Lines of a drawing; more of them hide each other."""
@@ -34,9 +34,11 @@ Ties = tuple[tuple[str, str, float], ...]
 
 def measured_view(release: TableRelease) -> MeasuredView | None:
     """What was measured and how it ties columns; None where the model is not a graphical one."""
-    model = release.model
-    if not isinstance(model, GraphicalModel):
+    if release.model_kind != "graphical":
         return None
+    from sfumato.models.graphical.junction_tree import cells as cells_of
+
+    model = cast("GraphicalModel", release.model)
     sigmas = _sigmas(release)
     marginals = [_marginal(release, model, names, each) for names, each in sigmas.items()]
     places = zip(model.cliques, model.tree.cliques, strict=True)
@@ -100,6 +102,8 @@ def size_sentence(view: MeasuredView) -> str:
     >>> size_sentence(MeasuredView(columns=("a",), marginals=(), cliques=((("a",), 3),)))
     'The model is 1 table with 3 cells: 24 bytes.'
     """
+    from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
+
     size = view.cells * BYTES_PER_CELL
     unit, name = next((one for one in _UNITS if size >= one[0]), (1, "bytes"))
     text = f"{charts.readable(size / unit)} {name}"
@@ -123,7 +127,7 @@ def _sigmas(release: TableRelease) -> dict[Marginal, list[float]]:
 
 
 def _marginal(
-    release: TableRelease, model: GraphicalModel, names: Marginal, sigmas: list[float]
+    release: TableRelease, model: "GraphicalModel", names: Marginal, sigmas: list[float]
 ) -> MarginalView:
     """Several measurements of one marginal count as their mean, weighted by precision.
 
@@ -143,7 +147,7 @@ def _marginal(
     return MarginalView(names=names, cells=cells, sigma=sigma, noise=noise, times=len(sigmas))
 
 
-def _ties(model: GraphicalModel, measured: list[Marginal]) -> Ties:
+def _ties(model: "GraphicalModel", measured: list[Marginal]) -> Ties:
     """Every two columns that were measured together, by the model's distance from independence."""
     pairs = sorted({pair for names in measured for pair in combinations(names, 2)})
     ties = [
@@ -262,10 +266,10 @@ def _tail(heights: Floats) -> Floats:
 
 def _measured_cells(release: TableRelease, pair: Marginal) -> Floats:
     """The pair as it was measured: rare values merged where the model merged them."""
-    model = release.model
-    if isinstance(model, GraphicalModel):
-        return np.asarray(next(iter(model.coarse_marginals([pair]))), dtype=np.float64)
-    return np.asarray(model.marginal(pair), dtype=np.float64)
+    if release.model_kind == "graphical":
+        coarse = cast("GraphicalModel", release.model).coarse_marginals([pair])
+        return np.asarray(next(iter(coarse)), dtype=np.float64)
+    return np.asarray(release.model.marginal(pair), dtype=np.float64)
 
 
 def _agrees_with_none(release: TableRelease) -> bool:

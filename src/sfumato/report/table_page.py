@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import combinations
 
-from sfumato.models.dense.model import DenseModel
-from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import answer_ranges
-from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
@@ -241,9 +238,9 @@ def _pairs(release: TableRelease) -> tuple[PairView, ...]:
 
 def _pair_names(release: TableRelease) -> list[Marginal]:
     """The pairs that a page may show: all of a dense model, of a graphical one those measured."""
-    if isinstance(release.model, DenseModel):
+    if release.model_kind == "dense":
         return list(combinations(release.schema.names, 2))
-    if not isinstance(release.model, GraphicalModel):
+    if release.model_kind != "graphical":
         return []
     return [tuple(pair) for pair in release.method.get("measured", ()) if len(pair) == 2]
 
@@ -273,7 +270,7 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
         "Numbers inside a bin are drawn uniformly. Values outside the limits count as the nearest "
         "inside; other values that are not declared as other, missing or the first one."
     ]
-    if isinstance(release.model, ProductModel):
+    if release.model_kind == "product":
         asked = any(len(one.get("target", ())) == 2 for one in release.measurements)
         asked |= any(release.method.get("asked_about_pairs") or ()) or "network" in release.method
         why = "pairs were asked about, but what they say is not clear enough to use"
@@ -290,7 +287,7 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
         )
     if release.method.get("public_totals"):
         notes.append("Public totals are no secret: the promise is about everything else.")
-    holds_zeros = isinstance(release.model, DenseModel | GraphicalModel)
+    holds_zeros = release.model_kind in ("dense", "graphical")
     if release.schema.impossible and not holds_zeros:
         notes.append(
             "Rows that are declared impossible were drawn again, which moves the columns concerned "

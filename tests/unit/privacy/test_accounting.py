@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sfumato.errors import InputError, InternalError
-from sfumato.privacy import GaussianNoise, LaplaceNoise, accounting, epsilon_from_zcdp
-from sfumato.privacy.accounting import epsilon_of_noise
+from sfumato.privacy import accounting, epsilon_from_zcdp
+from sfumato.privacy.accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
 
 DELTA = Fraction(1, 10**6)
 
