@@ -118,7 +118,7 @@ def test_rows_that_were_asked_can_not_be_asked_again_and_ctrl_c_says_so(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("sfumato.gate.curator.row_answers.responses", stopped)
+        patched.setattr("sfumato.gate.row_answers.responses", stopped)
         outcome = world.run(*arguments)
     assert outcome.code == 130
     assert "This run can't be resumed" in outcome.err
