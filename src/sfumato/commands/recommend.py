@@ -57,20 +57,32 @@ class RatingsRequest:
     scale: Annotated[
         "RatingScale | str",
         Option(
-            "LOW..HIGH or LOW..HIGH/STEP: 1..5, 0.5..5/0.5.", python="Or ``RatingScale(1, 5)``."
+            "LOW..HIGH or LOW..HIGH/STEP: 1..5, 0.5..5/0.5.",
+            python="Or ``RatingScale(1, 5)``.",
+            public=True,
         ),
     ]
     unit: Annotated[
         Unit,
-        Option("rating or person: whose presence is hidden, one rating or all of one."),
+        Option(
+            "rating or person: whose presence is hidden, one rating or all of one.", public=True
+        ),
     ]
-    delta: Annotated[check.Number | None, Option("The noise is Gaussian and needs one.")] = DELTA
+    delta: Annotated[
+        check.Number | None, Option("The noise is Gaussian and needs one.", public=True)
+    ] = DELTA
     max_rows: Annotated[
         int | None,
-        Option("Ratings of one person that count. [default: 200 with --unit person]", kind=int),
+        Option(
+            "Ratings of one person that count. [default: 200 with --unit person]",
+            kind=int,
+            public=True,
+        ),
     ] = None
-    neighbors: Annotated["Neighbors", Option("add-remove, or replace.")] = "add-remove"
-    method: Annotated[str, Option("auto, bias, neighbors, popularity, ridge or tastes.")] = "auto"
+    neighbors: Annotated["Neighbors", Option("add-remove, or replace.", public=True)] = "add-remove"
+    method: Annotated[
+        str, Option("auto, bias, neighbors, popularity, ridge or tastes.", public=True)
+    ] = "auto"
     options: Annotated[
         "Mapping[str, str] | None",
         Option(
@@ -79,13 +91,16 @@ class RatingsRequest:
             names="--set",
             many=True,
             read=parameters.settings,
+            public=True,
         ),
     ] = None
     person: Annotated[str, Option("The column that names the person.")] = "user"
     item: Annotated[str, Option("The column of item ids, in both files.")] = "item"
     rating: Annotated[str, Option("The column of ratings.")] = "rating"
     ledger: parameters.LedgerPlace = None
-    dataset: Annotated[str | None, Option("Required: the name the budget belongs to.")] = None
+    dataset: Annotated[
+        str | None, Option("Required: the name the budget belongs to.", public=True)
+    ] = None
     encoding: parameters.Encoding = "utf-8"
     tell: parameters.Progress = None
 
@@ -104,6 +119,7 @@ class FitRequest(RatingsRequest):
             "Refuse ratings that do not fit. By default a number that is not on the scale counts "
             "as the nearest, and a rating without a person or a known item as none.",
             kind=bool,
+            public=True,
         ),
     ] = False
     seed: parameters.Seed = None

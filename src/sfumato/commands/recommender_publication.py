@@ -5,7 +5,7 @@ the cap, then the format of the ratings, then the charge, then the look.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from sfumato import check
 from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
 from sfumato.commands.publication import check_comparison, silent
 from sfumato.commands.recommend import DELTA, UNITS, FitRequest, RatingsRequest
-from sfumato.commands.request import as_path
+from sfumato.commands.request import as_path, public_options
 from sfumato.commands.resume import keeping, telling_what_was_paid
 from sfumato.counting.ratings import Ratings
 from sfumato.errors import InputError, SfumatoError
@@ -86,7 +86,8 @@ def publish(request: FitRequest) -> RecommenderRelease:
     )
     with telling_what_was_paid(curator.journal if curator.private else None):
         tell("measuring and fitting", 0, 0)
-        release = released(public.algorithm, curator)
+        command = public_options("recommend fit", request)
+        release = replace(released(public.algorithm, curator), command=command)
         if folder is None:
             return with_copy(release, curator.ledger.path, run=curator.run)
         tell("writing", 0, 0)

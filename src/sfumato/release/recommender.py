@@ -93,6 +93,8 @@ class RecommenderRelease:
     """What was measured and with how much noise, without the values."""
     ledger: Mapping[str, Any]
     """The head of the ledger and this run's entries."""
+    command: Mapping[str, Any] = field(default_factory=dict)
+    """The public options of the command that made it; empty where none did."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
     _kept: Path | None = field(default=None, repr=False)
 
@@ -174,6 +176,7 @@ class RecommenderRelease:
             "scale": self.scale.to_dict(),
             "measurements": [dict(entry) for entry in self.measurements],
             "ledger": dict(self.ledger),
+            **({"command": dict(self.command)} if self.command else {}),
             "versions": dict(self.versions),
             "catalogue": {
                 "numbered": self.catalogue.numbered,
@@ -321,5 +324,6 @@ def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:
         model=_MODELS[kind].from_arrays(arrays),
         measurements=tuple(value["measurements"]),
         ledger=value["ledger"],
+        command=value.get("command", {}),
         versions=value["versions"],
     )

@@ -93,6 +93,9 @@ def test_json_prints_the_content_of_release_json_and_nothing_else(films: Films) 
     assert outcome.json == json.loads((films.world.out / "release.json").read_text())
     assert outcome.json["method"]["goal"] == "ratings"
     assert outcome.json["guarantee"]["unit"] == "row"
+    command = outcome.json["command"]
+    assert (command["command"], command["set"]) == ("recommend fit", {"goal": "ratings"})
+    assert not {"ledger", "out", "ratings", "catalogue"} & set(command)  # no path is told
 
 
 def test_a_saved_fit_is_run_again_with_all_its_options(films: Films) -> None:
