@@ -39,6 +39,10 @@ class SingleProcess:
             )
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        """Refused: what is deleted could be set again."""
+        raise AttributeError(f"{name!r} of a {type(self).__name__} can't be deleted.")
+
     def _check_process(self) -> None:
         if os.getpid() != self.__process:
             raise BudgetError(
@@ -60,6 +64,9 @@ class SingleProcess:
         raise self._no_copy()
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise self._no_copy()
+
+    def __getstate__(self) -> NoReturn:
         raise self._no_copy()
 
     def _no_copy(self) -> TypeError:

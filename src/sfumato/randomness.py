@@ -36,6 +36,8 @@ class Rng:
     """A stream of uniform 64-bit words. Make one with ``secure_rng`` or ``simulation_rng``."""
 
     def __init__(self, new_key: Callable[[], bytes], *, secure: bool) -> None:
+        if "_stream" in self.__dict__:
+            raise TypeError("a generator is keyed once; make another one")
         self.secure: Final = secure
         """Whether the words come from the operating system's entropy."""
         self._new_key = new_key

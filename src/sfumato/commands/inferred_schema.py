@@ -6,7 +6,8 @@ kept in the ledger, so that it is paid for and drawn once: later releases use th
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -27,6 +28,7 @@ from sfumato.commands.publication import Publication
 from sfumato.counting.table import Source
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate import Curator, Scout, thresholding_of
+from sfumato.ledger.charges import after_earlier_charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy import composition, guarantees, protection
 from sfumato.privacy.composition import Cap
@@ -158,7 +160,7 @@ def find_schema(
     # another stream than the release's, whose noise would else be the same
     rng = secure_rng() if request.seed is None else simulation_rng(request.seed + _OTHER_SEED)
     plan.tell("finding a schema, privately", 0, 0)
-    with ledger:
+    with ledger, _telling_what_was_paid(ledger):
         return inferred_schema(
             plan.table,
             budget=budget,
@@ -169,6 +171,21 @@ def find_schema(
             encoding=request.encoding,
             delimiter=request.delimiter,
         )
+
+
+@contextmanager
+def _telling_what_was_paid(ledger: Ledger) -> Iterator[None]:
+    """Give whatever stops the search a note, if its charge is in the ledger."""
+    before = ledger.head
+    try:
+        yield
+    except BaseException as error:
+        if ledger.head != before and (paid := _paid(ledger)) is not None:
+            error.add_note(
+                f"Charged, and kept in the ledger of {ledger.dataset!r}: {paid} for finding a "
+                "schema. The same command again does not pay for that again."
+            )
+        raise
 
 
 def inferred_before(plan: Publication) -> Inferred | None:
@@ -392,10 +409,12 @@ def _from_json(
         )
     if value["schema"] is None:
         spent = "which stays charged" if private else "which was simulated"
-        raise TableError(
-            f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
-            f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
-            "Write a schema: `sfumato schema draft` helps."
+        raise after_earlier_charge(
+            TableError(
+                f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
+                f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
+                "Write a schema: `sfumato schema draft` helps."
+            )
         )
     found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])

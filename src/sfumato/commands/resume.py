@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator, Journal, PaidStep, runs_of
+from sfumato.ledger.charges import after_earlier_charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.release import TableRelease
 from sfumato.release.folder import naming_copy, with_copy
@@ -85,10 +86,12 @@ def _refuse_stopped(ledger: Ledger, command: str) -> None:
     runs = runs_of(ledger, command=command)
     if runs and runs[-1].closed is None:
         last = runs[-1]
-        raise InputError(
-            f"this very command was paid for on {last.steps[0].time} and did not finish: "
-            f"{_named(last.steps)} Add --resume to go on with it, without "
-            "a new charge, or --no-resume to leave it and pay again."
+        raise after_earlier_charge(
+            InputError(
+                f"this very command was paid for on {last.steps[0].time} and did not finish: "
+                f"{_named(last.steps)} Add --resume to go on with it, without "
+                "a new charge, or --no-resume to leave it and pay again."
+            )
         )
 
 

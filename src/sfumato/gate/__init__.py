@@ -11,7 +11,7 @@ from sfumato.gate.counts import MOST_CELLS
 from sfumato.gate.curator import Curator
 from sfumato.gate.journal import FINISHED, Journal, PaidStep, runs_of
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
-from sfumato.gate.requests import noise_of
+from sfumato.gate.requests import sigma_of
 from sfumato.gate.scores import L1Error, MutualInformation, WeightedL1Error
 from sfumato.gate.scout import Scout, thresholding_of
 from sfumato.ledger.charges import spending_boundary
@@ -30,9 +30,9 @@ __all__ = [
     "PaidStep",
     "Scout",
     "WeightedL1Error",
-    "noise_of",
     "refuse_too_many_cells",
     "runs_of",
+    "sigma_of",
     "spending_boundary",
     "thresholding_of",
 ]

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate.journal import Journal
-from sfumato.gate.requests import amount, noise_of, same_kind, total_of
+from sfumato.gate.requests import amount, noise_of, same_kind
 from sfumato.gate.scores import Asked, Score
 from sfumato.noise import Noise, noise_for
 from sfumato.privacy.composition import Cap
@@ -49,12 +49,14 @@ class RunBudget:
 
     def noises(self, targets: Sequence[Target], costs: Sequence[Cost]) -> list[Noise]:
         """What is added to each count for its cost. A cost too small for any noise is refused."""
-        self._amount(total_of(costs))
+        for cost in costs:
+            self._amount(cost)
         paired = zip(targets, costs, strict=True)
         return [noise_of(cost, isinstance(t, Range), self._protect) for t, cost in paired]
 
     def score_noise(self, score: Score, asked: Asked, cost: Cost) -> Noise:
         """What is added to each score of a vector."""
+        self._amount(cost)
         moved, number = score.sensitivity(asked), len(asked.targets)
         return noise_for(cost, moved * number, moved**2 * number)
 

@@ -30,6 +30,7 @@ from sfumato.gate.requests import (
     check_kinds,
     check_merged,
     check_place,
+    check_protection,
     check_row_by_row,
     check_rows,
     journal_for,
@@ -56,7 +57,7 @@ from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, Target, check_targets
 
 if TYPE_CHECKING:  # the mechanisms by which rows answer are loaded by the verbs that need them
-    from sfumato.gate.row_answers import Interview, Perturbation, Responses
+    from sfumato.gate.row_answers import Interview, Responses
     from sfumato.local.layout import Answers
     from sfumato.local.means.grid import Grid
     from sfumato.local.mechanism import LocalMechanism
@@ -97,6 +98,7 @@ class Curator(SingleProcess):
         self.catalogue = table.catalogue if isinstance(table, Ratings) else None
         """Of ratings, the public items."""
         self.scale = table.scale if isinstance(table, Ratings) else None
+        check_protection(protect)
         self.protect = protect = named(protect, table)
         self.budget = budget
         self.private = rng.secure
@@ -202,7 +204,7 @@ class Curator(SingleProcess):
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
         check_counted(self.__table, self.protect)
-        targets = tuple(targets)  # what is checked and paid for is what is counted
+        targets, costs = tuple(targets), tuple(costs)  # what is checked and paid for is counted
         check_kinds(targets)
         check_targets(self.schema, [t for t in targets if t not in self.__asked.ranges])
         check_merged(merged, self.schema, targets)
@@ -252,7 +254,7 @@ class Curator(SingleProcess):
     ) -> int:
         """The place of one target with a high score; its score is not told."""
         asked = self._prepare(targets, score, merged)
-        check_allowed(allowed, len(targets))
+        allowed = check_allowed(allowed, len(targets))
         selection = selection_of(cost, score.sensitivity(asked))
         self.__budget.charge(cost, label=label_of("select", targets))
 
@@ -285,7 +287,13 @@ class Curator(SingleProcess):
         """
         from sfumato.gate import row_answers
 
-        kernel = self._perturbation(marginal, mechanism, grid, numbers)
+        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
+        check_row_by_row(self.__table, self.protect)
+        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
+        self.__journal.close(BY_ROW)
+        kernel = row_answers.Perturbation.of(
+            self.schema, marginal, mechanism, grid=grid, numbers=numbers, rng=self.rng
+        )
         return row_answers.answers(self.__table, kernel, check=self._check_process)
 
     @verb
@@ -302,7 +310,14 @@ class Curator(SingleProcess):
         from sfumato.gate import row_answers
 
         table = row_answers.check_folder(self.__table, folder)
-        return table.map_to_parquet(self._perturbation(marginal, mechanism, grid, numbers), folder)
+        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
+        check_row_by_row(self.__table, self.protect)
+        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
+        self.__journal.close(BY_ROW)
+        kernel = row_answers.Perturbation.of(
+            self.schema, marginal, mechanism, grid=grid, numbers=numbers, rng=self.rng
+        )
+        return table.map_to_parquet(kernel, folder)
 
     @verb
     def respond(self, epsilons: Mapping[str, Fraction]) -> "Responses":
@@ -316,7 +331,9 @@ class Curator(SingleProcess):
         mechanisms = row_answers.mechanisms_for(self.schema, epsilons)
         check_row_by_row(self.__table, self.protect)
         cost = row_answers.cost_of(mechanisms)
-        self._charge_rows(cost, "respond", [(name,) for name in mechanisms])
+        named = [(name,) for name in mechanisms]
+        self.__budget.charge(cost, label=label_of("respond", named))
+        self.__journal.close(BY_ROW)
         return row_answers.responses(self.__table, mechanisms, rng=self.rng)
 
     @verb
@@ -331,7 +348,8 @@ class Curator(SingleProcess):
         if not columns or self.schema.marginal(columns) != tuple(columns):
             raise InputError("an interview names one or more columns in the schema's order")
         check_row_by_row(self.__table, self.protect)
-        self._charge_rows(cost, "interview", [(name,) for name in columns])
+        self.__budget.charge(cost, label=label_of("interview", [(name,) for name in columns]))
+        self.__journal.close(BY_ROW)
         return Interview(
             self.__table, epsilon=cost.epsilon, groups=groups, columns=columns, rng=self.rng
         )
@@ -340,42 +358,17 @@ class Curator(SingleProcess):
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
         ratings = rating_sums.check_sums(self.__table, ask, cost, self.protect)
-        self._charge_rows(cost, "sums of ratings by item", ())
+        self.__budget.charge(cost, label="sums of ratings by item")
+        self.__journal.close(BY_ROW)
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
 
     @verb
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
         ratings = rating_sums.check_gram(self.__table, ask, cost, self.protect)
-        self._charge_rows(cost, f"products of ratings of {ask.items.size:,} items", ())
-        return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
-
-    def _perturbation(
-        self,
-        marginal: Marginal,
-        mechanism: "LocalMechanism",
-        grid: "Grid | None",
-        numbers: NDArray[np.float64] | None,
-    ) -> "Perturbation":
-        """Check and pay for one answer of every row."""
-        from sfumato.gate import row_answers
-
-        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
-        check_row_by_row(self.__table, self.protect)
-        self._charge_rows(PureDP(mechanism.epsilon), "perturb", [marginal])
-        return row_answers.Perturbation(
-            marginal=marginal,
-            shape=self.schema.shape(marginal),
-            mechanism=mechanism,
-            grid=grid,
-            numbers=None if numbers is None else np.array(numbers, dtype=np.float64),
-            rng=self.rng,
-        )
-
-    def _charge_rows(self, cost: Cost, verb: str, targets: Sequence[Target]) -> None:
-        """Pay for answers row by row: too many to journal, so the run can't be resumed."""
-        self.__budget.charge(cost, label=label_of(verb, targets))
+        self.__budget.charge(cost, label=f"products of ratings of {ask.items.size:,} items")
         self.__journal.close(BY_ROW)
+        return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
 
     def _prepare(
         self, targets: Sequence[Target], score: Score, merged: Coarse | None = None

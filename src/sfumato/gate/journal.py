@@ -64,17 +64,32 @@ class Journal:
     Make one with ``begin`` or ``resume``. Several gates may share it, one after the other.
     """
 
+    __slots__ = ("__charged", "__keeps", "__ledger", "__paid", "__run", "__steps")
+
     def __init__(
         self, ledger: Ledger, *, run: str, paid: tuple[PaidStep, ...] = (), keeps: bool = True
     ) -> None:
-        self.ledger = ledger
-        self.run = run
+        self.__ledger = ledger
+        self.__run = run
+        self.__charged: list[PaidStep] = []
+        self.__paid = paid
+        self.__keeps = keeps
+        self.__steps = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where it pays."""
+        return self.__ledger
+
+    @property
+    def run(self) -> str:
         """The name under which the ledger keeps the charges."""
-        self.charged: list[PaidStep] = []
+        return self.__run
+
+    @property
+    def charged(self) -> tuple[PaidStep, ...]:
         """What this run paid so far, in this process or before."""
-        self._paid = paid
-        self._keeps = keeps
-        self._steps = 0
+        return tuple(self.__charged)
 
     @staticmethod
     def begin(ledger: Ledger, *, command: str) -> "Journal":
@@ -110,12 +125,12 @@ class Journal:
     @property
     def resumable(self) -> bool:
         """Whether something was paid that a later process can go on with."""
-        return self._keeps and bool(self.charged)
+        return self.__keeps and bool(self.__charged)
 
     @property
     def ahead(self) -> tuple[PaidStep, ...]:
         """What an earlier process paid and this one has not come to yet."""
-        return self._paid[len(self.charged) :]
+        return self.__paid[len(self.__charged) :]
 
     def spend(
         self, charge: Price, *, label: str, protect: Protection, request: str | None = None
@@ -126,10 +141,10 @@ class Journal:
         """
         if self.ahead and (self.ahead[0].charge, self.ahead[0].label) != (charge, label):
             raise self._differs(f"it paid {self.ahead[0]}, and now asks for {label!r}")
-        request = request or self._request(len(self.charged) + 1)
+        request = request or self._request(len(self.__charged) + 1)
         entry = self.ledger.spend(charge, label=label, protect=protect, request=request)
         paid = PaidStep(seq=entry.seq, time=entry.time, label=label, charge=charge)
-        self.charged.append(paid)
+        self.__charged.append(paid)
         log.info("charged %s for %r", charge, label)
 
     def outcome(self, question: str, draw: Callable[[], Told]) -> Told:
@@ -139,17 +154,17 @@ class Journal:
             question: Everything public that says how to read the answer.
             draw: Looks and adds noise; not called where an answer is kept.
         """
-        self._steps += 1
-        if not self._keeps or not self.charged:
+        self.__steps += 1
+        if not self.__keeps or not self.__charged:
             return draw()
-        request = self._request(len(self.charged))
-        kept = self.ledger.outcome(request, step=self._steps) if self._paid else None
+        request = self._request(len(self.__charged))
+        kept = self.ledger.outcome(request, step=self.__steps) if self.__paid else None
         if kept is None:
             mine = _packed(question, draw())
-            kept = self.ledger.journal(request, mine, step=self._steps)
+            kept = self.ledger.journal(request, mine, step=self.__steps)
         found = _unpacked(question, kept)
         if found is None:
-            raise self._differs(f"step {self._steps} was another one, and now is {question:.80}")
+            raise self._differs(f"step {self.__steps} was another one, and now is {question:.80}")
         return found
 
     def close(self, why: str) -> None:
@@ -159,7 +174,7 @@ class Journal:
             BudgetError: If another process closed it first and answers that are not kept would
                 be drawn a second time for one charge.
         """
-        if self._keeps and self.charged:
+        if self.__keeps and self.__charged:
             mine = f"{why}\n{secure_rng().token()}".encode()
             first = self.ledger.journal(self._request(1), mine)
             if why == BY_ROW and first != mine:
@@ -168,7 +183,7 @@ class Journal:
                     "would be a second draw for one charge. Wait for it, or start anew with "
                     "--no-resume, which is charged again."
                 )
-        self._keeps = False
+        self.__keeps = False
 
     def _request(self, number: int) -> str:
         return f"{self.run}/{number}"

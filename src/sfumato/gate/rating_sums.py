@@ -102,6 +102,7 @@ class Grid:
 def check_sums(ratings: object, ask: ItemSums, cost: ZCDP, protect: Protection) -> Ratings:
     """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
     table = _ratings(ratings, cost)
+    _check_plain(ask, ItemSums)
     _check_offsets(ask.offsets, len(table.catalogue))
     check.positive(bound=ask.bound)
     check.whole(at_least=1, c0=ask.c0)
@@ -114,6 +115,7 @@ def check_sums(ratings: object, ask: ItemSums, cost: ZCDP, protect: Protection) 
 def check_gram(ratings: object, ask: Gram, cost: ZCDP, protect: Protection) -> Ratings:
     """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
     table = _ratings(ratings, cost)
+    _check_plain(ask, Gram)
     items = len(table.catalogue)
     check.whole(at_least=1, c0=ask.c0)
     _check_items(ask.items, items, MOST_GRAM_ITEMS)
@@ -124,6 +126,12 @@ def check_gram(ratings: object, ask: Gram, cost: ZCDP, protect: Protection) -> R
         _check_offsets(ask.offsets, items)
     _gram_noise(ask, cost, protect)
     return table
+
+
+def _check_plain(ask: object, kind: type) -> None:
+    """Refuse a subclass, which could say one thing to the noise and another to the sums."""
+    if type(ask) is not kind:
+        raise InputError(f"what is asked for is {kind.__name__}, got {type(ask).__name__}.")
 
 
 def measured_sums(

@@ -25,7 +25,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.noise import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.protection import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Schema
@@ -71,9 +71,32 @@ def asked_text(
     return f"{verb} {targets} with {list(noises)!r} merged {groups!r}"
 
 
-@lru_cache(maxsize=256)
+def sigma_of(cost: Cost, *, is_range: bool, protect: Protection) -> float:
+    """The standard deviation, in counts, of what a cost buys for a marginal or a range."""
+    return noise_of(cost, is_range, protect).sigma_counts
+
+
 def noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
     """The noise that a cost buys for a marginal or a range."""
+    check_cost(cost)
+    check_protection(protect)
+    return _noise_of(cost, is_range, protect)
+
+
+def check_cost(cost: Cost) -> None:
+    """Refuse what is no plain cost: a subclass could tell the charge and the noise two amounts."""
+    if type(cost) not in (PureDP, ZCDP):
+        raise InputError(f"a step costs PureDP or ZCDP, got {cost!r:.60}.")
+
+
+def check_protection(protect: Protection) -> None:
+    """Refuse what is no plain protection, which could change between two looks at it."""
+    if type(protect) not in (OneRow, OnePerson):
+        raise InputError(f"protect must be OneRow or OnePerson, got {protect!r:.60}.")
+
+
+@lru_cache(maxsize=256)
+def _noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
     if is_range:
         moved = sensitivity.range_query(protect)
         return noise_for(cost, moved, moved**2)
@@ -81,9 +104,14 @@ def noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
     return noise_for(cost, l1, l2_squared)
 
 
-@lru_cache(maxsize=256)
 def selection_of(cost: Cost, moved: int) -> Selection:
     """The selection that a cost buys among scores of that sensitivity."""
+    check_cost(cost)
+    return _selection_of(cost, moved)
+
+
+@lru_cache(maxsize=256)
+def _selection_of(cost: Cost, moved: int) -> Selection:
     return selection_for(cost, moved)
 
 
@@ -117,10 +145,14 @@ def label_of(verb: str, targets: Sequence[Target]) -> str:
     return f"{verb} ({named})"
 
 
-def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> None:
-    """Refuse a choice among none, or among other targets than were given."""
-    if allowed is not None and (allowed.shape != (targets,) or not allowed.any()):
-        raise InputError(f"allowed must name at least one of the {targets} targets.")
+def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> NDArray[np.bool_] | None:
+    """A plain copy; a choice among none, or among other targets than were given, is refused."""
+    if allowed is None:
+        return None
+    kept = np.array(allowed)
+    if kept.dtype != np.bool_ or kept.shape != (targets,) or not kept.any():
+        raise InputError(f"allowed must name at least one of the {targets} targets, by True.")
+    return kept
 
 
 def check_place(place: int, allowed: NDArray[np.bool_] | None) -> int:
@@ -147,7 +179,7 @@ def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target
 def check_kinds(targets: Sequence[Target]) -> None:
     """Refuse what is neither a marginal nor a range: a text would be read letter by letter."""
     for target in targets:
-        if not isinstance(target, tuple | Range):
+        if type(target) not in (tuple, Range):  # a subclass could be read in two ways
             raise InputError(
                 f"a target is a tuple of names of columns or a Range, got {target!r:.60}."
             )

@@ -71,6 +71,27 @@ class Perturbation:
     """The number that stands for each code, public."""
     rng: Rng
 
+    @staticmethod
+    def of(
+        schema: Schema,
+        marginal: Marginal,
+        mechanism: LocalMechanism,
+        *,
+        grid: Grid | None,
+        numbers: NDArray[np.float64] | None,
+        rng: Rng,
+    ) -> "Perturbation":
+        """What was checked (``check_question``) and paid for."""
+        kept = None if numbers is None else np.array(numbers, dtype=np.float64)
+        return Perturbation(
+            marginal=marginal,
+            shape=schema.shape(marginal),
+            mechanism=mechanism,
+            grid=grid,
+            numbers=kept,
+            rng=rng,
+        )
+
     @property
     def columns(self) -> Marginal:
         """The columns of the marginal."""
@@ -101,6 +122,8 @@ def check_question(
     cells = schema.cells(marginal)
     if (grid is None) != (numbers is None):
         raise InputError("numbers and the grid they are rounded to belong together")
+    if grid is not None and type(grid) is not Grid:  # another one would be handed exact numbers
+        raise InputError(f"the grid must be a Grid, got {type(grid).__name__}.")
     if grid is None and mechanism.inputs != cells:
         raise InputError(
             f"the mechanism answers about {mechanism.inputs} codes, but {', '.join(marginal)} has "
@@ -242,6 +265,7 @@ class Interview(SingleProcess):
             parts: What may be answered about.
             weights: A part is drawn with its weight out of their sum.
         """
+        parts, weights = tuple(parts), tuple(weights)  # what is checked is what is asked
         self._check(parts, weights)
         with self._turn():
             if not self.__left:

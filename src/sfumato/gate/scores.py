@@ -85,6 +85,9 @@ class L1Error:
     penalties: NDArray[np.float64] | None = None
     """Public numbers taken off each score, for example the noise a measurement would bring."""
 
+    def __post_init__(self) -> None:
+        _keep_plain(self, "answers", "penalties")
+
     def check(self, asked: Asked) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
         offsets = asked.offsets
@@ -124,10 +127,7 @@ class WeightedL1Error:
     """How important each target is: from 1 to 2^16. Copied: they decide about the noise."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.weights, np.ndarray):
-            kept = self.weights.copy()
-            kept.flags.writeable = False
-            object.__setattr__(self, "weights", kept)
+        _keep_plain(self, "weights", copy=True)
 
     def check(self, asked: Asked) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
@@ -269,6 +269,27 @@ def _lost_nats(cells: int, rows: int) -> float:
     return 4 * (cells + 8) * 2.0**-53 * log(rows)
 
 
+def _keep_plain(score: object, *names: str, copy: bool = False) -> None:
+    """Keep arrays as plain ones: operators of a subclass would be handed the exact counts.
+
+    Args:
+        score: Of which they are fields.
+        names: Of the fields; what is no array is refused later.
+        copy: Also keep them from being changed.
+    """
+    for name in names:
+        given = getattr(score, name)
+        if isinstance(given, np.ndarray):
+            kept = np.array(given) if copy else np.asarray(given)
+            if copy:
+                kept.flags.writeable = False
+            object.__setattr__(score, name, kept)
+
+
 def _check_numbers(name: str, numbers: NDArray[np.float64], size: int) -> None:
-    if numbers.shape != (size,) or not (np.abs(numbers) < _LARGEST).all():
+    if (
+        type(numbers) is not np.ndarray
+        or numbers.shape != (size,)
+        or not (np.abs(numbers) < _LARGEST).all()
+    ):
         raise InputError(f"{name} must be {size} finite numbers, one for each value asked for.")

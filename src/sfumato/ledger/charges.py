@@ -1,18 +1,22 @@
 """Whether anything was charged: what an error says of it where it leaves a verb or a command.
 
 A charge counts from just before its entry is written: an error in the middle of writing never says
-that nothing was spent. Charges are counted for the whole process, so one of another thread keeps
-the sentence away as well. A simulation's ledger charges nobody and is not counted.
+that nothing was spent. Using a request that was paid before counts as well. Charges are counted for
+the whole process, so one of another thread keeps the sentence away too; one of another process is
+not seen. A simulation's ledger charges nobody and is not counted.
 """
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from sfumato.errors import SfumatoError
 
 NOTHING_SPENT: Final = "Nothing was spent."
+NOTHING_MORE_SPENT: Final = "Nothing more was spent."
+"""Where the message itself speaks of an earlier charge."""
+E = TypeVar("E", bound=SfumatoError)
 
 
 class _Charges:
@@ -35,6 +39,12 @@ def charge_begins() -> None:
     _charges.begin()
 
 
+def after_earlier_charge(error: E) -> E:
+    """The error, of which a boundary says that nothing more was spent, if that is so."""
+    error.outcome = NOTHING_MORE_SPENT
+    return error
+
+
 @contextmanager
 def spending_boundary() -> Iterator[None]:
     """Let errors that leave the block say that nothing was spent, if no charge was begun in it.
@@ -52,7 +62,9 @@ def spending_boundary() -> Iterator[None]:
     try:
         yield
     except SfumatoError as error:
-        if error.outcome in (None, NOTHING_SPENT):
+        if error.outcome in (None, NOTHING_SPENT, NOTHING_MORE_SPENT):
             told = getattr(error, "__notes__", None)
-            error.outcome = None if told or _charges.begun != before else NOTHING_SPENT
+            known = None if told or _charges.begun != before else NOTHING_SPENT
+            more = error.outcome == NOTHING_MORE_SPENT
+            error.outcome = NOTHING_MORE_SPENT if known and more else known
         raise

@@ -152,6 +152,7 @@ class Ledger:
         request = None if request is None else rules.name(request=request)
         with self._writing() as view:
             if request is not None and (paid := view.with_request(self._dataset, request)):
+                charge_begins()  # not now, but what follows uses what was paid
                 return same_request(paid, cost, label, protect)
             state, steps = self._plan(view, cost, label, protect, request)
             for body in steps:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.gate import noise_of
+from sfumato.gate import sigma_of
 from sfumato.models.prediction import Optimum, projected_noise, unprojected_noise
 from sfumato.planning.plan import LARGEST_NOISE, PlannedMeasurement
 from sfumato.planning.rehearsal import Rehearsal, Stage, scaled_budget
@@ -71,7 +71,7 @@ def column_noise(on: Stage, budget: Cap, protect: Protection, *, less: Fraction)
             [
                 projected_noise(
                     on.counts((name,)),
-                    sigma_counts=noise_of(cost, False, protect).sigma_counts / float(less),
+                    sigma_counts=sigma_of(cost, is_range=False, protect=protect) / float(less),
                     rng=rng,
                     laplace=isinstance(working, PureDP),
                 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard, cast, get_args
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.gate import noise_of
+from sfumato.gate import sigma_of
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
@@ -121,7 +121,7 @@ def _check_noise(steps: int, protect: Protection, budget: Cap) -> None:
         rho = budget.rho if isinstance(budget, ZCDP) else zcdp_budget(budget).rho
         part = ZCDP(rho / (100 * steps))  # scores are drawn in finer units
     try:
-        noise_of(part, False, protect)
+        sigma_of(part, is_range=False, protect=protect)
     except InputError:
         raise InputError(
             f"{budget} for {protect}, divided among the steps of the method, brings more noise "

@@ -18,11 +18,12 @@ from sfumato.gate.journal import Journal
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, step: int = 1) -> None:
     """Raise in the middle of a run, when so many steps were told."""
-    honest = Journal.outcome
+    honest, told = Journal.outcome, {"steps": 0}
 
     def outcome(self: Journal, question: str, draw: Any) -> Any:
-        if self._steps == step:
+        if told["steps"] == step:
             raise error
+        told["steps"] += 1
         return honest(self, question, draw)
 
     monkeypatch.setattr(Journal, "outcome", outcome)

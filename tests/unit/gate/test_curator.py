@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.counting.array_table import ArrayTable
-from sfumato.errors import BudgetError, InputError, InternalError, TableError
+from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate import Curator, L1Error, MutualInformation, requests
 from sfumato.gate import curator as gate
 from sfumato.ledger import Ledger
@@ -695,7 +695,7 @@ def test_a_second_thread_pays_and_looks_only_when_the_first_was_told():
 
 def test_costs_of_two_kinds_in_one_measurement_are_refused_unpaid():
     gatekeeper = curator(budget=PureDP(1))
-    with pytest.raises(InternalError, match="of one kind"):
+    with pytest.raises(InputError, match="steps of this run cost PureDP"):
         gatekeeper.measure([("age",), ("smoker",)], costs=[PureDP("0.1"), ZCDP("0.1")])
     assert not gatekeeper.ledger.entries()
 

@@ -9,7 +9,12 @@ import pytest
 
 from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError, naming_options
 from sfumato.ledger import Ledger
-from sfumato.ledger.charges import NOTHING_SPENT, spending_boundary
+from sfumato.ledger.charges import (
+    NOTHING_MORE_SPENT,
+    NOTHING_SPENT,
+    after_earlier_charge,
+    spending_boundary,
+)
 from sfumato.ledger.entries import Row, genesis
 from sfumato.ledger.memory_store import MemoryStorage
 from sfumato.ledger.rules import today
@@ -56,7 +61,6 @@ def test_what_costs_nothing_is_no_charge() -> None:
     spend(book, request="one")
 
     def look() -> None:
-        spend(book, request="one")  # paid before
         book.precheck(PureDP("0.1"), label="x", protect=ROW)
         book.look("a comparison")
         book.simulation("seeded")
@@ -65,6 +69,27 @@ def test_what_costs_nothing_is_no_charge() -> None:
 
     assert NOTHING_SPENT in said(look)
     assert len([entry for entry in book.entries() if entry.event == "spend"]) == 1
+
+
+def test_what_uses_a_request_that_was_paid_before_claims_nothing() -> None:
+    book = ledger()
+    spend(book, request="one")
+    assert NOTHING_SPENT not in said(lambda: spend(book, request="one"))
+
+
+def test_an_error_about_an_earlier_charge_says_that_nothing_more_was_spent() -> None:
+    with pytest.raises(InputError) as refused, spending_boundary():
+        raise after_earlier_charge(InputError("this was paid for before"))
+    assert str(refused.value) == f"this was paid for before. {NOTHING_MORE_SPENT}"
+    book = ledger()
+
+    def pay_and_refuse() -> None:
+        spend(book, request="one")
+        raise after_earlier_charge(InputError("this was paid for before"))
+
+    with pytest.raises(InputError) as refused, spending_boundary():
+        pay_and_refuse()
+    assert str(refused.value) == "this was paid for before"
 
 
 def test_a_ledger_of_a_simulation_charges_nobody() -> None:
