@@ -5,6 +5,7 @@ Keys are the names of options; paths are relative to the file. Passwords are nev
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +22,11 @@ FORMAT: Final = 1
 NOT_KEPT: Final = ("save-run", "resume", "force", "json", "quiet")
 """Options of one invocation, not of what is done: a run file never forces or resumes."""
 
-_ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
+_PLACES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
+_HADOOP_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*:/")
+"""Like hdfs:/data/people, which Spark takes with one slash too."""
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
 _SHARED: Final = options_of(PublishRequest)
 """Options of ``run`` that it hands on, as the first command declares them."""
@@ -212,7 +215,7 @@ def _refuse_password(key: str, value: Any) -> None:
     from sfumato.readers.locations import has_password
 
     for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and has_password(text):
+        if isinstance(text, str | Path) and has_password(str(text)):
             raise InputError(
                 f"{key} holds a password, which a run file would keep. Leave it out of the address "
                 "(PGPASSWORD or a password file has it), or save no run."
@@ -226,17 +229,37 @@ def _moved(key: str, value: Any, *, to: Path) -> Any:
         return moved[0] if len(moved) == 1 else moved
     if not isinstance(value, str | Path):
         return value
-    relative = _is_path(key, str(value), type(value)) and not Path(value).is_absolute()
-    return os.path.relpath(Path(value).absolute(), to) if relative else str(value)
+    mark, path = _split(key, str(value), type(value))
+    if path is None or Path(path).is_absolute():
+        return str(value)
+    return _joined(mark, os.path.relpath(Path(path).absolute(), to))
 
 
 def _from_here(key: str, text: str, kind: type, folder: Path) -> str:
-    return str(folder / text) if _is_path(key, text, kind) else text
+    mark, path = _split(key, text, kind)
+    return text if path is None else _joined(mark, str(folder / path))
 
 
-def _is_path(key: str, text: str, kind: type) -> bool:
-    address = key in _ADDRESSES and "://" not in text and text not in _NAMES
-    return issubclass(kind, Path) or address
+def _split(key: str, text: str, kind: type) -> tuple[str, str | None]:
+    """A text as the mark before its path and the path; None where it holds no path."""
+    if issubclass(kind, Path):
+        return "", text
+    from sfumato.readers.locations import SPARK, is_address, is_spark_path
+
+    if key not in _PLACES or "://" in text or is_address(text) or text in _NAMES:
+        return "", None
+    if not text.startswith(SPARK):
+        return "", text
+    path = text.removeprefix(SPARK)
+    is_path = is_spark_path(path) and not _HADOOP_ADDRESS.match(path)
+    return SPARK, path if is_path else None
+
+
+def _joined(mark: str, path: str) -> str:
+    """A path after its mark; Spark takes a folder without a slash for the name of a table."""
+    from sfumato.readers.locations import is_spark_path
+
+    return f"{mark}./{path}" if mark and not is_spark_path(path) else f"{mark}{path}"
 
 
 def _toml(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sfumato.cli import process, run_files
+from sfumato.commands.registry import every_command
 from sfumato.errors import InputError, StorageError
 from sfumato.gate.journal import Journal
 
@@ -240,7 +241,13 @@ def test_a_run_file_is_never_in_the_publishable_folder_nor_over_something_else(w
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://me:hunter2@db/x::t", "postgresql://db/x?password=hunter2::t"]
+    "address",
+    [
+        "postgresql://me:hunter2@db/x::t",
+        "postgresql://db/x?password=hunter2::t",
+        "postgresql:/me:hunter2@db/x::t",
+        "Postgres:/x?password=hunter2::t",
+    ],
 )
 def test_a_password_is_never_saved(address: str, world: Any) -> None:
     path = world.folder / "run.toml"
@@ -249,6 +256,54 @@ def test_a_password_is_never_saved(address: str, world: Any) -> None:
     assert "holds a password" in outcome.err
     assert "hunter2" not in outcome.err
     assert not path.exists()
+
+
+@pytest.mark.parametrize("option", ["ledger", "workload", "totals", "out"])
+def test_a_password_in_an_address_with_one_slash_is_never_saved(option: str, world: Any) -> None:
+    path = world.folder / "run.toml"
+    address = "postgresql:/ada:hunter2@127.0.0.1:1/b?connect_timeout=1"
+    outcome = world.publish("--save-run", str(path), "-q", **{option: address})
+    assert outcome.code == 2
+    assert f"{option} holds a password" in outcome.err
+    assert "hunter2" not in outcome.err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "again"),
+    [
+        ("spark::people", "spark::people", "spark::people"),
+        ("spark::shop.people", "spark::shop.people", "spark::shop.people"),
+        ("spark::./people", "spark::../people", "spark::runs/../people"),
+        ("spark::runs/people", "spark::./people", "spark::runs/people"),
+        ("spark::people.parquet", "spark::../people.parquet", "spark::runs/../people.parquet"),
+        ("spark::/data/people", "spark::/data/people", "spark::/data/people"),
+        ("spark::s3a://shop/people", "spark::s3a://shop/people", "spark::s3a://shop/people"),
+        ("spark::hdfs:/shop/people", "spark::hdfs:/shop/people", "spark::hdfs:/shop/people"),
+        ("postgresql:/ada@db/b::t", "postgresql:/ada@db/b::t", "postgresql:/ada@db/b::t"),
+        ("people.db::t", "../people.db::t", "runs/../people.db::t"),
+    ],
+)
+def test_of_a_table_only_a_path_is_moved(
+    given: str, kept: str, again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("runs/run.toml")
+    path.parent.mkdir()
+    run_files.save(path, "publish", {"table": given}, force=False)
+    words, loaded = run_files.load(path)
+    assert loaded == {"table": kept}
+    assert run_files.arguments(path, loaded, every_command()[words]) == ["--", again]
+
+
+def test_a_folder_that_spark_reads_stays_a_folder_beside_its_run_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("run.toml")
+    run_files.save(path, "publish", {"table": "spark::./people"}, force=False)
+    words, loaded = run_files.load(path)
+    assert run_files.arguments(path, loaded, every_command()[words]) == ["--", "spark::./people"]
 
 
 def test_texts_come_back_from_toml_as_they_went_in(tmp_path: Path) -> None:
