@@ -9,9 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sfumato.cli import process, run_files
+from sfumato.commands.publish import publish_table
 from sfumato.commands.registry import every_command
 from sfumato.errors import InputError, StorageError
 from sfumato.gate.journal import Journal
@@ -79,6 +81,26 @@ def test_the_same_command_again_is_refused_until_it_says_what_it_wants(
     paid = len(world.spends())
     assert world.publish("--no-resume").code == 0
     assert len(world.spends()) > paid
+
+
+def test_a_run_that_python_began_is_resumed_on_the_command_line(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: Any = {"rounds": np.int64(2), "average": True}
+    strict: Any = 1
+    with monkeypatch.context() as patched:
+        stop_at(patched, StorageError("lost"))
+        with pytest.raises(StorageError, match="lost"):
+            publish_table(
+                world.table, schema=world.schema, epsilon=1, method="mwem", workload="1-way",
+                options=options, rows=np.int64(240), strict=strict, ledger=world.ledger,
+            )  # fmt: skip
+    paid = world.spends()
+    assert paid
+    typed = ["--set", "average=true", "--set", "rounds=2", "--strict", "--rows", "240", "-q"]
+    resumed = world.publish(*typed, "--resume", method="mwem", workload="1-way")
+    assert resumed.code == 0, resumed.err
+    assert world.spends() == paid
 
 
 def test_a_resumed_run_that_is_stopped_again_tells_what_was_charged_before(
