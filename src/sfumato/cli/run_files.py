@@ -7,7 +7,7 @@ Keys are the names of options; paths are relative to the file. Passwords are nev
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -51,25 +51,27 @@ def run(
     """Give the command of a run file again: a new run, and a new charge, unless --resume."""
     flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
     flags |= {"--quiet": quiet, "--json": json}
-    with boundary(spends=True):
-        _give_again(context.find_root().command, file, out, flags)
-
-
-def _give_again(root: Any, file: Path, out: Path | None, flags: Mapping[str, Any]) -> None:
-    """Load a run file, and run its command with these flags."""
-    saved = {words: command for words, command in every_command().items() if command.saved}
-    words, given = load(file)
-    if words not in saved:
-        raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
-    wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
-    known = _known_options(root, words)
-    if unknown := [name for name in (*wanted, *["--out"] * (out is not None)) if name not in known]:
-        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
-    elsewhere = {} if out is None else {"out": str(out.absolute())}
-    options = arguments(file, {**given, **elsewhere}, saved[words])
-    ended = root.main([*words.split(), *wanted, *options], "sfumato", standalone_mode=False)
+    with boundary(spends=True):  # the command may be one that spends
+        saved = {words: command for words, command in every_command().items() if command.saved}
+        words, given = load(file)
+        if words not in saved:
+            raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
+    with boundary(spends=saved[words].spends):
+        wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+        root = context.find_root().command
+        _check_flags(root, words, [*wanted, *["--out"] * (out is not None)])
+        elsewhere = {} if out is None else {"out": str(out.absolute())}
+        options = arguments(file, {**given, **elsewhere}, saved[words])
+        typed = [*words.split(), *wanted, *options]
+        ended = root.main(typed, "sfumato", standalone_mode=False)
     if isinstance(ended, int):  # also 130: typer makes a code of a signal
         raise typer.Exit(ended)
+
+
+def _check_flags(root: Any, words: str, flags: Sequence[str]) -> None:
+    known = _known_options(root, words)
+    if unknown := [flag for flag in flags if flag not in known]:
+        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
 
 
 def _known_options(command: Any, words: str) -> list[str]:

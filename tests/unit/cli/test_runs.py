@@ -385,6 +385,49 @@ def test_the_command_that_goes_on_has_its_option_after_its_name(given: str, comm
     assert process.resuming_command(given.split()) == f"sfumato {command}"
 
 
+@pytest.mark.parametrize("scheme", ["postgresql://", "postgresql:/"])
+@pytest.mark.parametrize("before", ["", "--epsilon 1 ", "-- ", "--ledger="])
+def test_the_command_that_goes_on_does_not_repeat_a_password(scheme: str, before: str) -> None:
+    told = process.resuming_command(f"publish {before}{scheme}ada:hunter2@db/x::t".split())
+    assert told == f"sfumato publish --resume {before}postgresql://db/x::t"
+    kept = process.resuming_command(f"publish {before}{scheme}ada@db/x::t".split())
+    assert kept == f"sfumato publish --resume {before}{scheme}ada@db/x::t"
+
+
+def test_a_command_that_can_not_spend_does_not_say_that_nothing_was_spent(world: Any) -> None:
+    assert world.publish("-q").code == 0
+    text = 'sfumato = 1\ncommand = "{}"\nagainst = "none.csv"\nfolder = "out"'
+    evaluated = world.run("run", str(world.write("run.toml", text.format("evaluate"))))
+    assert evaluated.code == 4
+    assert "none.csv" in evaluated.err
+    assert "spent" not in evaluated.err
+    unknown = world.run("run", str(world.write("run.toml", text.format("evaluat"))))
+    assert "Nothing was spent." in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--epsilon", "2"), "--epsilon is given 2 times"),
+        (("--method=aim", "--method", "mst"), "--method is given 2 times"),
+        (("--resume", "--no-resume"), "--resume is given 2 times"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(
+    more: tuple[str, ...], said: str, world: Any
+) -> None:
+    refused = world.publish(*more)
+    assert refused.code == 2
+    assert said in refused.err
+    assert "Nothing was done." in refused.err
+    assert world.spends() == []
+
+
+def test_flags_and_lists_may_be_repeated(world: Any) -> None:
+    more = ("-q", "--quiet", "--set", "rounds=1", "--set", "average=true")
+    assert world.publish(*more, method="mwem").code == 0
+
+
 def test_a_table_after_two_dashes_is_resumed_by_the_command_that_was_told(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
