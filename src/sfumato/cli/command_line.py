@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from sfumato.cli import process, progress, run_files
 from sfumato.commands import lines
@@ -17,6 +18,25 @@ QUIET: Final = "quiet"
 JSON: Final = "json"
 SAVE_RUN: Final = "save_run"
 """Options of the command line itself: how a command shows and keeps what it does."""
+
+
+class StrictCommand(TyperCommand):
+    """A command that refuses an option with a value that is given twice: which one is meant?"""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what was typed, after a look at how often each option stands there."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for one in order:
+            if _has_one_value(one) and order.count(one) > 1:
+                ctx.fail(f"{one.opts[0]} is given {order.count(one)} times, but has one value.")
+        return super().parse_args(ctx, args)
+
+
+def _has_one_value(parameter: Any) -> bool:
+    """Whether it is an option, not a mere flag, that can be given once."""
+    if parameter.param_type_name != "option" or parameter.multiple:
+        return False
+    return not parameter.is_flag or bool(parameter.secondary_opts)
 
 
 def callback(command: Command[Any, Any]) -> Callable[..., None]:

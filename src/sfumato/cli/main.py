@@ -16,7 +16,7 @@ from sfumato.cli import (
     run_files,
     serve,
 )
-from sfumato.cli.command_line import callback
+from sfumato.cli.command_line import StrictCommand, callback
 from sfumato.commands.registry import COMMANDS, GROUPS, commands_of
 from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
 
@@ -42,8 +42,8 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_options)
     for command in COMMANDS:
-        app.command(command.words)(callback(command))
-    app.command("run")(run_files.run)
+        app.command(command.words, cls=StrictCommand)(callback(command))
+    app.command("run", cls=StrictCommand)(run_files.run)
     for name, told in GROUPS.items():
         wanted = words is None or name in words or "run" in words
         app.add_typer(_group(name, told, full=wanted), name=name)
@@ -60,9 +60,10 @@ def _group(name: str, told: str, *, full: bool) -> typer.Typer:
             typer.echo(context.get_help())
 
     for command in commands_of(name) if full else ():
-        group.command(command.words.removeprefix(f"{name} "))(callback(command))
+        word = command.words.removeprefix(f"{name} ")
+        group.command(word, cls=StrictCommand)(callback(command))
     if full and name == "survey":
-        group.command("serve")(callback(serve.COMMAND))
+        group.command("serve", cls=StrictCommand)(callback(serve.COMMAND))
     return group
 
 

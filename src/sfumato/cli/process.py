@@ -170,6 +170,8 @@ def lines_after(error: BaseException) -> list[str]:
 def resuming_command(arguments: Sequence[str]) -> str:
     """The same command line, with ``--resume`` after the command's name: no ``--`` is before it.
 
+    Passwords are left out.
+
     >>> resuming_command(["publish", "--no-resume", "--", "my table.csv"])
     "sfumato publish --resume -- 'my table.csv'"
     """
@@ -177,7 +179,16 @@ def resuming_command(arguments: Sequence[str]) -> str:
     options = [one for one in arguments[:end] if one not in ("--resume", "--no-resume")]
     name = _command_index(options)
     before, after = options[: name + 1], options[name + 1 :]
-    return shlex.join(["sfumato", *before, "--resume", *after, *arguments[end:]])
+    words = [*before, "--resume", *after, *arguments[end:]]
+    return shlex.join(["sfumato", *map(_without_password, words)])
+
+
+def _without_password(word: str) -> str:
+    """A word of a command line; an address with a password only says where it leads."""
+    from sfumato.readers.locations import has_password, shown
+
+    name, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    return f"{name}{equals}{shown(value)}" if has_password(value) else word
 
 
 def _command_index(arguments: Sequence[str]) -> int:

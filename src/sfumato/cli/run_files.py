@@ -5,8 +5,9 @@ Keys are the names of options; paths are relative to the file. Passwords are nev
 """
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,9 +22,11 @@ FORMAT: Final = 1
 NOT_KEPT: Final = ("save-run", "resume", "force", "json", "quiet")
 """Options of one invocation, not of what is done: a run file never forces or resumes."""
 
-_ADDRESSES: Final = ("table", "against", "ratings", "workload", "ledger")
+_PLACES: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
+_HADOOP_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*:/")
+"""Like hdfs:/data/people, which Spark takes with one slash too."""
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
 _SHARED: Final = options_of(PublishRequest)
 """Options of ``run`` that it hands on, as the first command declares them."""
@@ -48,25 +51,27 @@ def run(
     """Give the command of a run file again: a new run, and a new charge, unless --resume."""
     flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
     flags |= {"--quiet": quiet, "--json": json}
-    with boundary(spends=True):
-        _give_again(context.find_root().command, file, out, flags)
-
-
-def _give_again(root: Any, file: Path, out: Path | None, flags: Mapping[str, Any]) -> None:
-    """Load a run file, and run its command with these flags."""
-    saved = {words: command for words, command in every_command().items() if command.saved}
-    words, given = load(file)
-    if words not in saved:
-        raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
-    wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
-    known = _known_options(root, words)
-    if unknown := [name for name in (*wanted, *["--out"] * (out is not None)) if name not in known]:
-        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
-    elsewhere = {} if out is None else {"out": str(out.absolute())}
-    options = arguments(file, {**given, **elsewhere}, saved[words])
-    ended = root.main([*words.split(), *wanted, *options], "sfumato", standalone_mode=False)
+    with boundary(spends=True):  # the command may be one that spends
+        saved = {words: command for words, command in every_command().items() if command.saved}
+        words, given = load(file)
+        if words not in saved:
+            raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
+    with boundary(spends=saved[words].spends):
+        wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+        root = context.find_root().command
+        _check_flags(root, words, [*wanted, *["--out"] * (out is not None)])
+        elsewhere = {} if out is None else {"out": str(out.absolute())}
+        options = arguments(file, {**given, **elsewhere}, saved[words])
+        typed = [*words.split(), *wanted, *options]
+        ended = root.main(typed, "sfumato", standalone_mode=False)
     if isinstance(ended, int):  # also 130: typer makes a code of a signal
         raise typer.Exit(ended)
+
+
+def _check_flags(root: Any, words: str, flags: Sequence[str]) -> None:
+    known = _known_options(root, words)
+    if unknown := [flag for flag in flags if flag not in known]:
+        raise InputError(f"{words} has no {unknown[0]}. Leave it out.")
 
 
 def _known_options(command: Any, words: str) -> list[str]:
@@ -212,7 +217,7 @@ def _refuse_password(key: str, value: Any) -> None:
     from sfumato.readers.locations import has_password
 
     for text in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(text, str) and has_password(text):
+        if isinstance(text, str | Path) and has_password(str(text)):
             raise InputError(
                 f"{key} holds a password, which a run file would keep. Leave it out of the address "
                 "(PGPASSWORD or a password file has it), or save no run."
@@ -226,17 +231,37 @@ def _moved(key: str, value: Any, *, to: Path) -> Any:
         return moved[0] if len(moved) == 1 else moved
     if not isinstance(value, str | Path):
         return value
-    relative = _is_path(key, str(value), type(value)) and not Path(value).is_absolute()
-    return os.path.relpath(Path(value).absolute(), to) if relative else str(value)
+    mark, path = _split(key, str(value), type(value))
+    if path is None or Path(path).is_absolute():
+        return str(value)
+    return _joined(mark, os.path.relpath(Path(path).absolute(), to))
 
 
 def _from_here(key: str, text: str, kind: type, folder: Path) -> str:
-    return str(folder / text) if _is_path(key, text, kind) else text
+    mark, path = _split(key, text, kind)
+    return text if path is None else _joined(mark, str(folder / path))
 
 
-def _is_path(key: str, text: str, kind: type) -> bool:
-    address = key in _ADDRESSES and "://" not in text and text not in _NAMES
-    return issubclass(kind, Path) or address
+def _split(key: str, text: str, kind: type) -> tuple[str, str | None]:
+    """A text as the mark before its path and the path; None where it holds no path."""
+    if issubclass(kind, Path):
+        return "", text
+    from sfumato.readers.locations import SPARK, is_address, is_spark_path
+
+    if key not in _PLACES or "://" in text or is_address(text) or text in _NAMES:
+        return "", None
+    if not text.startswith(SPARK):
+        return "", text
+    path = text.removeprefix(SPARK)
+    is_path = is_spark_path(path) and not _HADOOP_ADDRESS.match(path)
+    return SPARK, path if is_path else None
+
+
+def _joined(mark: str, path: str) -> str:
+    """A path after its mark; Spark takes a folder without a slash for the name of a table."""
+    from sfumato.readers.locations import is_spark_path
+
+    return f"{mark}./{path}" if mark and not is_spark_path(path) else f"{mark}{path}"
 
 
 def _toml(value: Any) -> str:

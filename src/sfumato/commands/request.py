@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, Field, dataclass, fields
 from inspect import Parameter, Signature, cleandoc
+from numbers import Integral
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args
@@ -106,14 +107,18 @@ def default_of(request: type, name: str) -> Any:
 
 
 def public_options(words: str, request: Any) -> dict[str, Any]:
-    """What a release tells of how it was asked for: public options by key, and no path."""
+    """What a release tells of how it was asked for: public options by key, and no path.
+
+    Values are those of JSON, and the same whether they were typed or given in Python.
+    """
     told: dict[str, Any] = {"command": words}
     for name, option in options_of(type(request)).items():
+        if not option.public:
+            continue
         value = getattr(request, name)
-        if callable(option.public):
-            value = option.public(value)
-        if option.public and value is not None and value is not False and value != {}:
-            told[option.key(name)] = _plain(value)
+        plain = _plain(option.public(value) if callable(option.public) else value, option.kind)
+        if plain is not None and plain is not False and plain != {}:
+            told[option.key(name)] = plain
     return told
 
 
@@ -185,10 +190,22 @@ def _docstring(request: type, summary: str) -> str:
     return "\n".join(lines)
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, kind: type) -> object:
+    """A value as JSON has it; what a mapping holds becomes texts, as it is typed."""
+    if value is None:
+        return None
     if isinstance(value, Mapping):
-        return dict(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return {str(name): _text(each) for name, each in value.items()}
+    if kind is bool:
+        return bool(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return str(value)
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    return text.lower() if text in ("True", "False") else text
 
 
 def as_path(value: "str | Path | None") -> Path | None:

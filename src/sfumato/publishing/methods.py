@@ -201,6 +201,6 @@ def _option(name: str, text: str, *, kind: Any) -> int | bool | str | float | Fr
     if kind in (float, check.Number):
         exact = check.exact(**{name: text})
         return float(exact) if kind is float else exact
-    if text.lower() not in ("true", "false"):
+    if str(text).lower() not in ("true", "false"):  # in Python also True
         raise InputError(f"{name} must be true or false, got {text!r}")
-    return text.lower() == "true"
+    return str(text).lower() == "true"

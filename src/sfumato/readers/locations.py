@@ -20,8 +20,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from sfumato.errors import InputError, StorageError, TableError
+from sfumato.ledger.storage import is_address as is_database
+from sfumato.ledger.storage import whole_address
 
-SCHEMES: Final = ("postgresql://", "postgres://")
 SPARK: Final = "spark::"
 """Before the name of a table, or the path of Parquet files, that Spark is to read."""
 _FORM: Final = "postgresql://user@host:5432/database::schema.table"
@@ -53,8 +54,16 @@ class Address:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is meant as the address of a database rather than as a path."""
-    return text.lower().startswith(SCHEMES)
+    """Whether a text is meant as the address of a database rather than as a path.
+
+    As for a ledger, one slash is enough: that is what a path makes of an address.
+    """
+    return is_database(text)
+
+
+def is_spark_path(name: str) -> bool:
+    """Whether what stands after ``spark::`` is a path rather than the name of a table."""
+    return "/" in name or name.endswith((".parquet", ".pq"))
 
 
 def parse(text: str) -> Address:
@@ -63,13 +72,13 @@ def parse(text: str) -> Address:
     >>> parse("postgresql://ada:geheim@db.example:5433/clinic::visits").shown
     'postgresql://db.example:5433/clinic::visits'
     """
-    body = text.partition("://")[2]
+    if not is_address(text) or not text.isprintable():
+        raise _refused("it is none")
+    body = whole_address(text).partition("://")[2]
     authority, rest = _cut(body, "/?")
     path_and_query, mark, table = rest.partition("::")
     path, query = _cut(path_and_query, "?")
     login, _, host = authority.rpartition("@")
-    if not is_address(text) or not text.isprintable():
-        raise _refused("it is none")
     if "@" in login + path_and_query or not _HOSTS.fullmatch(host):
         raise _refused("the host can't be told. Percent-encode names and passwords (%40 for @)")
     given = dict(part.partition("=")[::2] for part in unquote(query[1:]).split("&") if part)

@@ -9,9 +9,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sfumato.cli import process, run_files
+from sfumato.commands.publish import publish_table
+from sfumato.commands.registry import every_command
 from sfumato.errors import InputError, StorageError
 from sfumato.gate.journal import Journal
 
@@ -79,6 +82,26 @@ def test_the_same_command_again_is_refused_until_it_says_what_it_wants(
     paid = len(world.spends())
     assert world.publish("--no-resume").code == 0
     assert len(world.spends()) > paid
+
+
+def test_a_run_that_python_began_is_resumed_on_the_command_line(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: Any = {"rounds": np.int64(2), "average": True}
+    strict: Any = 1
+    with monkeypatch.context() as patched:
+        stop_at(patched, StorageError("lost"))
+        with pytest.raises(StorageError, match="lost"):
+            publish_table(
+                world.table, schema=world.schema, epsilon=1, method="mwem", workload="1-way",
+                options=options, rows=np.int64(240), strict=strict, ledger=world.ledger,
+            )  # fmt: skip
+    paid = world.spends()
+    assert paid
+    typed = ["--set", "average=true", "--set", "rounds=2", "--strict", "--rows", "240", "-q"]
+    resumed = world.publish(*typed, "--resume", method="mwem", workload="1-way")
+    assert resumed.code == 0, resumed.err
+    assert world.spends() == paid
 
 
 def test_a_resumed_run_that_is_stopped_again_tells_what_was_charged_before(
@@ -241,7 +264,13 @@ def test_a_run_file_is_never_in_the_publishable_folder_nor_over_something_else(w
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://me:hunter2@db/x::t", "postgresql://db/x?password=hunter2::t"]
+    "address",
+    [
+        "postgresql://me:hunter2@db/x::t",
+        "postgresql://db/x?password=hunter2::t",
+        "postgresql:/me:hunter2@db/x::t",
+        "Postgres:/x?password=hunter2::t",
+    ],
 )
 def test_a_password_is_never_saved(address: str, world: Any) -> None:
     path = world.folder / "run.toml"
@@ -250,6 +279,54 @@ def test_a_password_is_never_saved(address: str, world: Any) -> None:
     assert "holds a password" in outcome.err
     assert "hunter2" not in outcome.err
     assert not path.exists()
+
+
+@pytest.mark.parametrize("option", ["ledger", "workload", "totals", "out"])
+def test_a_password_in_an_address_with_one_slash_is_never_saved(option: str, world: Any) -> None:
+    path = world.folder / "run.toml"
+    address = "postgresql:/ada:hunter2@127.0.0.1:1/b?connect_timeout=1"
+    outcome = world.publish("--save-run", str(path), "-q", **{option: address})
+    assert outcome.code == 2
+    assert f"{option} holds a password" in outcome.err
+    assert "hunter2" not in outcome.err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "again"),
+    [
+        ("spark::people", "spark::people", "spark::people"),
+        ("spark::shop.people", "spark::shop.people", "spark::shop.people"),
+        ("spark::./people", "spark::../people", "spark::runs/../people"),
+        ("spark::runs/people", "spark::./people", "spark::runs/people"),
+        ("spark::people.parquet", "spark::../people.parquet", "spark::runs/../people.parquet"),
+        ("spark::/data/people", "spark::/data/people", "spark::/data/people"),
+        ("spark::s3a://shop/people", "spark::s3a://shop/people", "spark::s3a://shop/people"),
+        ("spark::hdfs:/shop/people", "spark::hdfs:/shop/people", "spark::hdfs:/shop/people"),
+        ("postgresql:/ada@db/b::t", "postgresql:/ada@db/b::t", "postgresql:/ada@db/b::t"),
+        ("people.db::t", "../people.db::t", "runs/../people.db::t"),
+    ],
+)
+def test_of_a_table_only_a_path_is_moved(
+    given: str, kept: str, again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("runs/run.toml")
+    path.parent.mkdir()
+    run_files.save(path, "publish", {"table": given}, force=False)
+    words, loaded = run_files.load(path)
+    assert loaded == {"table": kept}
+    assert run_files.arguments(path, loaded, every_command()[words]) == ["--", again]
+
+
+def test_a_folder_that_spark_reads_stays_a_folder_beside_its_run_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("run.toml")
+    run_files.save(path, "publish", {"table": "spark::./people"}, force=False)
+    words, loaded = run_files.load(path)
+    assert run_files.arguments(path, loaded, every_command()[words]) == ["--", "spark::./people"]
 
 
 def test_texts_come_back_from_toml_as_they_went_in(tmp_path: Path) -> None:
@@ -307,6 +384,49 @@ def test_resuming_keeps_every_other_word_of_the_command() -> None:
 )  # fmt: skip
 def test_the_command_that_goes_on_has_its_option_after_its_name(given: str, command: str) -> None:
     assert process.resuming_command(given.split()) == f"sfumato {command}"
+
+
+@pytest.mark.parametrize("scheme", ["postgresql://", "postgresql:/"])
+@pytest.mark.parametrize("before", ["", "--epsilon 1 ", "-- ", "--ledger="])
+def test_the_command_that_goes_on_does_not_repeat_a_password(scheme: str, before: str) -> None:
+    told = process.resuming_command(f"publish {before}{scheme}ada:hunter2@db/x::t".split())
+    assert told == f"sfumato publish --resume {before}postgresql://db/x::t"
+    kept = process.resuming_command(f"publish {before}{scheme}ada@db/x::t".split())
+    assert kept == f"sfumato publish --resume {before}{scheme}ada@db/x::t"
+
+
+def test_a_command_that_can_not_spend_does_not_say_that_nothing_was_spent(world: Any) -> None:
+    assert world.publish("-q").code == 0
+    text = 'sfumato = 1\ncommand = "{}"\nagainst = "none.csv"\nfolder = "out"'
+    evaluated = world.run("run", str(world.write("run.toml", text.format("evaluate"))))
+    assert evaluated.code == 4
+    assert "none.csv" in evaluated.err
+    assert "spent" not in evaluated.err
+    unknown = world.run("run", str(world.write("run.toml", text.format("evaluat"))))
+    assert "Nothing was spent." in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--epsilon", "2"), "--epsilon is given 2 times"),
+        (("--method=aim", "--method", "mst"), "--method is given 2 times"),
+        (("--resume", "--no-resume"), "--resume is given 2 times"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(
+    more: tuple[str, ...], said: str, world: Any
+) -> None:
+    refused = world.publish(*more)
+    assert refused.code == 2
+    assert said in refused.err
+    assert "Nothing was done." in refused.err
+    assert world.spends() == []
+
+
+def test_flags_and_lists_may_be_repeated(world: Any) -> None:
+    more = ("-q", "--quiet", "--set", "rounds=1", "--set", "average=true")
+    assert world.publish(*more, method="mwem").code == 0
 
 
 def test_a_table_after_two_dashes_is_resumed_by_the_command_that_was_told(

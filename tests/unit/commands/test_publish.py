@@ -1,9 +1,11 @@
 """Whole commands as Python functions: what goes in, in which order things are checked."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -155,7 +157,20 @@ def test_how_many_values_did_not_fit_is_not_in_the_release(tmp_path: Path, caplo
 def test_a_strict_release_says_that_it_is_one() -> None:
     release = publish_table(pa.table(ROWS), schema=SCHEMA, epsilon=1, strict=True)
     assert release.schema.file.strict
-    assert release.command["strict"]
+    assert release.command["strict"] is True
+
+
+@pytest.mark.parametrize("rounds", [2, np.int64(2), Fraction(2), "2"])
+def test_options_of_a_method_may_be_numbers_of_any_kind(rounds: Any, tmp_path: Path) -> None:
+    options: Any = {"rounds": rounds, "average": True}
+    made = publish_table(
+        pa.table(ROWS), schema=SCHEMA, epsilon=1, method="mwem", workload="1-way",
+        options=options, rows=np.int64(200), out=tmp_path / "out",
+    )  # fmt: skip
+    told = json.loads((tmp_path / "out" / "release.json").read_text())["command"]
+    assert told == made.command
+    assert told["set"] == {"rounds": "2", "average": "true"}
+    assert told["rows"] == 200
 
 
 def test_the_dataset_may_be_named_in_the_call() -> None:

@@ -1,13 +1,17 @@
 """Requests: what of one declaration the Python function has."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from inspect import signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import pytest
 
-from sfumato.commands.request import Option, function
+from sfumato.commands.request import Option, function, public_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,3 +39,42 @@ def test_what_only_the_command_line_has_the_function_refuses() -> None:
     assert "out" not in str(copied.__doc__)
     with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
         copied("ab", out=Path("copy.txt"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicRequest:
+    """Options that a release tells."""
+
+    epsilon: Annotated[Any, Option("A number.", public=True)] = "1"
+    rows: Annotated[Any, Option("A whole number.", kind=int, public=True)] = None
+    strict: Annotated[Any, Option("A flag.", kind=bool, public=True)] = False
+    options: Annotated[Mapping[str, Any] | None, Option("Of a method.", public=True)] = None
+    out: Annotated[Path | None, Option("A path.", kind=Path)] = None
+
+
+@pytest.mark.parametrize("rounds", [2, "2", np.int64(2), np.uint8(2), Fraction(2)])
+@pytest.mark.parametrize("yes", [True, 1, np.bool_(True)])
+def test_public_options_are_plain_and_the_same_however_they_were_given(
+    rounds: Any, yes: Any
+) -> None:
+    request = PublicRequest(
+        rows=np.int64(300), strict=yes, options={"rounds": rounds, "average": bool(yes)}
+    )
+    told = public_options("publish", request)
+    assert json.loads(json.dumps(told)) == {
+        "command": "publish", "epsilon": "1", "rows": 300, "strict": True,
+        "options": {"rounds": "2", "average": "true"},
+    }  # fmt: skip
+    assert type(told["rows"]) is int
+    assert told["strict"] is True
+
+
+@pytest.mark.parametrize("no", [False, 0, np.bool_(False)])
+def test_what_was_not_asked_for_is_not_told(no: Any) -> None:
+    told = public_options("publish", PublicRequest(strict=no, options={}, out=Path("out")))
+    assert told == {"command": "publish", "epsilon": "1"}
+
+
+@pytest.mark.parametrize("value", [0.5, Fraction(1, 3), np.float32(0.5), None, b"x", [1], {1: 2}])
+def test_no_public_option_keeps_a_release_from_being_written(value: Any) -> None:
+    json.dumps(public_options("publish", PublicRequest(epsilon=value, options={"share": value})))

@@ -19,6 +19,8 @@ from sfumato.readers import locations
         ("postgresql://?service=clinic::t", "postgresql:///?service=clinic::t", "t"),
         ("postgresql://h/db::a::b", "postgresql://h/db::a::b", "a::b"),
         ("postgresql://h/db::نام", "postgresql://h/db::نام", "نام"),
+        ("postgresql:/ada:pw@h/db::t", "postgresql://h/db::t", "t"),
+        ("postgresql:/db?host=/run/pg", "postgresql:///db?host=/run/pg", None),
     ],
 )
 def test_an_address_is_taken_apart(text: str, shown: str, table: str | None) -> None:
@@ -62,7 +64,9 @@ def test_whatever_stands_before_the_host_is_never_shown(secret: str, rest: str) 
 def test_a_password_is_noticed() -> None:
     assert locations.has_password("postgresql://ada:geheim@h/db::t")
     assert locations.has_password("postgresql://ada:@h/db::t")
+    assert locations.has_password("postgresql:/ada:geheim@h/db::t")
     assert not locations.has_password("postgresql://ada@h/db::t")
+    assert not locations.has_password("postgresql:/ada@h/db::t")
     assert not locations.has_password("C:data.csv")
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.readers.locations import SPARK
+from sfumato.readers.locations import SPARK, is_spark_path
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.files import ParquetFiles, Reading, folder_keys
 from sfumato.schema import Marginal
@@ -99,7 +99,7 @@ def spark_frame(source: Any) -> SparkFrame:
     name = source.removeprefix(SPARK)
     with failing(source):
         spark = session()
-        is_path = "/" in name or name.endswith((".parquet", ".pq"))
+        is_path = is_spark_path(name)
         frame = spark.read.parquet(name) if is_path else spark.table(name)
         if is_path:
             _refuse_folders_for_columns(frame, name)
