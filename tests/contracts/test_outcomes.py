@@ -26,7 +26,7 @@ SAID_ONCE = {
         "no round is open now; nothing was sent, come again later",
         "the survey takes no answers any more; nothing was sent",
     ],
-    "cli/main.py": ["{}. Nothing was done."],
+    "cli/main.py": ["{} Nothing was done."],
 }
 """The boundaries, and what a device tells of a step that went well."""
 SIMULATED = ("A simulation: seeded noise protects nobody.", "This was a simulation:")

@@ -18,7 +18,14 @@ from sfumato.cli import (
 )
 from sfumato.cli.command_line import StrictCommand, callback
 from sfumato.commands.registry import COMMANDS, GROUPS, commands_of
-from sfumato.errors import InputError, InternalError, SfumatoError, StorageError, naming_options
+from sfumato.errors import (
+    InputError,
+    InternalError,
+    SfumatoError,
+    StorageError,
+    full_sentence,
+    naming_options,
+)
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +105,7 @@ def _main() -> NoReturn:
         _fail(problem, StorageError.exit_code, error)
     except Exception as error:
         if (refusal := _wrong_usage(error)) is not None:
-            _fail(f"{refusal.rstrip('.')}. Nothing was done.", InputError.exit_code)
+            _fail(f"{full_sentence(refusal)} Nothing was done.", InputError.exit_code)
         if os.environ.get("SFUMATO_DEBUG"):
             raise
         kind = type(error).__name__

@@ -172,11 +172,15 @@ def resuming_command(arguments: Sequence[str]) -> str:
 
     Passwords are left out.
 
-    >>> resuming_command(["publish", "--no-resume", "--", "my table.csv"])
+    >>> resuming_command(["publish", "--save-run", "a.toml", "--no-resume", "--", "my table.csv"])
     "sfumato publish --resume -- 'my table.csv'"
     """
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [one for one in arguments[:end] if one not in ("--resume", "--no-resume")]
+    if "--save-run" in options:  # it is written
+        place = options.index("--save-run")
+        del options[place : place + 2]
+    options = [one for one in options if not one.startswith("--save-run=")]
     name = _command_index(options)
     before, after = options[: name + 1], options[name + 1 :]
     words = [*before, "--resume", *after, *arguments[end:]]

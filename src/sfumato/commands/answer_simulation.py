@@ -7,6 +7,7 @@ from sfumato import check
 from sfumato.commands.answer_estimation import with_progress
 from sfumato.commands.answers import SimulateRequest
 from sfumato.commands.inputs import dataset_name, loaded_schema, read_strictly
+from sfumato.commands.parameters import asked_cap
 from sfumato.commands.publication import silent
 from sfumato.commands.resume import telling_what_was_paid
 from sfumato.errors import InputError, StorageError
@@ -46,7 +47,7 @@ def simulate_rows(request: SimulateRequest) -> tuple[Path | str, int]:
         table,
         protect=OneRow(neighbors="replace"),
         budget=PureDP(question.epsilon),
-        ledger=Ledger.open(request.ledger, dataset=dataset, cap=request.cap),
+        ledger=Ledger.open(request.ledger, dataset=dataset, cap=asked_cap(request.cap)),
         rng=secure_rng() if request.seed is None else simulation_rng(request.seed),
     )
     with telling_what_was_paid(curator.journal if curator.private else None):

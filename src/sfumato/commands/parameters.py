@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -38,6 +39,11 @@ def cap(text: str, *, name: str = "--cap") -> "CapValue":
         return ApproxDP(epsilon, delta) if check.exact(delta=delta) else PureDP(epsilon)
     except InputError as error:
         raise InputError(f"{name} is EPSILON or EPSILON,DELTA: {error}") from None
+
+
+def asked_cap(given: "CapValue | check.Number | None") -> "CapValue | None":
+    """A cap as it is given: a guarantee, or what would be typed; None if there is none."""
+    return cap(str(given), name="cap") if isinstance(given, int | float | str | Fraction) else given
 
 
 def settings(given: list[str]) -> dict[str, str]:
@@ -103,7 +109,11 @@ SchemaGiven = Annotated[
 Epsilon = Annotated[check.Number, Option("The budget of this release, for example 1.", public=True)]
 WorkloadGiven = Annotated[
     "Workload | str | Path | None",
-    Option("1-way, 2-way, 3-way or a file. [default: 2-way]", public=workload_name),
+    Option(
+        "1-way, 2-way, 3-way or a file. [default: 2-way]",
+        python="Or a ``Workload``.",
+        public=workload_name,
+    ),
 ]
 Neighbors = Annotated[
     "NeighborsWord",
@@ -117,10 +127,11 @@ Dataset = Annotated[
     str | None, Option("The name the budget belongs to. [default: the schema's]", public=True)
 ]
 Cap = Annotated[
-    "CapValue | None",
+    "CapValue | check.Number | None",
     Option(
         "The most all releases may cost together, kept from the first run that gives it. "
         "Without DELTA it is 1e-6; 3,0 is a pure cap.",
+        python='``3`` and ``"3,0"`` are taken, and guarantees such as ``ApproxDP(3, 1e-6)``.',
         metavar="EPSILON[,DELTA]",
         read=cap,
     ),
@@ -150,7 +161,12 @@ Force = Annotated[bool, Option("Replace an older release.", kind=bool)]
 Settings = Annotated[
     "Mapping[str, str] | None",
     Option(
-        "A method's option, like rounds=30.", names="--set", many=True, read=settings, public=True
+        "A method's option, like rounds=30.",
+        python='As a mapping, like ``{"rounds": 30}``.',
+        names="--set",
+        many=True,
+        read=settings,
+        public=True,
     ),
 ]
 Progress = Annotated[Tell | None, Option("Called with the progress.", typed=False)]

@@ -17,7 +17,7 @@ from sfumato.commands.internal_folder import (
     remove_comparison,
     write_internal,
 )
-from sfumato.commands.parameters import TableRun, Tell
+from sfumato.commands.parameters import TableRun, Tell, asked_cap
 from sfumato.commands.request import as_path
 from sfumato.commands.resume import journal_for, keeping, telling, telling_what_was_paid
 from sfumato.errors import InputError
@@ -115,7 +115,7 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
     table.watch(reading(tell))
     _name_left_out(table.describe(), table.left_out(), plan.protect)
     if ledger is None:
-        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
+        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=asked_cap(request.cap))
     journal = None
     if rng.secure:
         journal = journal_for(ledger, command=plan.identity(), resume=request.resume)

@@ -29,6 +29,7 @@ class PublishRequest(parameters.TableRun):
         Option(
             "The public description of the columns. Without one, limits and values are found "
             "privately for a share of the budget; names of columns are taken as public.",
+            python="As a schema, as the content of its file, or as the file.",
             kind=Path,
         ),
     ] = None
@@ -67,7 +68,11 @@ class PublishRequest(parameters.TableRun):
     ] = None
     totals: Annotated[
         "Sequence[PublicTotal] | str | Path",
-        Option("A file of marginal counts that are public knowledge; agreed with.", kind=Path),
+        Option(
+            "A file of marginal counts that are public knowledge; agreed with.",
+            python="Or the totals themselves.",
+            kind=Path,
+        ),
     ] = ()
     neighbors: parameters.Neighbors = "add-remove"
     person: Annotated[str | None, Option("The column that names the person.", public=True)] = None

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
+from sfumato.commands.parameters import asked_cap
 from sfumato.commands.publication import check_comparison, silent
 from sfumato.commands.recommend import DELTA, UNITS, FitRequest, RatingsRequest
 from sfumato.commands.request import as_path, public_options
@@ -80,7 +81,7 @@ def publish(request: FitRequest) -> RecommenderRelease:
         ratings,
         protect=public.protect,
         budget=budget,
-        ledger=Ledger.open(request.ledger, dataset=public.dataset, cap=request.cap),
+        ledger=Ledger.open(request.ledger, dataset=public.dataset, cap=asked_cap(request.cap)),
         rng=secure_rng() if request.seed is None else simulation_rng(request.seed),
         progress=tell,
     )

@@ -12,7 +12,7 @@ from inspect import Parameter, Signature, cleandoc
 from numbers import Integral
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Final, Generic, ParamSpec, TypeVar, get_args
+from typing import Any, Final, ForwardRef, Generic, ParamSpec, TypeVar, get_args
 
 from sfumato.errors import in_python
 
@@ -143,10 +143,17 @@ def function(
     by_name = {each.name: each for each in fields(request)}
     options = options_of(request)
     shown = [by_name[key] for key in options if not options[key].shell_only]
-    signature = Signature(sorted(map(_parameter, shown), key=lambda each: each.kind))
+    returns = run.__annotations__.get("return", Parameter.empty)
+    parameters = sorted(map(_parameter, shown), key=lambda each: each.kind)
+    signature = Signature(parameters, return_annotation=returns)
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        signature.bind(*args, **kwargs)  # a TypeError for parameters that it does not have
+        if unknown := [key for key in kwargs if key not in signature.parameters]:
+            raise TypeError(f"{name}() got an unexpected keyword argument {unknown[0]!r}")
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}() is {error}") from None
         with boundary(spends=spends):
             return run(request(*args, **kwargs))
 
@@ -154,6 +161,7 @@ def function(
     call.__module__ = request.__module__
     call.__doc__ = _docstring(request, summary)
     object.__setattr__(call, "__signature__", signature)
+    call.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": returns}
     return call
 
 
@@ -176,7 +184,9 @@ def _option(field: Field[Any]) -> Option:
 def _parameter(field: Field[Any]) -> Parameter:
     kind = Parameter.KEYWORD_ONLY if field.kw_only else Parameter.POSITIONAL_OR_KEYWORD
     default = Parameter.empty if field.default is MISSING else field.default
-    return Parameter(field.name, kind, default=default)
+    said = get_args(field.type)[0]
+    annotation = said.__forward_arg__ if isinstance(said, ForwardRef) else said
+    return Parameter(field.name, kind, default=default, annotation=annotation)
 
 
 def _docstring(request: type, summary: str) -> str:

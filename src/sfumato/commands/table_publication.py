@@ -32,7 +32,7 @@ from sfumato.commands.inputs import (
 )
 from sfumato.commands.internal_folder import publishable
 from sfumato.commands.kept_schema import keeping_schema
-from sfumato.commands.parameters import check_one_table
+from sfumato.commands.parameters import asked_cap, check_one_table
 from sfumato.commands.publication import Publication, check_outputs, run
 from sfumato.commands.publish import PublishRequest
 from sfumato.commands.request import as_path, public_options
@@ -68,7 +68,7 @@ def _without_schema(request: PublishRequest) -> TableRelease:
     check_schema_share(request.epsilon, request.infer_share)
     whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
     _, plan = _planned(request, STAND_IN, left=whole)
-    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=request.cap)
+    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=asked_cap(request.cap))
     found = find_schema(plan, budget=whole, share=share, ledger=ledger)
     with keeping_schema(found, plan.folder):
         algorithm, plan = _planned(request, found.schema, left=found.rest(whole))

@@ -145,7 +145,8 @@ class Journal:
         entry = self.ledger.spend(charge, label=label, protect=protect, request=request)
         paid = PaidStep(seq=entry.seq, time=entry.time, label=label, charge=charge)
         self.__charged.append(paid)
-        log.info("charged %s for %r", charge, label)
+        kept = "" if self.ledger.path is not None else " in a ledger that is gone with the process"
+        log.info("charged %s for %r%s", charge, label, kept)
 
     def outcome(self, question: str, draw: Callable[[], Told]) -> Told:
         """The answer to a question: as it was kept, or else drawn and kept before it is told.

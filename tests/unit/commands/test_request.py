@@ -11,7 +11,10 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
+from sfumato.commands.parameters import asked_cap
+from sfumato.commands.publish import publish_table
 from sfumato.commands.request import Option, function, public_options
+from sfumato.privacy import ApproxDP, PureDP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ copied = function(CopyRequest, lambda request: request.text * request.times, nam
 def test_the_function_has_the_fields_of_the_request() -> None:
     assert copied("ab", times=2) == "abab"
     assert copied.__name__ == "copied"
-    assert str(signature(copied)) == "(text, *, times=1)"
+    assert str(signature(copied)) == "(text: str, *, times: int = 1)"
     assert copied.__doc__ is not None
     assert "text: What to copy; see times." in copied.__doc__
     assert "times: How often. At least once." in copied.__doc__
@@ -78,3 +81,20 @@ def test_what_was_not_asked_for_is_not_told(no: Any) -> None:
 @pytest.mark.parametrize("value", [0.5, Fraction(1, 3), np.float32(0.5), None, b"x", [1], {1: 2}])
 def test_no_public_option_keeps_a_release_from_being_written(value: Any) -> None:
     json.dumps(public_options("publish", PublicRequest(epsilon=value, options={"share": value})))
+
+
+def test_a_function_shows_types_and_names_itself_when_it_is_called_wrongly():
+    told = str(signature(publish_table))
+    assert "epsilon: int | float | str" in told
+    assert told.endswith("-> 'TableRelease'")
+    with pytest.raises(TypeError, match=r"publish_table\(\) got an unexpected .* 'epsilonn'"):
+        publish_table("t.csv", epsilonn=1)
+    with pytest.raises(TypeError, match=r"publish_table\(\) is missing .* 'epsilon'"):
+        publish_table("t.csv")
+
+
+@pytest.mark.parametrize("given", [3, "3", "3,1e-6", ApproxDP(3, "1e-6")])
+def test_a_cap_is_given_as_it_is_typed_or_as_a_guarantee(given):
+    assert asked_cap(given) == ApproxDP(3, "1e-6")
+    assert asked_cap("3,0") == PureDP(3)
+    assert asked_cap(None) is None
