@@ -236,7 +236,7 @@ def test_a_survey_of_a_large_epsilon_is_answered_only_if_that_was_allowed(servic
     with pytest.raises(BudgetError, match="answers up to 5") as refused:
         client.step()
     assert "even odds" in str(refused.value)
-    assert str(refused.value).endswith("allow it: max_epsilon=32.")
+    assert str(refused.value).endswith("allow it: max_epsilon=32. Nothing was sent.")
     assert client.sent() == {}, "nothing was drawn"
     assert made.answers == {"1": 0}
     state = tmp_path / "state.json"

@@ -141,4 +141,4 @@ def test_a_survey_that_is_over_invites_nobody_and_one_that_never_opened_can_be_g
     path = f"/v1/surveys/{made.task}/invitations"
     status, said = service.call(path, {"number": 1, "uses": 1}, token=made.admin)
     assert status == 409
-    assert "Nobody was invited" in said["error"]
+    assert "abandoned" in said["error"]

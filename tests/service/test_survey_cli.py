@@ -55,8 +55,8 @@ def run(monkeypatch, capfd, tmp_path):
 def create(run, service, monkeypatch):
     monkeypatch.setenv("SFUMATO_SURVEY_TOKEN", service.token)
 
-    def made(*more: Any, rehearsal: bool = True) -> Outcome:
-        usual = ["--schema", "schema.json", "--epsilon", "2", "--title", "Health"]
+    def made(*more: Any, rehearsal: bool = True, epsilon: int = 2) -> Outcome:
+        usual = ["--schema", "schema.json", "--epsilon", epsilon, "--title", "Health"]
         return run(
             "create", *usual, "--server", service.address, *["--rehearsal"] * rehearsal, *more
         )
@@ -354,7 +354,7 @@ def test_two_workers_serve_one_database(run, database, monkeypatch):
 
 
 def test_a_command_answers_a_large_epsilon_only_if_it_is_told_to(run, create, service):
-    created = create("--variant", "single", "--minimum", 1, "--epsilon", 32, "--anybody")
+    created = create("--variant", "single", "--minimum", 1, "--anybody", epsilon=32)
     link = created.out.splitlines()[1].split()[1]
     run("open", "survey.keys.json")
     answer = ("answer", link, "--record", "me.json", "--state", "state.json")

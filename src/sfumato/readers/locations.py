@@ -20,8 +20,6 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.ledger.storage import is_address as is_database
-from sfumato.ledger.storage import whole_address
 
 SPARK: Final = "spark::"
 """Before the name of a table, or the path of Parquet files, that Spark is to read."""
@@ -58,6 +56,8 @@ def is_address(text: str) -> bool:
 
     As for a ledger, one slash is enough: that is what a path makes of an address.
     """
+    from sfumato.ledger.storage import is_address as is_database  # loads SQLite
+
     return is_database(text)
 
 
@@ -74,6 +74,8 @@ def parse(text: str) -> Address:
     """
     if not is_address(text) or not text.isprintable():
         raise _refused("it is none")
+    from sfumato.ledger.storage import whole_address  # loads SQLite
+
     body = whole_address(text).partition("://")[2]
     authority, rest = _cut(body, "/?")
     path_and_query, mark, table = rest.partition("::")
