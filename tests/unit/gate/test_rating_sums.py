@@ -101,6 +101,28 @@ def test_what_does_not_fit_the_ratings_is_refused_before_the_charge(verb, ask):
     assert not [entry for entry in ledger.entries() if entry.event == "spend"]
 
 
+class OtherSums(ItemSums):
+    """Could tell the noise one weight and the sums another."""
+
+
+class OtherGram(Gram):
+    """As ``OtherSums``."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "ask"),
+    [
+        ("sums", OtherSums(offsets=np.full(ITEMS, 3.0), bound=2.0, c0=3)),
+        ("gram", OtherGram(items=np.arange(ITEMS), c0=3)),
+    ],
+)
+def test_a_subclass_of_what_is_asked_is_refused_before_the_charge(verb, ask):
+    ledger = Ledger.in_memory(dataset="films")
+    with pytest.raises(InputError, match="got Other"):
+        VERBS[verb](curator(ledger=ledger), COST, ask)
+    assert not [entry for entry in ledger.entries() if entry.event == "spend"]
+
+
 def test_a_table_is_not_asked_for_sums_of_ratings():
     schema = Schema(dataset="films", columns=(Integer(name="age", low=0, high=4),))
     table = ArrayTable(schema, {"age": [1, 2]})
