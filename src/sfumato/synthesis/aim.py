@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.gate import Curator, L1Error, WeightedL1Error
-from sfumato.models.graphical.candidates import (
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.model import GraphicalModel, Numbering
+from sfumato.models.graphical.structure import (
     Growth,
     downward_closure,
     overlaps,
     write_answers,
 )
-from sfumato.models.graphical.fit import fit_graphical
-from sfumato.models.graphical.model import GraphicalModel, Numbering
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Marginal, Schema, Workload
 from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
-from sfumato.models.graphical.allocation import MEAN_ABSOLUTE
-from sfumato.models.graphical.clique_growth import Limits
 from sfumato.models.graphical.fit import fit_graphical
-from sfumato.models.graphical.rare_values import rare_groups
+from sfumato.models.graphical.model import rare_groups
+from sfumato.models.graphical.structure import Limits
 from sfumato.models.graphical.tree_search import (
+    MEAN_ABSOLUTE,
     Scored,
     TreePlan,
     independent_counts,
@@ -50,7 +50,7 @@ class CliqueTree:
     """Measure, all at once, the marginals that pay for their noise; fit a graphical model.
 
     The order of steps is that of SWIFT in google/dpsynth; the prediction of errors and the
-    division of the budget are ours (``models.graphical.allocation``).
+    division of the budget are ours (``models.graphical.tree_search``).
     """
 
     workload: Workload

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.gate import MOST_CELLS, Curator, L1Error
-from sfumato.models.graphical.allocation import misplaced
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.junction_tree import Clique
-from sfumato.models.graphical.spanning_forest import Pairs, joining, spanning_forest
+from sfumato.models.graphical.structure import Pairs, joining, spanning_forest
+from sfumato.models.graphical.tree_search import misplaced
 from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of

@@ -17,9 +17,9 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.models.dense.model import CELL_LIMIT, DenseAnswers, DenseModel, check_size, rake
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
-from sfumato.models.graphical.candidates import Growth, write_answers
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.model import Numbering
+from sfumato.models.graphical.structure import Growth, write_answers
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Schema, Workload
 from sfumato.schema.measurement import (

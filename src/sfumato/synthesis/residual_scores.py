@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from sfumato.gate import Curator, L1Error
-from sfumato.models.graphical.clique_growth import Limits
 from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.structure import Limits
 from sfumato.models.graphical.tree_search import Scored, first_forest, precision_of
 from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Measurement

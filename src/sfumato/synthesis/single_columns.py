@@ -9,11 +9,10 @@ from math import sqrt
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator
-from sfumato.models.graphical.clique_growth import Limits, fits
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
-from sfumato.models.graphical.model import GraphicalModel, Numbering
-from sfumato.models.graphical.rare_values import rare_groups
+from sfumato.models.graphical.model import GraphicalModel, Numbering, rare_groups
+from sfumato.models.graphical.structure import Limits, fits
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.schema.measurement import Coarse, PublicTotal, as_measurements, check_totals

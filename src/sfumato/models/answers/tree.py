@@ -17,7 +17,7 @@ from sfumato.errors import InputError
 from sfumato.models.answers.bins import Bins, whole
 from sfumato.models.answers.dependence import shrink
 from sfumato.models.answers.pair_tables import Edge, NoisyTable
-from sfumato.models.graphical.sampling_kernels import deal
+from sfumato.models.graphical.kernels import deal
 from sfumato.models.model import Rows, project, round_counts
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema

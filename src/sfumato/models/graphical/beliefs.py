@@ -1,17 +1,22 @@
-"""Belief propagation: the tables of a junction tree's cliques, kept in agreement.
+"""Belief propagation: the calibrated tables of a junction tree's cliques, and any marginal of them.
 
 Hugin's scheme in probabilities: each clique holds its own marginal, each separator what its two
 cliques agreed on last. A change of a clique travels along the tree as the ratio of the new to the
-old marginal of the separator; where nothing changed, nothing is computed.
+old marginal of the separator; where nothing changed, nothing is computed. Many marginals of one
+clique are read or multiplied in one pass over its table (``CliqueWork``); a marginal of columns
+that no clique holds together is computed along the path between their cliques (``marginals``).
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from math import log
+from math import log, prod
+from string import ascii_letters
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.errors import InternalError
+from sfumato.errors import InputError, InternalError
 from sfumato.models.graphical.junction_tree import Clique, JunctionTree, cells
 
 Floats = NDArray[np.float64]
@@ -112,7 +117,7 @@ def project(table: Floats, sizes: tuple[int, ...], clique: Clique, columns: Cliq
     blocks, kept = _blocks(sizes, clique, columns)
     if blocks.size == 1:
         return table.copy() if kept else table.sum(keepdims=True)
-    from sfumato.models.graphical.belief_kernels import (
+    from sfumato.models.graphical.kernels import (
         add_marginal,  # numba loads when a model is fitted
     )
 
@@ -125,7 +130,7 @@ def scale(
     table: Floats, sizes: tuple[int, ...], clique: Clique, columns: Clique, factor: Floats
 ) -> None:
     """Multiply a table of a clique by a factor over some of its columns, in place."""
-    from sfumato.models.graphical.belief_kernels import multiply
+    from sfumato.models.graphical.kernels import multiply
 
     multiply(table, *_blocks(sizes, clique, columns), factor)
 
@@ -157,3 +162,256 @@ def _mass(table: Floats) -> float:
     if not 0 < mass < np.inf:
         raise InternalError("a model has no probability left.")
     return mass
+
+
+_ROW_CELLS = 64
+"""A row of the matrix has at least so many cells where the clique has them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Part:
+    """One marginal seen from the matrix: rows x places."""
+
+    outer: int
+    inner: int
+    """Cells of the marginal's leading and trailing columns."""
+    rows: NDArray[np.int32] | None
+    """For each row of the matrix its cell among the leading columns."""
+    places: NDArray[np.int64] | None
+    """For each place in a row its cell among the trailing columns; None if they are the same."""
+
+
+class CliqueWork:
+    """The marginals that are asked of one clique again and again."""
+
+    def __init__(self, sizes: tuple[int, ...], clique: Clique, marginals: Sequence[Clique]) -> None:
+        cut = _cut(sizes, clique)
+        self._leading, self._trailing = clique[:cut], clique[cut:]
+        self._rows, self._inner = cells(sizes, self._leading), cells(sizes, self._trailing)
+        self._parts = [self._part(sizes, marginal) for marginal in marginals]
+        across = [part for part in self._parts if part.rows is not None and part.inner > 1]
+        self._starts = np.cumsum([0, *(part.outer * self._inner for part in across)])
+        empty = np.zeros((0, self._rows), dtype=np.int32)
+        self._rows_of = (
+            np.stack([p.rows for p in across if p.rows is not None]) if across else empty
+        )
+
+    def marginals(self, table: Floats) -> list[Floats]:
+        """Each marginal of the table, flat."""
+        from sfumato.models.graphical.kernels import sum_rows
+
+        by_row, by_cell = np.zeros(self._rows), np.zeros(self._inner)
+        mixed = np.zeros(int(self._starts[-1]))
+        sum_rows(table, by_row, by_cell, mixed, self._starts[:-1], self._rows_of)
+        found, across = [], 0
+        for part in self._parts:
+            if part.rows is None:
+                found.append(_within(by_cell[None], part)[0])
+            elif part.inner == 1:
+                found.append(np.bincount(part.rows, weights=by_row, minlength=part.outer))
+            else:
+                held = mixed[self._starts[across] : self._starts[across + 1]]
+                found.append(_within(held.reshape(part.outer, -1), part).reshape(-1))
+                across += 1
+        return found
+
+    def multiply(self, table: Floats, factors: Sequence[Floats]) -> None:
+        """Multiply the table by a factor for each marginal, in place."""
+        from sfumato.models.graphical.kernels import multiply_rows
+
+        by_row, by_cell = np.ones(self._rows), np.ones(self._inner)
+        mixed = np.empty(int(self._starts[-1]))
+        across = 0
+        for part, factor in zip(self._parts, factors, strict=True):
+            if part.rows is None:
+                by_cell *= factor if part.places is None else factor[part.places]
+            elif part.inner == 1:
+                by_row *= factor[part.rows]
+            else:
+                wide = factor.reshape(part.outer, part.inner)
+                wide = wide if part.places is None else wide[:, part.places]
+                mixed[self._starts[across] : self._starts[across + 1]] = wide.reshape(-1)
+                across += 1
+        multiply_rows(table, by_row, by_cell, mixed, self._starts[:-1], self._rows_of)
+
+    def _part(self, sizes: tuple[int, ...], marginal: Clique) -> _Part:
+        leading = tuple(c for c in marginal if c in self._leading)
+        trailing = tuple(c for c in marginal if c in self._trailing)
+        rows = _numbers(sizes, self._leading, leading).astype(np.int32) if leading else None
+        whole = trailing == self._trailing
+        places = None if whole else _numbers(sizes, self._trailing, trailing)
+        return _Part(
+            outer=cells(sizes, leading), inner=cells(sizes, trailing), rows=rows, places=places
+        )
+
+
+def _within(held: Floats, part: _Part) -> Floats:
+    """Rows of places summed to the cells of the trailing columns."""
+    if part.places is None:
+        return held
+    cell = part.places + np.arange(len(held))[:, None] * part.inner
+    size = len(held) * part.inner
+    flat = np.bincount(cell.reshape(-1), weights=held.reshape(-1), minlength=size)
+    return np.asarray(flat.reshape(len(held), part.inner), dtype=np.float64)
+
+
+def _numbers(sizes: tuple[int, ...], columns: Clique, kept: Clique) -> NDArray[np.int64]:
+    """For each cell of some columns, the cell of the kept ones that it falls on."""
+    shape = [sizes[column] if column in kept else 1 for column in columns]
+    numbers = np.arange(cells(sizes, kept)).reshape(shape)
+    return np.broadcast_to(numbers, [sizes[column] for column in columns]).reshape(-1)
+
+
+def _cut(sizes: tuple[int, ...], clique: Clique) -> int:
+    """How many leading columns make the rows."""
+    cut = len(clique)
+    while cut > 0 and cells(sizes, clique[cut:]) < _ROW_CELLS:
+        cut -= 1
+    return cut
+
+
+MOST_CELLS = 50_000_000
+"""The largest table that a query may need on its way: 400 MB."""
+
+
+def marginals(beliefs: Beliefs, wanted: Sequence[Clique]) -> list[Floats]:
+    """The marginal of each query, flat, in rising order of columns."""
+    walk = _Walk(beliefs)
+    return [walk.marginal(query) for query in wanted]
+
+
+class _Walk:
+    """Messages between neighboring cliques, remembered over queries."""
+
+    def __init__(self, beliefs: Beliefs) -> None:
+        tree = beliefs.tree
+        self._beliefs, self._sizes = beliefs, tree.sizes
+        self._shared: dict[tuple[int, int], tuple[Clique, Floats]] = {}
+        for place, parent in enumerate(tree.parents):
+            if parent >= 0:
+                held = (tree.separators[place], beliefs.separators[place])
+                self._shared[place, parent] = self._shared[parent, place] = held
+        self._neighbors: list[list[int]] = [[] for _ in tree.cliques]
+        for one, other in self._shared:
+            self._neighbors[one].append(other)
+        self._below = [set(clique) for clique in tree.cliques]  # and all that hangs on it
+        for place in range(len(tree.cliques) - 1, 0, -1):
+            self._below[tree.parents[place]] |= self._below[place]
+        self._told: dict[tuple[int, int, Clique], tuple[Clique, Floats]] = {}
+
+    def marginal(self, query: Clique) -> Floats:
+        """One query, rooted at the clique that holds most of it.
+
+        Messages are computed from the farthest on, so no chain of cliques is too long to recurse.
+        """
+        cliques = self._beliefs.tree.cliques
+        query = tuple(c for c in query if self._sizes[c] > 1)  # the others change no flat table
+        home = self._beliefs.tree.home(query)
+        if home is not None:
+            return self._beliefs.marginal(home, query)
+        if cells(self._sizes, query) > MOST_CELLS:
+            raise InputError(
+                f"a marginal of {cells(self._sizes, query):,} cells was asked for; at most "
+                f"{MOST_CELLS:,} can be computed. Ask for fewer columns."
+            )
+        root = max(range(len(cliques)), key=lambda p: (len(set(query) & set(cliques[p])), -p))
+        for edge in reversed(self._edges(root, query)):
+            self._message(*edge)
+        columns, table = self._gather(root, None, query)
+        return table if columns == query else _sorted(table, columns, query, self._sizes)
+
+    def _edges(self, root: int, query: Clique) -> list[tuple[int, int, Clique]]:
+        """The messages that a query needs and nobody asked for yet, each after who waits for it."""
+        open_ends, found = [(root, -1, query)], []
+        while open_ends:
+            place, towards, wanted = open_ends.pop()
+            for other in self._neighbors[place]:
+                edge = other, place, self._behind(other, place, wanted)
+                if other != towards and edge[-1] and edge not in self._told:
+                    open_ends.append(edge)
+                    found.append(edge)
+        return found
+
+    def _behind(self, place: int, towards: int, query: Clique) -> Clique:
+        """The wanted columns that lie behind an edge and not in the clique that it leads to."""
+        clique = self._beliefs.tree.cliques[towards]
+        away = [column for column in query if column not in clique]
+        if self._beliefs.tree.parents[place] == towards:
+            return tuple(column for column in away if column in self._below[place])
+        return tuple(column for column in away if column not in self._below[towards])
+
+    def _gather(self, place: int, towards: int | None, query: Clique) -> tuple[Clique, Floats]:
+        """The table of the wanted columns in and behind a clique, and of what it shares on.
+
+        Given what it shares, if it hands on; columns in the order of the first result.
+        """
+        clique = self._beliefs.tree.cliques[place]
+        shared = self._shared[place, towards][0] if towards is not None else ()
+        mine = set(clique) & set(query) | set(shared)
+        parts = []
+        for other in self._neighbors[place]:
+            if other != towards and (behind := self._behind(other, place, query)):
+                parts.append(self._message(other, place, behind))
+        needed = mine.union(*(set(self._own(columns, clique)) for columns, _ in parts))
+        columns = tuple(sorted(needed))
+        table = self._beliefs.marginal(place, columns)
+        for far_columns, far in parts:
+            keep = self._still_needed(columns, mine, parts, far_columns, clique)
+            columns, table = self._joined(columns, table, far_columns, far, keep)
+        return columns, table
+
+    def _message(self, place: int, towards: int, behind: Clique) -> tuple[Clique, Floats]:
+        """P(behind | shared): columns shared first."""
+        key = place, towards, behind
+        if key not in self._told:
+            shared, mass = self._shared[place, towards]
+            columns, table = self._gather(place, towards, behind)
+            ordered = (*shared, *behind)
+            table = _sorted(table, columns, ordered, self._sizes).reshape(mass.size, -1)
+            known = np.divide(
+                table, mass[:, None], out=np.zeros_like(table), where=mass[:, None] > 0
+            )
+            self._told[key] = ordered, known.reshape(-1)
+        return self._told[key]
+
+    def _joined(
+        self, columns: Clique, table: Floats, far_columns: Clique, far: Floats, keep: Clique
+    ) -> tuple[Clique, Floats]:
+        """The product of a table and a message, summed over what nobody needs any more."""
+        out = (*keep, *(c for c in far_columns if c not in columns))
+        size = prod(self._sizes[c] for c in out)
+        if size > MOST_CELLS:
+            raise InputError(
+                f"a marginal needs a table of {size:,} cells on the way; at most {MOST_CELLS:,} "
+                "can be held. Ask for fewer columns."
+            )
+        left = table.reshape([self._sizes[c] for c in columns])
+        right = far.reshape([self._sizes[c] for c in far_columns])
+        letter = dict(zip({*columns, *far_columns}, ascii_letters, strict=False))
+        near, further, kept = ("".join(letter[c] for c in s) for s in (columns, far_columns, out))
+        found = np.einsum(f"{near},{further}->{kept}", left, right, optimize=True)
+        return out, np.ascontiguousarray(found).reshape(-1)
+
+    @staticmethod
+    def _own(columns: Clique, clique: Clique) -> Clique:
+        return tuple(c for c in columns if c in clique)
+
+    def _still_needed(
+        self,
+        columns: Clique,
+        mine: set[int],
+        parts: Sequence[tuple[Clique, Floats]],
+        done: Clique,
+        clique: Clique,
+    ) -> Clique:
+        """Columns to keep after a message: wanted ones, and what later messages hang on."""
+        later = [far for far, _ in parts[[far for far, _ in parts].index(done) + 1 :]]
+        waiting = {c for far in later for c in self._own(far, clique)}
+        return tuple(c for c in columns if c in mine or c in waiting or c not in clique)
+
+
+def _sorted(table: Floats, columns: Clique, order: Clique, sizes: tuple[int, ...]) -> Floats:
+    """A flat table with its columns in another order."""
+    shaped = table.reshape([sizes[column] for column in columns])
+    moved = shaped.transpose([columns.index(column) for column in order])
+    return np.ascontiguousarray(moved).reshape(-1)

@@ -67,7 +67,7 @@ def draw_within(weights: Floats, sizes: Codes, given: Codes, *, rng: Rng, rounde
 
 def _deal(weights: Floats, sizes: Codes, given: Codes, rng: Rng) -> Codes:
     """A cell of its block for each row, rounded."""
-    from sfumato.models.graphical.sampling_kernels import deal_evenly
+    from sfumato.models.graphical.kernels import deal_evenly
 
     out = np.empty(given.size, dtype=np.int64)
     begins = np.concatenate([[0], np.cumsum(sizes)])

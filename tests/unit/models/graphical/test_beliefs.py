@@ -1,12 +1,17 @@
 """Belief propagation against the dense product of all factors, on random trees."""
 
+from itertools import chain as flat
+from itertools import combinations
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sfumato.errors import InternalError
-from sfumato.models.graphical.beliefs import Beliefs, project, scale
+from sfumato.errors import InputError, InternalError
+from sfumato.models.graphical import beliefs as oracle
+from sfumato.models.graphical import kernels as compiled
+from sfumato.models.graphical.beliefs import Beliefs, CliqueWork, project, scale
 from sfumato.models.graphical.junction_tree import JunctionTree, cells, junction_tree
 from sfumato.randomness import simulation_rng
 
@@ -227,3 +232,210 @@ def test_a_tree_of_one_column_with_one_value_is_a_model_too():
     beliefs.multiply(0, (0,), np.array([3.0]))
     assert beliefs.calibrate() == pytest.approx(np.log(3))
     assert beliefs.tables[0].tolist() == [1.0]
+
+
+@st.composite
+def tasks(draw):
+    """A clique among other columns, and marginals of it: none, one, several columns, or all."""
+    sizes = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=6)))
+    clique = tuple(c for c in range(len(sizes)) if draw(st.booleans())) or (0,)
+    subsets = st.sets(st.sampled_from(clique)).map(lambda chosen: tuple(sorted(chosen)))
+    return sizes, clique, draw(st.lists(subsets, max_size=7))
+
+
+def axes_of(clique, marginal):
+    return tuple(axis for axis, column in enumerate(clique) if column not in marginal)
+
+
+LONG_LAST = ((3, 200, 5), (0, 1, 2), [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2), ()])
+ONE_HUGE = ((500,), (0,), [(0,), ()])
+INNER_OF_SEVERAL = ((2, 3, 4, 5, 6), (0, 1, 2, 3, 4), [(3,), (2, 4), (0, 3), (1, 2), (0, 1, 4)])
+ONLY_SINGLE_VALUES = ((1, 1, 70, 1), (0, 1, 2, 3), [(0,), (0, 1), (1, 2), (3,), (2, 3), (0, 3)])
+
+
+@given(task=tasks(), seed=st.integers(0, 999))
+@example(task=LONG_LAST, seed=1)
+@example(task=ONE_HUGE, seed=1)
+@example(task=INNER_OF_SEVERAL, seed=1)
+@example(task=ONLY_SINGLE_VALUES, seed=1)
+def test_all_marginals_are_numpys_sums(task, seed):
+    sizes, clique, marginals = task
+    table = simulation_rng(seed).uniform(cells(sizes, clique))
+    shaped = table.reshape([sizes[column] for column in clique])
+    found = CliqueWork(sizes, clique, marginals).marginals(table)
+    assert len(found) == len(marginals)
+    for marginal, own in zip(marginals, found, strict=True):
+        expected = shaped.sum(axis=axes_of(clique, marginal)).reshape(-1)
+        assert own == pytest.approx(expected, abs=1e-11)
+
+
+@given(task=tasks(), seed=st.integers(0, 999))
+@example(task=LONG_LAST, seed=1)
+@example(task=ONE_HUGE, seed=1)
+@example(task=INNER_OF_SEVERAL, seed=1)
+@example(task=ONLY_SINGLE_VALUES, seed=1)
+def test_all_factors_multiply_as_in_numpy(task, seed):
+    sizes, clique, marginals = task
+    rng = simulation_rng(seed)
+    table = rng.uniform(cells(sizes, clique))
+    factors = [2 * rng.uniform(cells(sizes, marginal)) for marginal in marginals]
+    expected = table.reshape([sizes[column] for column in clique]).copy()
+    for marginal, factor in zip(marginals, factors, strict=True):
+        shape = [sizes[column] if column in marginal else 1 for column in clique]
+        expected = expected * factor.reshape(shape)
+    CliqueWork(sizes, clique, marginals).multiply(table, factors)
+    assert table == pytest.approx(expected.reshape(-1), rel=1e-12, abs=1e-15)
+
+
+def test_a_factor_of_zero_leaves_exactly_zero():
+    sizes, clique = (4, 40, 3), (0, 1, 2)
+    table, factor = np.ones(480), np.ones(12)
+    factor[5] = 0
+    CliqueWork(sizes, clique, [(0, 2)]).multiply(table, [factor])
+    assert (table.reshape(4, 40, 3)[1, :, 2] == 0).all()
+    assert table.sum() == 440
+
+
+def test_nothing_is_compiled_for_a_new_shape():
+    """The kernels have as many signatures after new shapes as after the first."""
+    kernels = [
+        kernel for kernel in vars(compiled).values() if hasattr(kernel, "nopython_signatures")
+    ]
+    assert len(kernels) >= 4
+
+    def used(sizes, marginals):
+        clique = tuple(range(len(sizes)))
+        work, table = CliqueWork(sizes, clique, marginals), np.ones(cells(sizes, clique))
+        work.multiply(table, work.marginals(table))
+        return [len(kernel.nopython_signatures) for kernel in kernels]
+
+    first = used((3, 4), [(0,), (1,)])
+    assert first == used((2, 3, 2, 90), [(0, 3), (1, 2), (0, 1, 2), (3,)]) == used((7,), [])
+    assert max(first) <= 2  # from an empty cache, a private one for a constant 0 too
+
+
+@st.composite
+def scattered_trees(draw):
+    """Junction trees of up to 6 columns: connected or not, with columns of a single value."""
+    sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=6)))
+    sets = st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3)
+    return junction_tree(sizes, draw(st.lists(sets, max_size=7)))
+
+
+def random_beliefs(tree, seed, *, zeros=0.0):
+    """Calibrated beliefs with random tables, some cells of which are impossible."""
+    rng, beliefs = simulation_rng(seed), Beliefs(tree)
+    for place, clique in enumerate(tree.cliques):
+        factor = np.exp(3 * rng.uniform(cells(tree.sizes, clique)))
+        factor[1:] *= rng.uniform(factor.size - 1) >= zeros
+        beliefs.multiply(place, clique, factor)
+    beliefs.calibrate()
+    return beliefs
+
+
+def broadcast_joint(beliefs):
+    """Cliques over separators, cell by cell."""
+    tree, out = beliefs.tree, np.ones(beliefs.tree.sizes)
+    for clique, table in zip(tree.cliques, beliefs.tables, strict=True):
+        out = out * with_axes(tree, clique, table)
+    for columns, table in zip(tree.separators[1:], beliefs.separators[1:], strict=True):
+        below = np.broadcast_to(with_axes(tree, columns, table), tree.sizes)
+        out = np.divide(out, below, out=np.zeros(tree.sizes), where=below > 0)
+    return out
+
+
+def with_axes(tree, columns, table):
+    return table.reshape([n if column in columns else 1 for column, n in enumerate(tree.sizes)])
+
+
+def every_query(columns):
+    return list(flat.from_iterable(combinations(range(columns), k) for k in range(columns + 1)))
+
+
+@settings(max_examples=40)
+@given(tree=scattered_trees(), seed=st.integers(0, 999), zeros=st.sampled_from([0.0, 0.4]))
+def test_every_marginal_is_that_of_the_explicit_joint(tree, seed, zeros):
+    beliefs = random_beliefs(tree, seed, zeros=zeros)
+    dense, queries = broadcast_joint(beliefs), every_query(len(tree.sizes))
+    found = oracle.marginals(beliefs, queries)
+    for query, own in zip(queries, found, strict=True):
+        assert own == pytest.approx(summed(dense, query), abs=1e-12)
+
+
+@given(tree=scattered_trees(), seed=st.integers(0, 999))
+def test_what_queries_share_does_not_change_their_answers(tree, seed):
+    beliefs = random_beliefs(tree, seed)
+    queries = every_query(len(tree.sizes))
+    together = oracle.marginals(beliefs, queries[::-1])[::-1]
+    for query, own in zip(queries, together, strict=True):
+        assert own == pytest.approx(oracle.marginals(beliefs, [query])[0], abs=1e-14)
+
+
+def test_the_ends_of_a_chain_of_a_thousand_columns_are_a_power_of_its_step():
+    """p(last | first) = step^999; the way is too long to recurse on."""
+    beliefs = Beliefs(chain(1000))
+    step = np.array([0.9995, 0.0005, 0.0005, 0.9995])
+    for place, clique in enumerate(beliefs.tree.cliques):
+        beliefs.multiply(place, clique, step)
+    beliefs.calibrate()
+    (ends,) = oracle.marginals(beliefs, [(0, 999)])
+    same = (1 + (1 - 2 * 0.0005) ** 999) / 2
+    assert ends == pytest.approx([same / 2, (1 - same) / 2, (1 - same) / 2, same / 2], abs=1e-9)
+
+
+def test_all_pairs_of_a_hundred_columns_are_quick_and_right():
+    """A chain of equal steps depends on the distance only."""
+    beliefs = Beliefs(chain(100))
+    for place, clique in enumerate(beliefs.tree.cliques):
+        beliefs.multiply(place, clique, np.array([0.9, 0.1, 0.1, 0.9]))
+    beliefs.calibrate()
+    pairs = list(combinations(range(100), 2))
+    for (left, right), found in zip(pairs, oracle.marginals(beliefs, pairs), strict=True):
+        assert found[0] == pytest.approx((1 + 0.8 ** (right - left)) / 4, abs=1e-9)
+
+
+def test_a_query_of_twenty_columns_far_apart_is_answered():
+    """More columns than a clique has, on both sides of the place that gathers them."""
+    beliefs = random_beliefs(chain(40), 3)
+    query = tuple(range(0, 40, 2))
+    (found,) = oracle.marginals(beliefs, [query])
+    assert found.size == 2**20
+    assert found.sum() == pytest.approx(1)
+    (pair,) = oracle.marginals(beliefs, [(0, 38)])
+    assert found.reshape(2, -1, 2).sum(axis=1).reshape(-1) == pytest.approx(pair, abs=1e-12)
+
+
+def test_seventy_columns_of_one_value_add_no_axes():
+    """There are fewer letters for axes than columns here; and numpy has no more than 64."""
+    sizes = (1,) * 70 + (2, 3)
+    beliefs = random_beliefs(junction_tree(sizes, [(69, 70), (0, 71)]), 5)
+    (found,) = oracle.marginals(beliefs, [tuple(range(72))])
+    left, right = oracle.marginals(beliefs, [(70,), (71,)])
+    assert found == pytest.approx(np.outer(left, right).reshape(-1), abs=1e-12)
+
+
+def test_a_marginal_that_is_too_large_is_refused_before_it_is_computed():
+    beliefs = Beliefs(chain(60))
+    with pytest.raises(InputError, match=r"1,152,921,504,606,846,976 cells .* fewer columns"):
+        oracle.marginals(beliefs, [tuple(range(60))])
+
+
+def test_a_table_on_the_way_counts_too(monkeypatch):
+    """A wanted pair whose path leads through a wide separator."""
+    monkeypatch.setattr(oracle, "MOST_CELLS", 20)
+    tree = junction_tree((4, 4, 4, 4), [(0, 1, 2), (1, 2, 3)])
+    with pytest.raises(InputError, match="fewer columns"):
+        oracle.marginals(Beliefs(tree), [(0, 1, 3)])
+    assert oracle.marginals(Beliefs(tree), [(0, 3)])[0].size == 16
+
+
+def test_a_separator_with_an_empty_cell_hands_on_nothing_for_it():
+    beliefs = Beliefs(chain(3, size=3))
+    for place in (0, 1):
+        clique = beliefs.tree.cliques[place]
+        beliefs.multiply(place, (1,), np.array([0.0, 1.0, 2.0]))
+        beliefs.multiply(place, clique, np.arange(1.0, 10.0))
+    beliefs.calibrate()
+    (ends,) = oracle.marginals(beliefs, [(0, 2)])
+    assert np.isfinite(ends).all()
+    assert ends == pytest.approx(summed(broadcast_joint(beliefs), (0, 2)), abs=1e-14)

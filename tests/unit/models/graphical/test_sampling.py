@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.models.graphical import inference, sampling, sampling_kernels
+from sfumato.models.graphical import beliefs as belief_propagation
+from sfumato.models.graphical import kernels, sampling
 from sfumato.models.graphical.beliefs import Beliefs
 from sfumato.models.graphical.junction_tree import cells, junction_tree
 from sfumato.randomness import simulation_rng
@@ -69,7 +70,7 @@ def worst_pair(draw_given=None, monkeypatch=None, *, n_rows=20_000, seed=3, roun
     if draw_given is not None:
         monkeypatch.setattr(sampling, "draw_given", draw_given)
     codes = sampling.draw(beliefs, n_rows, rng=simulation_rng(seed), rounded=rounded)
-    shares = inference.marginals(beliefs, PAIRS)
+    shares = belief_propagation.marginals(beliefs, PAIRS)
     return max(fit_of(counted(codes, SIZES, p), s) for p, s in zip(PAIRS, shares, strict=True))
 
 
@@ -225,4 +226,4 @@ def test_nothing_is_compiled_for_a_new_shape():
     """Whichever axis of a clique is given, and however long the axes are."""
     for sizes, sets in [(SIZES, SETS), ((7, 2, 3), [(0, 1), (0, 2)]), ((4,), [])]:
         sampling.draw(random_beliefs(sizes, sets), 10, rng=simulation_rng(1), rounded=True)
-    assert len(sampling_kernels.deal_evenly.nopython_signatures) == 1
+    assert len(kernels.deal_evenly.nopython_signatures) == 1

@@ -9,11 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.models.graphical import clique_growth
-from sfumato.models.graphical.clique_growth import Limits, fits, holds, supported
-from sfumato.models.graphical.elimination_kernels import fill
-from sfumato.models.graphical.junction_tree import junction_tree
+from sfumato.models.graphical import structure
+from sfumato.models.graphical.fit import fit_graphical
+from sfumato.models.graphical.junction_tree import cells, junction_tree
+from sfumato.models.graphical.kernels import fill
+from sfumato.models.graphical.model import Numbering
+from sfumato.models.graphical.structure import (
+    Growth,
+    Limits,
+    components,
+    downward_closure,
+    fits,
+    holds,
+    joining,
+    overlaps,
+    spanning_forest,
+    supported,
+    write_answers,
+)
 from sfumato.randomness import simulation_rng
+from sfumato.schema import Measurement, Schema
+from sfumato.schema.measurement import Coarse
+from sfumato.schema.workload import layout
 
 
 @st.composite
@@ -132,9 +149,9 @@ def test_after_so_many_refusals_in_a_row_it_gives_up(monkeypatch):
     sizes = [50, 50, 50, 50, 2]
     refused = list(combinations(range(4), 2))
     ranked = [*refused, (0, 4)]
-    monkeypatch.setattr(clique_growth, "_PATIENCE", len(refused))
+    monkeypatch.setattr(structure, "_PATIENCE", len(refused))
     assert holds(supported(sizes, ranked, limits=within(100)), (0, 4))
-    monkeypatch.setattr(clique_growth, "_PATIENCE", len(refused) - 1)
+    monkeypatch.setattr(structure, "_PATIENCE", len(refused) - 1)
     assert not holds(supported(sizes, ranked, limits=within(100)), (0, 4))
 
 
@@ -157,3 +174,85 @@ def test_all_pairs_of_a_hundred_columns_are_tried_in_seconds(room):
     filled = supported([6] * 100, [pairs[place] for place in order], limits=within(room))
     assert process_time() - start < 20
     assert filled.sum() >= 2 * 99
+
+
+SCHEMA = Schema.from_dict({"a": 4, "b": 3, "c": 5, "d": 2, "e": 6})
+
+
+def test_the_closure_has_every_part_up_to_the_degree_and_nothing_else():
+    found = downward_closure([("a", "b", "c", "d")], degree=3)
+    assert len(found) == 4 + 6 + 4
+    assert ("a", "b", "c", "d") not in found
+    assert not any("e" in part for part in found)
+
+
+def test_weights_count_shared_columns_times_importance():
+    worth = overlaps([("a", "b", "c")], [("a", "b"), ("c",), ("d",)], np.array([1.0, 10.0, 100.0]))
+    assert worth.tolist() == [12.0]
+
+
+def fitting(held, most):
+    candidates = tuple(combinations(SCHEMA.names, 2)) + tuple(combinations(SCHEMA.names, 3))
+    growth = Growth(Numbering(SCHEMA), candidates)
+    growth.hold(held)
+    found = growth.fitting(Limits(clique_cells=most, all_cells=1e9))
+    return {candidate for candidate, fits in zip(candidates, found, strict=True) if fits}
+
+
+def test_a_candidate_fits_exactly_if_the_largest_clique_of_its_tree_does():
+    held, numbering = [("a", "b"), ("b", "c"), ("c", "d")], Numbering(SCHEMA)
+    found = fitting(held, 40)
+    for candidate in combinations(SCHEMA.names, 2):
+        sets = [numbering.clique(one) for one in [*held, candidate]]
+        tree = junction_tree(numbering.sizes, sets)
+        largest = max(cells(tree.sizes, clique) for clique in tree.cliques)
+        assert (candidate in found) == (largest <= 40 or candidate in held)
+
+
+def test_what_the_model_holds_already_is_offered_whatever_the_limit():
+    assert fitting([("a", "b", "c")], 1) == {("a", "b", "c"), ("a", "b"), ("a", "c"), ("b", "c")}
+
+
+def test_only_wanted_answers_are_written():
+    counts = np.array([10.0, 20.0, 30.0, 40.0])
+    seen = Measurement(target=("a",), values=counts, sigma_counts=0.0)
+    model = fit_graphical(Coarse(fine=SCHEMA, groups={}), [seen], total=100.0)
+    targets = (("a",), ("d",))
+    answers = np.full(int(layout(SCHEMA, targets)[-1]), -1.0)
+    write_answers(answers, model, targets, np.array([True, False]))
+    assert answers.tolist() == pytest.approx([*counts, -1.0, -1.0])
+
+
+PAIRS = np.array(list(combinations(range(5), 2)))
+
+
+def is_forest(places):
+    left = components(5, [PAIRS[place] for place in places])
+    return len(set(left.tolist())) == 5 - len(places)
+
+
+def test_it_is_the_best_of_all_forests():
+    for seed in range(5):
+        gains = simulation_rng(seed).uniform(len(PAIRS)) - 0.3
+        found = spanning_forest(PAIRS, gains, columns=5)
+        subsets = (places for size in range(5) for places in combinations(range(10), size))
+        best = max(gains[list(places)].sum() for places in subsets if is_forest(places))
+        assert is_forest(found)
+        assert np.isclose(gains[found].sum(), best)
+
+
+def test_a_pair_without_gain_is_left_out():
+    assert spanning_forest(PAIRS, np.full(10, -1.0), columns=5) == []
+    assert spanning_forest(np.zeros((0, 2), dtype=np.int64), np.zeros(0), columns=1) == []
+
+
+def test_a_pair_within_a_tie_may_join_but_none_may_close_a_circle_with_it():
+    ties = [(0, 1, 2)]
+    first = {
+        tuple(PAIRS[place]) for place in np.flatnonzero(joining(PAIRS, [], columns=5, ties=ties))
+    }
+    assert {(0, 1), (0, 2), (1, 2)} <= first
+    chosen = [int(np.flatnonzero((PAIRS == [0, 3]).all(axis=1))[0])]
+    after = joining(PAIRS, chosen, columns=5, ties=ties)
+    assert not after[np.flatnonzero((PAIRS == [1, 3]).all(axis=1))[0]]
+    assert after[np.flatnonzero((PAIRS == [1, 2]).all(axis=1))[0]]
