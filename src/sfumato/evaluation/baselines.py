@@ -16,6 +16,7 @@ from sfumato.evaluation.rating_splits import Split
 from sfumato.evaluation.recommender_errors import RecommenderErrors, compare_recommender
 from sfumato.ledger.ledger import Ledger
 from sfumato.models.items.bias import fit_bias, item_means, own_mean
+from sfumato.models.items.gram import gram_matrix, item_ridge
 from sfumato.models.items.neighbors import (
     Neighbors,
     adjusted_cosine_neighbors,
@@ -30,7 +31,6 @@ from sfumato.models.items.recommenders import (
     Recommender,
     RidgeModel,
 )
-from sfumato.models.items.ridge import gram_matrix, item_ridge
 
 NEIGHBORS: Final = 40
 RIDGE_STRENGTH: Final = 400.0

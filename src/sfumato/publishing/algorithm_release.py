@@ -70,7 +70,7 @@ def released(
 ) -> "TableRelease | RecommenderRelease":
     """What ``publish`` returns, without a copy on disk."""
     if is_recommender(algorithm):
-        from sfumato.recommend.release import release_recommender
+        from sfumato.recommend.algorithm import release_recommender
 
         return release_recommender(algorithm, curator, receipt=ledger_part)
     return _released_table(cast("Algorithm | Auto", algorithm), curator)

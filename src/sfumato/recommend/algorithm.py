@@ -1,6 +1,6 @@
 """What every recommender algorithm is: a frozen spec whose ``run`` talks to the curator only."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Protocol
@@ -9,6 +9,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.models.items.recommenders import Recommender
 from sfumato.privacy.guarantees import ZCDP
+from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema import Category, Ordinal, Schema
 
 LEAST_RHO: Final = Fraction(1, 10**9)
@@ -100,3 +101,36 @@ def _is_number(label: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def release_recommender(
+    algorithm: RecommenderAlgorithm,
+    curator: Curator,
+    *,
+    receipt: Callable[[Curator], Mapping[str, Any]],
+) -> RecommenderRelease:
+    """Run an algorithm on a curator's ratings; the result may be published.
+
+    A second call is a second spend.
+
+    Args:
+        algorithm: What is asked and fitted.
+        curator: Holds the ratings; what is left of its budget is spent in one charge.
+        receipt: What a release tells of the ledger after the run.
+    """
+    algorithm.check(curator.schema)
+    if curator.catalogue is None or curator.scale is None:
+        raise InputError("a recommender needs ratings: open them with open_ratings.")
+    fit = algorithm.run(curator)
+    return RecommenderRelease(
+        dataset=curator.ledger.dataset,
+        guarantee=curator.budget,
+        protect=curator.protect,
+        private=curator.private,
+        method={"name": algorithm.name, **algorithm.describe(), **fit.found},
+        catalogue=curator.catalogue,
+        scale=curator.scale,
+        model=fit.model,
+        measurements=fit.measurements,
+        ledger=receipt(curator),
+    )

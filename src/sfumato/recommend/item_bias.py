@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from sfumato.gate import Curator
-from sfumato.models.items.noisy_sums import Spread, item_biases, mean_residual
+from sfumato.models.items.bias import Spread, item_biases, mean_residual
 from sfumato.models.items.recommenders import BiasModel
 from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
 from sfumato.recommend.item_measurements import USUAL, ItemLook, look_at_items

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.gate import Curator, Gram, GramMeasurement, ItemSums
-from sfumato.models.items.noisy_sums import NoisySums
+from sfumato.models.items.bias import NoisySums
+from sfumato.models.items.gram import beyond_popularity, noise_edge
 from sfumato.privacy import rating_sensitivity
 from sfumato.privacy.guarantees import ZCDP, short
 from sfumato.privacy.protection import OneRow, Protection
@@ -180,3 +181,41 @@ def gram_c0(protect: Protection) -> int:
 def _most(protect: Protection, number: int) -> int:
     """No more than a person may have: weights would be smaller than they need to be."""
     return number if isinstance(protect, OneRow) else min(number, protect.max_rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LikedPairs:
+    """A filtered Gram matrix of the most popular items: public numbers."""
+
+    items: NDArray[np.int64]
+    matrix: Floats
+    edge: float
+    """The largest eigenvalue of noise alone."""
+    zero: float
+    full: float
+    """A rating counts as (rating - zero) / full, at most 1."""
+    told: dict[str, Any]
+    found: dict[str, Any]
+
+
+def look_at_liking(curator: Curator, look: ItemLook, *, cost: ZCDP) -> LikedPairs:
+    """Products of what people gave, for as many items as the noise allows, filtered.
+
+    A rating counts from one step below the scale, and in full from one step below the highest: who
+    rated an item matters most, and how much too.
+    """
+    public = PublicRatings.of(curator.schema)
+    items = paired_items(look, curator.protect, cost)
+    zero, full = public.low - public.step, public.range
+    offsets = np.full(public.items, zero)
+    gram, told = look_at_pairs(curator, items, cost=cost, offsets=offsets, bound=full)
+    matrix, kept = beyond_popularity(gram.matrix, look.popularity[items], sigma=gram.sigma)
+    return LikedPairs(
+        items=items,
+        matrix=matrix,
+        edge=noise_edge(items.size, gram.sigma),
+        zero=zero,
+        full=full,
+        told=told,
+        found={"paired_items": int(items.size), "directions": kept},
+    )

@@ -7,14 +7,13 @@ import numpy as np
 
 from sfumato import check
 from sfumato.gate import Curator
+from sfumato.models.items.gram import nearest
 from sfumato.models.items.recommenders import NeighborModel
-from sfumato.models.items.spectral import nearest
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
 from sfumato.recommend.item_bias import bias_model
-from sfumato.recommend.item_measurements import look_at_items
+from sfumato.recommend.item_measurements import look_at_items, look_at_liking
 from sfumato.recommend.item_ridge import FIRST_SHARE
-from sfumato.recommend.liked_pairs import look_at_liking
 from sfumato.schema import Schema
 
 PREDICTION_SHRINK: Final = 1.0

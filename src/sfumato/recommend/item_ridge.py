@@ -5,14 +5,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from sfumato.gate import Curator
-from sfumato.models.items.recommenders import RidgeModel
-from sfumato.models.items.ridge import item_ridge
-from sfumato.models.items.tastes import RatedRidgeModel
+from sfumato.models.items.gram import item_ridge
+from sfumato.models.items.recommenders import RatedRidgeModel, RidgeModel
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
 from sfumato.recommend.item_bias import bias_model
-from sfumato.recommend.item_measurements import ItemLook, look_at_items
-from sfumato.recommend.liked_pairs import look_at_liking
+from sfumato.recommend.item_measurements import ItemLook, look_at_items, look_at_liking
 from sfumato.schema import Schema
 
 FIRST_SHARE: Final = Fraction(3, 20)
@@ -27,7 +25,7 @@ class ItemRidge:
     """Ranks by a closed-form regression of every item on all others (EASE; Steck 2019).
 
     Of the noisy matrix, what popularity alone would make is kept, and of the rest the directions
-    above the edge of the noise (``models.items.spectral``). Where none is, the order is that of
+    above the edge of the noise (``models.items.gram``). Where none is, the order is that of
     private popularity. A person's list comes from their own ratings when they ask: they are stored
     nowhere, and what others are told is private of them (joint differential privacy).
     """

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.gate import Curator
-from sfumato.models.items.recommenders import BiasModel
-from sfumato.models.items.spectral import rank_one_scale, spikes
-from sfumato.models.items.tastes import TasteModel
+from sfumato.models.items.gram import rank_one_scale, spikes
+from sfumato.models.items.recommenders import BiasModel, TasteModel
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
 from sfumato.recommend.item_bias import bias_model

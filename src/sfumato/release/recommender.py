@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
-from sfumato.models.items.recommenders import KINDS, History, Recommender, top_items
-from sfumato.models.items.similarity import similarities
-from sfumato.models.items.tastes import RatedRidgeModel, TasteModel
+from sfumato.models.items.recommenders import (
+    KINDS,
+    History,
+    Recommender,
+    similarities,
+    top_items,
+)
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.privacy.protection import Protection
@@ -44,11 +48,6 @@ FORMAT: Final = 1
 _SHOWN: Final = 5
 Ratings = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 """One person's ratings: by item id, or as pairs of an item id and a rating."""
-
-_MODELS: Final[dict[str, Any]] = {
-    **KINDS,
-    **{kind.kind: kind for kind in (RatedRidgeModel, TasteModel)},
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +98,7 @@ class RecommenderRelease:
     _kept: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if type(self.model) not in _MODELS.values():
+        if type(self.model) not in KINDS.values():
             raise InputError(f"a release can't save {self.model!r:.60}.")
         if self.model.items != len(self.catalogue):
             raise InputError(
@@ -307,7 +306,7 @@ def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:
     promise, listed = value["guarantee"], value["catalogue"]
     titles = listed["titles"]
     kind = value["model"]
-    if kind not in _MODELS:
+    if kind not in KINDS:
         raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
     return RecommenderRelease(
         dataset=value["dataset"],
@@ -321,7 +320,7 @@ def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:
             titles=None if titles is None else tuple(titles),
         ),
         scale=RatingScale.from_dict(value["scale"]),
-        model=_MODELS[kind].from_arrays(arrays),
+        model=KINDS[kind].from_arrays(arrays),
         measurements=tuple(value["measurements"]),
         ledger=value["ledger"],
         command=value.get("command", {}),

@@ -14,9 +14,15 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sfumato import charts
-from sfumato.models.items.history import Recommender
-from sfumato.models.items.recommenders import BiasModel, NeighborModel, PopularityModel, RidgeModel
-from sfumato.models.items.tastes import RatedRidgeModel, TasteModel
+from sfumato.models.items.recommenders import (
+    BiasModel,
+    NeighborModel,
+    PopularityModel,
+    RatedRidgeModel,
+    Recommender,
+    RidgeModel,
+    TasteModel,
+)
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease

@@ -29,8 +29,7 @@ from sfumato.schema import Marginal, Schema, Workload
 from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of
 from sfumato.schema.workload import check_targets, layout
 from sfumato.synthesis.algorithm import Fit
-from sfumato.synthesis.single_columns import begin, check_begin, limits, tied
-from sfumato.synthesis.structure import structure
+from sfumato.synthesis.graphical_steps import begin, check_begin, limits, structure, tied
 
 _ROUNDS_PER_COLUMN: Final = 16
 _COLUMNS: Final = Fraction(3, 10)

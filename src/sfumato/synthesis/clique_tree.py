@@ -3,8 +3,14 @@
 The scores tell how far from independent each marginal of the workload is. They are released
 whole, so that which marginals to measure, how precisely, and on which junction tree is free
 post-processing: the choice with the least predicted error, which may be none at all.
+
+With two looks a spanning forest is measured first. Where columns depend on each other in a chain,
+independence is wrong about every pair of the chain, but the pairs of the forest explain the
+others. A second vector of scores, against the model of the forest, shows which pairs are still
+wrong: only these are worth their noise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final
@@ -22,18 +28,21 @@ from sfumato.models.graphical.tree_search import (
     MEAN_ABSOLUTE,
     Scored,
     TreePlan,
+    first_forest,
     independent_counts,
     plan_tree,
     precision_of,
 )
-from sfumato.privacy.guarantees import Cost, PureDP, portion, split
+from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
 from sfumato.schema.measurement import PublicTotal, as_measurements, described, rows_of
 from sfumato.synthesis.algorithm import Fit, check_workload
+from sfumato.synthesis.graphical_steps import check_begin, limits, structure, tied
 from sfumato.synthesis.independent import agreed_total, shares_by_cells
-from sfumato.synthesis.residual_scores import look_again
-from sfumato.synthesis.single_columns import check_begin, limits, tied
-from sfumato.synthesis.structure import structure
+
+_FOREST: Final = Fraction(1, 4)
+"""Of what is left besides the scores."""
+
 
 _COLUMNS: Final = Fraction(1, 4)
 _MOST_COLUMNS: Final = Fraction(9, 20)
@@ -280,3 +289,48 @@ def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurem
     if plan.columns:
         seen += curator.measure(plan.columns, costs=costs[cut:])
     return seen
+
+
+def look_again(
+    curator: Curator,
+    scored: Scored,
+    seen: Sequence[Measurement],
+    *,
+    cost: Cost,
+    limits: Limits,
+    limit_mb: float,
+) -> tuple[Scored, list[Measurement]]:
+    """Measure a spanning forest and score all targets against its model.
+
+    Args:
+        curator: The gate.
+        scored: Targets with their distance from independence.
+        seen: What was measured so far, public counts too.
+        cost: What the scores cost.
+        limits: How large the model may get.
+        limit_mb: The same for the fit.
+
+    Returns:
+        The targets with their distance from the forest, which the model will hold in any case,
+        and the pairs that were measured.
+    """
+    left = curator.left
+    if not isinstance(left, ZCDP) or not isinstance(cost, ZCDP):
+        return scored, []
+    spare = portion(ZCDP(left.rho - cost.rho), _FOREST)
+    precision = precision_of(curator.sigma_of(curator.schema.names[:1], spare))
+    pairs = first_forest(scored, precision=precision, limits=limits)
+    measured: list[Measurement] = []
+    if pairs:
+        sizes = [scored.view.schema.cells(pair) for pair in pairs]
+        costs = shares_by_cells(spare, sizes)
+        curator.tell(f"measuring {len(pairs):,} pairs of a tree", 0, 0)
+        measured = curator.measure(pairs, costs=costs, merged=scored.view)  # MEASURE
+    model = fit_graphical(  # FIT
+        scored.view, [*seen, *measured], total=scored.rows, limit_mb=limit_mb
+    )
+    curator.tell(f"scoring {len(scored.targets):,} marginals again", 0, 0)
+    answers = [one.reshape(-1) for one in model.coarse_marginals(scored.targets)]
+    score = L1Error(answers=np.concatenate(answers))
+    l1 = curator.score(scored.targets, score=score, cost=cost, merged=scored.view)  # SELECT
+    return replace(scored, errors=l1 / 2, held=[*scored.held, *pairs]), measured

@@ -26,9 +26,8 @@ from sfumato.privacy.guarantees import ZCDP, Cost, portion
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.measurement import Coarse, PublicTotal, described, rows_of
 from sfumato.synthesis.algorithm import Fit
+from sfumato.synthesis.graphical_steps import Begun, begin, check_begin, limits, structure, tied
 from sfumato.synthesis.independent import shares_by_cells
-from sfumato.synthesis.single_columns import Begun, begin, check_begin, limits, tied
-from sfumato.synthesis.structure import structure
 
 _COLUMNS: Final = Fraction(2, 5)
 _CHOICE: Final = Fraction(1, 20)

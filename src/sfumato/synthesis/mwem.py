@@ -32,7 +32,7 @@ from sfumato.schema.measurement import (
 )
 from sfumato.schema.workload import check_targets, layout
 from sfumato.synthesis.algorithm import Fit, total_and_rest
-from sfumato.synthesis.single_columns import check_begin, limits, tied
+from sfumato.synthesis.graphical_steps import check_begin, limits, tied
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Final
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator, MutualInformation
-from sfumato.models.bayes.fit import fit_bayes_net
-from sfumato.models.bayes.model import elimination
+from sfumato.models.bayes.model import elimination, fit_bayes_net
 from sfumato.models.bayes.parent_sets import affordable, largest_useful_table, maximal_parent_sets
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import PureDP, portion

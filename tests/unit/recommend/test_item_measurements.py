@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.models.items.noisy_sums import NoisySums
+from sfumato.models.items.bias import NoisySums
 from sfumato.privacy import ZCDP, OnePerson, OneRow
 from sfumato.recommend import item_measurements
 from sfumato.recommend.item_measurements import ItemLook

@@ -17,13 +17,13 @@ from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.publishing.algorithm_release import ledger_part
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.ratings import open_ratings
+from sfumato.recommend.algorithm import release_recommender
 from sfumato.recommend.auto import AutoRecommender
 from sfumato.recommend.item_bias import ItemBias
 from sfumato.recommend.item_neighbors import ItemNeighbors
 from sfumato.recommend.item_popularity import ItemPopularity
 from sfumato.recommend.item_ridge import ItemRidge
 from sfumato.recommend.item_tastes import ItemTastes
-from sfumato.recommend.release import release_recommender
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema import Category, Ordinal, Schema
 from sfumato.schema.ratings import Catalogue, RatingScale

@@ -3,6 +3,10 @@
 Time follows the sum over people of the square of their number of ratings, memory the number of
 ratings and of neighbors: no matrix of all similarities is ever made. Only positive similarities
 make a neighbor; among equal ones the smaller code comes first.
+
+For item i each of its raters is walked from i onwards, so each pair of items is met once; the sums
+go into one dense row. A similarity is then offered to both items' lists. Lists are heaps of
+(similarity, then smaller code), so they do not depend on who filled them.
 """
 
 from collections.abc import Callable
@@ -10,16 +14,273 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.models.items import neighbor_kernels as kernels
 from sfumato.models.items.rating_rows import RatingRows
 
+Array = NDArray[Any]
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
+Places = NDArray[np.uint32]
+"""Without a sign: an index that may be negative costs a test each time."""
+Whole = NDArray[np.int64]
+Lists = tuple[Floats, Codes, Whole, Floats]
+"""Heaps of similarities and codes, their sizes, and what a similarity must reach to enter."""
+
+
+@numba.njit(cache=True, nogil=True)
+def transpose(
+    starts: Whole, items: Places, item_starts: Whole, places: Places, ends: Places
+) -> None:
+    """For each item, where its ratings are, and where the ratings of their persons end."""
+    filled = item_starts[:-1].copy()
+    for person in range(starts.size - 1):
+        for place in range(starts[person], starts[person + 1]):
+            item = items[place]
+            places[filled[item]] = place
+            ends[filled[item]] = starts[person + 1]
+            filled[item] += 1
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _worse(value: float, code: int, other: float, other_code: int) -> bool:
+    return value < other or (value == other and code > other_code)
+
+
+@numba.njit(cache=True, nogil=True)
+def _offer(lists: Lists, row: int, value: float, code: int) -> None:
+    """Put into the heap of a row, whose worst is on top, if there is room or the top is worse."""
+    values, codes, sizes, least = lists
+    width, size = values.shape[1], sizes[row]
+    if size == width:
+        if _worse(values[row, 0], codes[row, 0], value, code):
+            _replace_top(values, codes, row, width, value, code)
+            least[row] = values[row, 0]
+        return
+    sizes[row], child = size + 1, size
+    while child > 0:
+        parent = (child - 1) >> 1
+        if not _worse(value, code, values[row, parent], codes[row, parent]):
+            break
+        values[row, child], codes[row, child] = values[row, parent], codes[row, parent]
+        child = parent
+    values[row, child], codes[row, child] = value, code
+    if size + 1 == width:
+        least[row] = values[row, 0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _replace_top(
+    values: Floats, codes: Codes, row: int, size: int, value: float, code: int
+) -> None:
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and _worse(
+            values[row, right], codes[row, right], values[row, child], codes[row, child]
+        ):
+            child = right
+        if not _worse(values[row, child], codes[row, child], value, code):
+            break
+        values[row, hole], codes[row, hole] = values[row, child], codes[row, child]
+        hole = child
+    values[row, hole], codes[row, hole] = value, code
+
+
+@numba.njit(cache=True, nogil=True)
+def cosine_rows(
+    first: int,
+    step: int,
+    items: Places,
+    units: Floats,
+    item_starts: Whole,
+    places: Places,
+    ends: Places,
+    lists: Lists,
+) -> None:
+    """Sums of products of ratings (each item's of length 1), items ``first``, + step, ..."""
+    catalogue, least = item_starts.size - 1, lists[3]
+    sums = np.zeros(catalogue)
+    touched = np.empty(catalogue, dtype=np.uint32)
+    for item in range(first, catalogue, step):
+        reach = 0
+        for entry in range(item_starts[item], item_starts[item + 1]):
+            reach += ends[entry] - places[entry] - 1
+        met = catalogue - item - 1
+        sparse = 8 * reach < met  # else most of the row is met: look at all of it
+        if sparse:
+            met = _add_touched(item, items, units, item_starts, places, ends, sums, touched)
+        else:
+            _add_all(item, items, units, item_starts, places, ends, sums)
+        for place in range(met):
+            other = touched[place] if sparse else item + 1 + place
+            value = sums[other]
+            sums[other] = 0.0
+            if value > 0.0:
+                if value >= least[item]:
+                    _offer(lists, item, value, other)
+                if value >= least[other]:
+                    _offer(lists, other, value, item)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_all(
+    item: int,
+    items: Places,
+    units: Floats,
+    item_starts: Whole,
+    places: Places,
+    ends: Places,
+    sums: Floats,
+) -> None:
+    for entry in range(item_starts[item], item_starts[item + 1]):
+        unit = units[places[entry]]
+        for place in range(places[entry] + np.uint32(1), ends[entry]):
+            sums[items[place]] += unit * units[place]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_touched(
+    item: int,
+    items: Places,
+    units: Floats,
+    item_starts: Whole,
+    places: Places,
+    ends: Places,
+    sums: Floats,
+    touched: Places,
+) -> int:
+    """As ``_add_all``; the number of items noted, one of sum zero perhaps more than once."""
+    met = 0
+    for entry in range(item_starts[item], item_starts[item + 1]):
+        unit = units[places[entry]]
+        for place in range(places[entry] + np.uint32(1), ends[entry]):
+            other = items[place]
+            if sums[other] == 0.0:
+                touched[met] = other
+                met += 1
+            sums[other] += unit * units[place]
+    return met
+
+
+@numba.njit(cache=True, nogil=True)
+def counted_rows(
+    first: int,
+    step: int,
+    items: Places,
+    ratings: Floats,
+    item_starts: Whole,
+    places: Places,
+    ends: Places,
+    pearson: bool,
+    fewest: int,
+    shrink: float,
+    lists: Lists,
+) -> None:
+    """As ``cosine_rows``, times n / (n + shrink), n being the common raters, if there are enough.
+
+    Pearson: (n sum xy - sum x sum y) / sqrt((n sum xx - (sum x)^2) (n sum yy - (sum y)^2)), all
+    sums over the common raters. Else: the sum of products.
+    """
+    catalogue, least = item_starts.size - 1, lists[3]
+    sums = np.zeros((catalogue, 6))
+    for item in range(first, catalogue, step):
+        for entry in range(item_starts[item], item_starts[item + 1]):
+            x = ratings[places[entry]]
+            for place in range(places[entry] + np.uint32(1), ends[entry]):
+                y, other = ratings[place], items[place]
+                sums[other, 0] += 1.0
+                sums[other, 1] += x * y
+                if pearson:
+                    sums[other, 2] += x
+                    sums[other, 3] += y
+                    sums[other, 4] += x * x
+                    sums[other, 5] += y * y
+        for other in range(item + 1, catalogue):
+            n, value = sums[other, 0], sums[other, 1]
+            if n == 0.0:
+                continue
+            if pearson:
+                value = _correlation(n, value, sums[other])
+            if n >= fewest and value > 0.0:
+                value *= n / (n + shrink)
+                if value >= least[item]:
+                    _offer(lists, item, value, other)
+                if value >= least[other]:
+                    _offer(lists, other, value, item)
+            sums[other] = 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _correlation(n: float, products: float, sums: Floats) -> float:
+    x, y, xx, yy = sums[2], sums[3], sums[4], sums[5]
+    spread = (n * xx - x**2) * (n * yy - y**2)
+    return (n * products - x * y) / np.sqrt(spread) if spread > 0.0 else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def matrix_rows(matrix: Array, lists: Lists) -> None:
+    """Offer every positive entry beside the diagonal."""
+    for row in range(matrix.shape[0]):
+        for other in range(matrix.shape[1]):
+            if other != row and matrix[row, other] > 0.0:
+                _offer(lists, row, matrix[row, other], other)
+
+
+@numba.njit(cache=True, nogil=True)
+def merge(lists: Lists, more: Lists) -> None:
+    """Offer what another worker found."""
+    values, codes, sizes, _ = more
+    for row in range(values.shape[0]):
+        for place in range(sizes[row]):
+            _offer(lists, row, values[row, place], codes[row, place])
+
+
+@numba.njit(cache=True, nogil=True)
+def sort_lists(lists: Lists) -> None:
+    """Heaps to lists, best first; -1 and 0 where there is nothing."""
+    values, codes, sizes, _ = lists
+    for row in range(values.shape[0]):
+        for last in range(sizes[row] - 1, 0, -1):
+            value, code = values[row, last], codes[row, last]
+            values[row, last], codes[row, last] = values[row, 0], codes[row, 0]
+            _replace_top(values, codes, row, last, value, code)
+        values[row, sizes[row] :] = 0.0
+        codes[row, sizes[row] :] = -1
+
+
+@numba.njit(cache=True, nogil=True)
+def add_neighbors(
+    neighbors: Codes,
+    weights: Array,
+    given: Floats,
+    most: int,
+    sums: Floats,
+    sizes: Floats,
+    products: Floats,
+) -> None:
+    """Add w, |w| and w x over the first neighbors for which x is given (not nan)."""
+    for item in range(neighbors.shape[0]):
+        found = 0
+        for place in range(neighbors.shape[1]):
+            neighbor = neighbors[item, place]
+            if neighbor < 0 or np.isnan(given[neighbor]):
+                continue
+            weight = weights[item, place]
+            sums[item] += weight
+            sizes[item] += abs(weight)
+            products[item] += weight * given[neighbor]
+            found += 1
+            if found == most:
+                break
+
 
 _THREADS: Final = 2
 _FEW_RATINGS: Final = 500_000  # below, a second set of lists costs more than it saves
@@ -48,7 +309,7 @@ def cosine_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.0) -> Nei
     units = ratings.ratings * inverse[ratings.items]
     if shrink:
         return _counted(ratings, units, k, pearson=False, fewest=1, shrink=shrink)
-    return _best(ratings, units, k, kernels.cosine_rows, ())
+    return _best(ratings, units, k, cosine_rows, ())
 
 
 def adjusted_cosine_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.0) -> Neighbors:
@@ -85,8 +346,8 @@ def matrix_neighbors(similarities: NDArray[Any], k: int) -> Neighbors:
     if similarities.ndim != 2 or similarities.shape[0] != similarities.shape[1]:
         raise InputError(f"similarities must be a square matrix, got shape {similarities.shape}.")
     lists = _empty_lists(len(similarities), k)
-    kernels.matrix_rows(similarities, lists)
-    kernels.sort_lists(lists)
+    matrix_rows(similarities, lists)
+    sort_lists(lists)
     return Neighbors(codes=lists[1], weights=lists[0])
 
 
@@ -95,7 +356,7 @@ def _counted(
 ) -> Neighbors:
     if not 0 <= shrink < np.inf:
         raise InputError(f"shrink must be >= 0, got {shrink!r}.")
-    return _best(ratings, values, k, kernels.counted_rows, (pearson, fewest, float(shrink)))
+    return _best(ratings, values, k, counted_rows, (pearson, fewest, float(shrink)))
 
 
 def _best(
@@ -113,7 +374,7 @@ def _best(
     item_starts = np.concatenate([[0], np.cumsum(ratings.counts)]).astype(np.int64)
     places, ends = np.empty((2, ratings.items.size), dtype=np.uint32)
     items = ratings.items.view(np.uint32)
-    kernels.transpose(ratings.starts, items, item_starts, places, ends)
+    transpose(ratings.starts, items, item_starts, places, ends)
     given = items, values, item_starts, places, ends
     threads = 1 if ratings.items.size < _FEW_RATINGS else _THREADS
     lists = [_empty_lists(ratings.catalogue, k) for _ in range(threads)]
@@ -125,12 +386,12 @@ def _best(
         for task in tasks:
             task.result()
     for other in lists[1:]:
-        kernels.merge(lists[0], other)
-    kernels.sort_lists(lists[0])
+        merge(lists[0], other)
+    sort_lists(lists[0])
     return Neighbors(codes=lists[0][1], weights=lists[0][0])
 
 
-def _empty_lists(items: int, k: int) -> kernels.Lists:
+def _empty_lists(items: int, k: int) -> Lists:
     width = min(check.whole(at_least=1, k=k), max(items - 1, 1))
     return (
         np.zeros((items, width)),

@@ -1,33 +1,90 @@
 """Recommenders as they stand in a release: public arrays, and what they say to one person.
 
-A person's own ratings come in when a recommender is called and are stored nowhere. ``scores``
-ranks the catalogue, larger first; ``predict`` says the rating that each item would get. How the
-arrays are found is in ``item_bias``, ``neighbors`` and ``ridge``.
+A person's own ratings (``History``) come in when a recommender is called and are stored nowhere.
+``scores`` ranks the catalogue, larger first; ``predict`` says the rating that each item would get.
+How the arrays are computed is in ``bias``, ``neighbors`` and ``gram``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.models.items.history import Array, Codes, Floats, History, Recommender, top_items
-from sfumato.models.items.neighbor_kernels import add_neighbors
+from sfumato.models.items.neighbors import add_neighbors
 
-__all__ = [
-    "KINDS",
-    "BiasModel",
-    "History",
-    "NeighborModel",
-    "PopularityModel",
-    "Recommender",
-    "RidgeModel",
-    "from_arrays",
-    "top_items",
-]
+Array = NDArray[Any]
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """One person's own ratings: codes of items, each once, and a number for each."""
+
+    items: Codes
+    ratings: Floats
+
+    def __post_init__(self) -> None:
+        items, ratings = np.asarray(self.items), np.asarray(self.ratings, dtype=np.float64)
+        if items.size == 0:
+            items = items.astype(np.int64)
+        if items.ndim != 1 or items.shape != ratings.shape or items.dtype.kind not in "iu":
+            raise InputError(
+                f"a history has whole codes of items and a rating for each, got {items.dtype} of "
+                f"shape {items.shape} and shape {ratings.shape}."
+            )
+        if not np.isfinite(ratings).all():
+            raise InputError("a rating in the history is not finite.")
+        if np.unique(items).size < items.size:
+            raise InputError("the history rates an item twice.")
+        object.__setattr__(self, "items", items.astype(np.int64))
+        object.__setattr__(self, "ratings", ratings)
+
+    def require(self, items: int) -> None:
+        """Refuse codes that are not in a catalogue of so many items."""
+        if self.items.size and not 0 <= self.items.min() <= self.items.max() < items:
+            raise InputError(f"the history has an item that is not in the catalogue of {items:,}.")
+
+
+@runtime_checkable
+class Recommender(Protocol):
+    """What every kind of recommender can do."""
+
+    kind: ClassVar[str]
+
+    @property
+    def items(self) -> int:
+        """The size of the catalogue."""
+
+    def scores(self, history: History) -> Floats:
+        """A number for each item of the catalogue; larger ones are recommended first."""
+
+    def predict(self, history: History) -> Floats:
+        """The rating expected for each item, on the scale."""
+
+    def arrays(self) -> dict[str, Array]:
+        """All that is needed to make it again."""
+
+
+def top_items(scores: Floats, n: int, *, without: Codes) -> Codes:
+    """The codes of the ``n`` items with the largest scores, ties by code; fewer if no more left.
+
+    >>> top_items(np.array([2.0, 5.0, 5.0, 1.0]), 2, without=np.array([1])).tolist()
+    [2, 0]
+    """
+    left = scores.astype(np.float64)
+    left[without] = -np.inf
+    n = min(n, int(np.count_nonzero(left > -np.inf)))
+    if n < 1:
+        return np.zeros(0, dtype=np.int64)
+    least = np.partition(left, -n)[-n]
+    above, at = np.flatnonzero(left > least), np.flatnonzero(left == least)
+    chosen = np.concatenate([above, at[: n - above.size]])
+    return chosen[np.argsort(-left[chosen], kind="stable")]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -301,8 +358,146 @@ class RidgeModel:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RatedRidgeModel:
+    """Item ridge (EASE; Steck 2019) on what people gave: x = (rating - zero) / full, at most 1."""
+
+    ridge: RidgeModel
+    zero: float
+    full: float
+    kind: ClassVar[str] = "rated ridge"
+
+    def __post_init__(self) -> None:
+        if not self.full > 0:
+            raise InputError(f"full must be > 0, got {self.full!r}.")
+
+    @property
+    def items(self) -> int:
+        """The size of the catalogue."""
+        return self.ridge.items
+
+    def scores(self, history: History) -> Floats:
+        """sum_j x_j weights[j, i]; items without weights come after, by popularity."""
+        scores = self.ridge.scores(history)  # checks the history and places the others
+        given = np.zeros(self.items)
+        given[history.items] = np.clip((history.ratings - self.zero) / self.full, -1, 1)
+        x = given[self.ridge.members]
+        rows = np.flatnonzero(x)
+        if not rows.size:
+            return self.ridge.popularity.astype(np.float64)
+        found = x[rows] @ self.ridge.weights[rows].astype(np.float64)
+        others = np.ones(self.items, dtype=bool)
+        others[self.ridge.members] = False
+        if others.any():
+            scores[others] += found.min() - 1 - scores[others].max()
+        scores[self.ridge.members] = found
+        return scores
+
+    def predict(self, history: History) -> Floats:
+        """By the bias model, else the own mean."""
+        return self.ridge.predict(history)
+
+    def arrays(self) -> dict[str, Array]:
+        """All that is needed to make it again."""
+        return {"rated": np.array([self.zero, self.full]), **self.ridge.arrays()}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, Array]) -> "RatedRidgeModel":
+        """What ``arrays`` gave."""
+        zero, full = arrays["rated"].tolist()
+        return RatedRidgeModel(ridge=RidgeModel.from_arrays(arrays), zero=zero, full=full)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TasteModel:
+    """A few tastes that items appeal to and people have (probabilistic PCA; Tipping, Bishop 1999).
+
+    A rating is mean + b_i + f_i z + noise; the first taste is liking everything, with the same
+    loading for all items. A person's z has the prior N(0, 1) and is what their own ratings make of
+    it: z = (F'F + noise I)^-1 F'(r - mean - b), over the history. Without a history, z = 0.
+    """
+
+    bias: BiasModel
+    loadings: Floats
+    """For each item how it appeals to each taste, in ratings; 0 for an item not known enough."""
+    person_spread: float
+    """The standard deviation between people of what they give to everything."""
+    noise: float
+    """The variance of one rating that no taste explains."""
+    popularity: Floats
+    kind: ClassVar[str] = "tastes"
+
+    def __post_init__(self) -> None:
+        shape = self.loadings.shape
+        if len(shape) != 2 or shape[0] != self.items or self.popularity.shape != (self.items,):
+            raise InputError(
+                f"loadings of shape {shape}, popularity of {self.popularity.shape} and "
+                f"{self.items:,} items do not fit together."
+            )
+        finite = np.isfinite(self.loadings).all() and np.isfinite(self.popularity).all()
+        if not finite or not self.person_spread > 0 or not self.noise > 0:
+            raise InputError("loadings must be finite and spreads > 0.")
+
+    @property
+    def items(self) -> int:
+        """The size of the catalogue."""
+        return self.bias.items
+
+    def base(self, history: History) -> Floats:
+        """The rating expected for each item, not clipped."""
+        known = self.bias.mean + self.bias.item_bias
+        self.bias.base(history)  # checks the history
+        tastes = np.column_stack([np.full(self.items, self.person_spread), self.loadings])
+        own = tastes[history.items]
+        left = history.ratings - known[history.items]
+        z = np.linalg.solve(own.T @ own + self.noise * np.eye(own.shape[1]), own.T @ left)
+        expected: Floats = known + tastes @ z
+        return expected
+
+    def scores(self, history: History) -> Floats:
+        """Popularity: what people rate at all says more about a list than how much they like it."""
+        self.bias.base(history)
+        return self.popularity.astype(np.float64)
+
+    def predict(self, history: History) -> Floats:
+        """The rating expected for each item."""
+        return np.clip(self.base(history), self.bias.low, self.bias.high)
+
+    def arrays(self) -> dict[str, Array]:
+        """All that is needed to make it again."""
+        return {
+            "loadings": self.loadings,
+            "spreads": np.array([self.person_spread, self.noise]),
+            "popularity": self.popularity,
+            **_bias_arrays(self.bias),
+        }
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, Array]) -> "TasteModel":
+        """What ``arrays`` gave."""
+        bias = _bias_of(arrays)
+        if bias is None:
+            raise InputError("a model of tastes has a bias model inside.")
+        person_spread, noise = arrays["spreads"].tolist()
+        return TasteModel(
+            bias=bias,
+            loadings=arrays["loadings"],
+            person_spread=person_spread,
+            noise=noise,
+            popularity=arrays["popularity"],
+        )
+
+
 KINDS: Final[dict[str, Any]] = {
-    model.kind: model for model in (BiasModel, PopularityModel, NeighborModel, RidgeModel)
+    model.kind: model
+    for model in (
+        BiasModel,
+        PopularityModel,
+        NeighborModel,
+        RidgeModel,
+        RatedRidgeModel,
+        TasteModel,
+    )
 }
 
 
@@ -310,6 +505,37 @@ def from_arrays(kind: str, arrays: Mapping[str, Array]) -> Recommender:
     """The recommender that ``arrays`` were taken from."""
     made: Recommender = KINDS[check.one_of(KINDS, kind=kind)].from_arrays(arrays)
     return made
+
+
+def similarities(model: Recommender, item: int) -> Floats:
+    """A number for each item, -inf where nothing is known; larger is more similar.
+
+    For neighbors their weights, for a ridge what rating this item adds to the score of the other,
+    for tastes the cosine of what they appeal to.
+    """
+    found = np.full(model.items, -np.inf)
+    if isinstance(model, RatedRidgeModel):
+        return similarities(model.ridge, item)
+    if isinstance(model, RidgeModel):
+        row = np.flatnonzero(model.members == item)
+        if row.size:
+            found[model.members] = model.weights[row[0]]
+    elif isinstance(model, NeighborModel):
+        near = model.neighbors[item] >= 0
+        found[model.neighbors[item][near]] = model.weights[item][near]
+    elif isinstance(model, TasteModel):
+        sizes = np.linalg.norm(model.loadings, axis=1)
+        if sizes[item] > 0:
+            known = sizes > 0
+            across = model.loadings[known] @ model.loadings[item]
+            found[known] = across / (sizes[known] * sizes[item])
+    else:
+        raise InputError(
+            f"a {model.kind} model knows items one by one, not which are similar. Fit ridge, "
+            "neighbors or tastes."
+        )
+    found[item] = -np.inf
+    return found
 
 
 def _before_the_rest(scores: Floats, codes: Codes, popularity: Floats) -> Floats:

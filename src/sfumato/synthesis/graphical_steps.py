@@ -1,9 +1,10 @@
-"""How methods on the graphical model begin: single columns, the number of rows, rare values.
+"""Steps that methods on the graphical model share: the first look, and what a release says of it.
 
-What comes out is a model of independent columns, from which they go on to pairs and more.
+The first look measures single columns, the number of rows and merges rare values. What comes out
+is a model of independent columns, from which methods go on to pairs and more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -118,3 +119,19 @@ def _worth_counting(curator: Curator, asked: Sequence[Marginal], cost: Cost) -> 
     noise = [curator.sigma_of(one, share) for one, share in zip(asked, costs, strict=True)]
     summed = sqrt(sum(1 / (size * sigma**2) for size, sigma in zip(sizes, noise, strict=True)))
     return summed * curator.sigma_of((), portion(cost, TOTAL_SHARE)) < 1
+
+
+def structure(model: GraphicalModel, seen: Iterable[Measurement]) -> dict[str, list[list[str]]]:
+    """For ``release.json``: the structure that noisy counts chose.
+
+    Returns:
+        ``measured``: the marginals of two and more columns that were counted with noise, each
+        once, in the order of their first measurement. ``cliques``: the columns of each table of
+        the model.
+    """
+    targets = [one.target for one in seen if one.sigma_counts > 0]
+    several = dict.fromkeys(t for t in targets if isinstance(t, tuple) and len(t) > 1)
+    return {
+        "measured": [list(names) for names in several],
+        "cliques": [list(names) for names in model.cliques],
+    }

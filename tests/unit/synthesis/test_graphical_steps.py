@@ -5,7 +5,7 @@ import numpy as np
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.schema import Measurement, Range, Schema
 from sfumato.schema.measurement import Coarse
-from sfumato.synthesis.structure import structure
+from sfumato.synthesis.graphical_steps import structure
 
 SCHEMA = Schema.from_dict({"a": 2, "b": 2, "c": 3})
 
