@@ -20,6 +20,7 @@ Codes = NDArray[Any]
 Pair = tuple[int, int]
 
 _THREADS: Final = 2
+"""Threads that count pairs; one for each core of a small machine."""
 _MOST_RECORDS: Final = 2**32 - 1  # pairs are counted in 32 bits
 
 
@@ -69,14 +70,14 @@ def map_pairs(
         named = zip(rights, tables, strict=True)
         return {(left, right): judge((left, right), table) for right, table in named}
 
-    found: dict[Pair, float] = {}
+    result: dict[Pair, float] = {}
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="sfumato-pairs") as pool:
         tasks: list[Future[dict[Pair, float]]] = [
             pool.submit(one, left, rights) for left, rights in _tasks(len(codes))
         ]
         for task in tasks:
-            found |= task.result()
-    return found
+            result |= task.result()
+    return result
 
 
 def _tasks(attributes: int) -> Iterator[tuple[int, list[int]]]:

@@ -95,8 +95,8 @@ def fill_alias_rows(rows: Floats, packed: Words) -> None:
                 many -= 1
                 small[few] = giver
                 few += 1
-        for place in range(many):
-            packed[row, large[place]] = np.uint64(large[place])  # all of it by its own alias
+        for index in range(many):
+            packed[row, large[index]] = np.uint64(large[index])  # all of it by its own alias
 
 
 @numba.njit(cache=True, nogil=True)
@@ -146,13 +146,13 @@ def draw_axis(
     flat = totals.reshape(-1)
     for person in range(answers.shape[1]):
         later, answer = np.uint64(0), np.uint64(answers[axis, person])
-        for place in range(axis + 1, answers.shape[0]):
-            later = later * sizes[place] + np.uint64(answers[place, person])
+        for index in range(axis + 1, answers.shape[0]):
+            later = later * sizes[index] + np.uint64(answers[index, person])
         known, likely = table[drawn[person], later], likelihoods[answer]
         left = uniform[person] * flat[(drawn[person] * size + answer) * later_cells + later]
-        found = _walk(known, likely, left)
-        codes[axis, person] = found
-        drawn[person] = drawn[person] * size + np.uint64(found)
+        result = _walk(known, likely, left)
+        codes[axis, person] = result
+        drawn[person] = drawn[person] * size + np.uint64(result)
 
 
 @numba.njit(cache=True, nogil=True)

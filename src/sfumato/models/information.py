@@ -109,10 +109,10 @@ def debiased_information(
         left, right = (responses[attribute] for attribute in pair)
         return mutual_information(debiased_joint(counts, left, right))
 
-    found = np.zeros((len(sizes), len(sizes)))
+    result = np.zeros((len(sizes), len(sizes)))
     for (i, j), nats in map_pairs(judge, block, sizes).items():
-        found[i, j] = found[j, i] = nats
-    return found
+        result[i, j] = result[j, i] = nats
+    return result
 
 
 def expected_noise_information(sizes: tuple[int, int], n: int) -> float:
@@ -157,7 +157,7 @@ def information_matrix(tables: Mapping[Pair, NDArray[Any]], names: Sequence[str]
         tables: A two-way table for every pair of names, in either order.
         names: The attributes in the order of rows and columns.
     """
-    found = np.zeros((len(names), len(names)))
+    result = np.zeros((len(names), len(names)))
     for j, second in enumerate(names):
         for i, first in enumerate(names[:j]):
             table = tables.get((first, second), tables.get((second, first)))
@@ -165,8 +165,8 @@ def information_matrix(tables: Mapping[Pair, NDArray[Any]], names: Sequence[str]
                 raise InputError(
                     f"there is no table of {first!r} and {second!r}; a matrix needs all pairs"
                 )
-            found[i, j] = found[j, i] = mutual_information(table)
-    return found
+            result[i, j] = result[j, i] = mutual_information(table)
+    return result
 
 
 def information_error(found: Table, exact: Table) -> float:

@@ -57,13 +57,13 @@ def score_sets(
             parent = block[others[picks[depth]]]
             _refine(parent, members, ends, groups, depth + 1, counts, slots)
         set_members, set_ends = members[size], ends[size, : groups[size]]
-        for place in range(children.size):
-            codes, margin = block[children[place]], margins[children[place]]
-            expected = chance[children[place]]
+        for index in range(children.size):
+            codes, margin = block[children[index]], margins[children[index]]
+            expected = chance[children[index]]
             score = _score(codes, set_members, set_ends, margin, weights, expected, unit, counts)
-            if score > best[place]:
-                best[place] = score
-                best_picks[place] = picks[1:]
+            if score > best[index]:
+                best[index] = score
+                best_picks[index] = picks[1:]
         evaluations += children.size
         changed = size - 1
         while changed > 1 and picks[changed] == others.size - size + changed:
@@ -89,7 +89,7 @@ def _refine(
     """
     above, below = members[level - 1], members[level]
     touched = np.empty(slots.size, dtype=np.uint16)
-    base, start, written, found = counts[-1], np.uint32(0), np.int64(0), 0
+    base, start, written, result = counts[-1], np.uint32(0), np.int64(0), 0
     for end in ends[level - 1, : groups[level - 1]]:
         seen = 0
         for i in range(start, end):
@@ -106,12 +106,12 @@ def _refine(
                 slots[code] = written if count > 1 else -1
                 if count > 1:
                     written += count
-                    ends[level, found] = written
-                    found += 1
+                    ends[level, result] = written
+                    result += 1
             _move(codes, above[start:end], below, slots)
         base += np.uint64(end - start)
         start = end
-    counts[-1], groups[level] = base, found
+    counts[-1], groups[level] = base, result
 
 
 @numba.njit(cache=True, nogil=True)

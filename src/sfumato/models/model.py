@@ -128,9 +128,9 @@ def repaired(schema: Schema, rows: Rows, *, rng: Rng) -> Rows:
     for name, code in possible_codes(schema).items():
         out[name][wrong] = code
     if donors.size:
-        taken = donors[rng.below(donors.size, wrong.size)]
+        chosen = donors[rng.below(donors.size, wrong.size)]
         for name in {name for each in schema.impossible for name in each.names}:
-            out[name][wrong] = rows[name][taken]
+            out[name][wrong] = rows[name][chosen]
     return out
 
 

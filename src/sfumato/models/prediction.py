@@ -20,6 +20,7 @@ from sfumato.schema.schema import Marginal, Schema
 Floats = NDArray[np.float64]
 
 _MOST_RUNS: Final = 100
+"""The most simulated tables of one prediction; chosen by judgment."""
 
 
 def unprojected_noise(

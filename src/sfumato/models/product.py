@@ -38,12 +38,12 @@ class ProductModel:
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The shares, one array a column, in the schema's order."""
         named = {
-            f"column_{place}": self.shares[name] for place, name in enumerate(self.schema.names)
+            f"column_{index}": self.shares[name] for index, name in enumerate(self.schema.names)
         }
         return {"total": np.array(self.total), **named}
 
     @staticmethod
     def from_arrays(schema: Schema, arrays: Mapping[str, NDArray[np.float64]]) -> "ProductModel":
         """What ``arrays`` gave."""
-        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+        shares = {name: arrays[f"column_{index}"] for index, name in enumerate(schema.names)}
         return ProductModel(schema=schema, total=float(arrays["total"]), shares=shares)

@@ -43,8 +43,8 @@ class PublishedRows:
                 f"n_rows is {n_rows:,}, but this release holds {self._rows:,} rows and no model "
                 "to draw others from. Ask for no more than that."
             )
-        taken = rng.permutation(self._rows)[:n_rows]
-        return {name: column[taken].astype(np.int64) for name, column in self.codes.items()}
+        chosen = rng.permutation(self._rows)[:n_rows]
+        return {name: column[chosen].astype(np.int64) for name, column in self.codes.items()}
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Nothing: the rows are in the table beside."""

@@ -22,6 +22,7 @@ and BR2000."""
 _WEAKEST: Final = 0.2
 """How strongly the least tied column is tied, against the most tied."""
 _STEPS: Final = 40
+"""Halvings of the interval of the common strength: beyond what dependence can be noticed."""
 
 
 def stand_in_rows(schema: Schema, n_rows: int, *, dependence: float, rng: Rng) -> Rows:
@@ -85,5 +86,5 @@ def _ties(sizes: NDArray[np.int64], spreads: Floats, dependence: float) -> Float
 
 def _drawn(shares: Floats, n: int, rng: Rng) -> NDArray[np.int64]:
     edges = np.cumsum(shares)
-    places = np.searchsorted(edges / edges[-1], rng.uniform(n), side="right")
-    return np.minimum(places, shares.size - 1).astype(np.int64)
+    indices = np.searchsorted(edges / edges[-1], rng.uniform(n), side="right")
+    return np.minimum(indices, shares.size - 1).astype(np.int64)

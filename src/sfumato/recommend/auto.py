@@ -27,6 +27,7 @@ RIDGE_FROM: Final = 200.0
 TASTES_FROM: Final = 2_000.0
 """People per sigma of a pair's noise from which on pairs bring more than they cost."""
 FIRST_SHARE: Final[dict[Goal, Fraction]] = {"lists": Fraction(3, 20), "ratings": Fraction(3, 10)}
+"""Of the budget, for the first look: as in ``ItemRidge`` and ``ItemTastes``."""
 
 _PURPOSE: Final[dict[Goal, Purpose]] = {"lists": "pairs", "ratings": "ratings"}
 
@@ -60,9 +61,9 @@ class AutoRecommender:
         rest = ZCDP(budget.rho - first.rho)
         clear = clearness(look, curator.protect, rest)
         chosen, fit = self._fit(curator, look, rest, clear)
-        told = {"chosen": chosen, "people_per_sigma": clear}
+        description = {"chosen": chosen, "people_per_sigma": clear}
         return RecommenderFit(
-            model=fit.model, measurements=fit.measurements, found={**told, **fit.found}
+            model=fit.model, measurements=fit.measurements, found={**description, **fit.found}
         )
 
     def describe(self) -> dict[str, Any]:

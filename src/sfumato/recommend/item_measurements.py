@@ -34,7 +34,9 @@ TYPICAL_RATINGS: Final = 100
 ITEMS_PER_ROOT: Final = 4.6
 """Items whose pairs are looked at: so many times sqrt(people / sigma)."""
 MOST_PAIRED_ITEMS: Final = 2_000
+"""The largest Gram matrix, in items: 32 MB."""
 FEWEST_PAIRED_ITEMS: Final = 30
+"""The fewest items whose pairs are looked at, however large the noise."""
 
 _SUMS_C0: Final[dict[Purpose, int]] = {"popularity": 50, "pairs": 20, "ratings": 50}
 _ROW_SUMS_C0: Final = 1_000
@@ -85,27 +87,27 @@ def look_at_items(
         center, bound, liking = public.low - public.step, public.range + public.step, 1.0
     rows = isinstance(curator.protect, OneRow)
     c0 = _ROW_SUMS_C0 if rows else _most(curator.protect, _SUMS_C0[of])
-    asked = public.items if items is None else int(items.size)
+    requested = public.items if items is None else int(items.size)
     if not rows:  # few items are rated less often, so fewer ratings make a full weight
-        c0 = max(min(c0, FEWEST_C0), round(c0 * asked / public.items))
+        c0 = max(min(c0, FEWEST_C0), round(c0 * requested / public.items))
     ask = ItemSums(offsets=np.full(public.items, center), bound=bound, c0=c0, items=items)
-    found = curator.item_sums(ask, cost=cost)
-    told = {
+    result = curator.item_sums(ask, cost=cost)
+    description = {
         "asked": "weighted counts and sums of ratings by item",
-        "items": asked,
+        "items": requested,
         "c0": c0,
-        "sigma_counts": found.sigma_counts,
-        "sigma_sums": found.sigma_sums,
+        "sigma_counts": result.sigma_counts,
+        "sigma_sums": result.sigma_sums,
         "cost": f"rho={short(cost.rho)}",
     }
     noisy = NoisySums(
-        counts=found.counts,
-        sums=found.sums,
-        sigma_counts=found.sigma_counts,
-        sigma_sums=found.sigma_sums,
+        counts=result.counts,
+        sums=result.sums,
+        sigma_counts=result.sigma_counts,
+        sigma_sums=result.sigma_sums,
         weight=1 / sqrt(c0),
     )
-    return ItemLook(noisy=noisy, center=center, liking=liking, c0=c0, told=(told,))
+    return ItemLook(noisy=noisy, center=center, liking=liking, c0=c0, told=(description,))
 
 
 def both_looks(first: ItemLook, second: ItemLook) -> ItemLook:
@@ -161,16 +163,16 @@ def look_at_pairs(
     """The Gram matrix of some items for a cost, and how a release tells of it."""
     c0 = gram_c0(curator.protect)
     ask = Gram(items=items, c0=c0, bound=bound, offsets=offsets)
-    found = curator.gram(ask, cost=cost)
-    told = {
+    result = curator.gram(ask, cost=cost)
+    description = {
         "asked": "weighted products of ratings by pairs of items",
         "items": int(items.size),
         "c0": c0,
-        "sigma": found.sigma,
-        "sigma_diagonal": found.sigma_diagonal,
+        "sigma": result.sigma,
+        "sigma_diagonal": result.sigma_diagonal,
         "cost": f"rho={short(cost.rho)}",
     }
-    return found, told
+    return result, description
 
 
 def gram_c0(protect: Protection) -> int:
@@ -208,7 +210,7 @@ def look_at_liking(curator: Curator, look: ItemLook, *, cost: ZCDP) -> LikedPair
     items = paired_items(look, curator.protect, cost)
     zero, full = public.low - public.step, public.range
     offsets = np.full(public.items, zero)
-    gram, told = look_at_pairs(curator, items, cost=cost, offsets=offsets, bound=full)
+    gram, description = look_at_pairs(curator, items, cost=cost, offsets=offsets, bound=full)
     matrix, kept = beyond_popularity(gram.matrix, look.popularity[items], sigma=gram.sigma)
     return LikedPairs(
         items=items,
@@ -216,6 +218,6 @@ def look_at_liking(curator: Curator, look: ItemLook, *, cost: ZCDP) -> LikedPair
         edge=noise_edge(items.size, gram.sigma),
         zero=zero,
         full=full,
-        told=told,
+        told=description,
         found={"paired_items": int(items.size), "directions": kept},
     )

@@ -46,10 +46,10 @@ class ItemNeighbors:
         first = ZCDP(budget.rho * FIRST_SHARE)
         look = look_at_items(curator, cost=first, of="pairs")
         pairs = look_at_liking(curator, look, cost=ZCDP(budget.rho - first.rho))
-        places, cosines = nearest(pairs.matrix, self.k)
+        indices, cosines = nearest(pairs.matrix, self.k)
         public = PublicRatings.of(curator.schema)
-        neighbors = np.full((public.items, places.shape[1]), -1, dtype=np.int32)
-        neighbors[pairs.items] = np.where(places < 0, -1, pairs.items[places])
+        neighbors = np.full((public.items, indices.shape[1]), -1, dtype=np.int32)
+        neighbors[pairs.items] = np.where(indices < 0, -1, pairs.items[indices])
         weights = np.zeros(neighbors.shape)
         weights[pairs.items] = cosines
         model = NeighborModel(

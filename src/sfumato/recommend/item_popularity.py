@@ -72,23 +72,23 @@ def popularity_fit(
     public = PublicRatings.of(curator.schema)
     if isinstance(curator.protect, OneRow):
         counted = _counted(curator, look, rest, of)
-        popularity, told = counted.popularity, counted.told
+        popularity, description = counted.popularity, counted.told
     else:
         first = ZCDP(rest.rho * FIRST_SHARE)
         counted = _counted(curator, look, first, of)
         pairs = ZCDP(rest.rho * (1 - COUNT_SHARE))
         if clearness(counted, curator.protect, pairs) < NARROW_BELOW:
-            popularity, told = _narrowed(curator, counted, ZCDP(rest.rho - first.rho), of)
+            popularity, description = _narrowed(curator, counted, ZCDP(rest.rho - first.rho), of)
         else:
             counted = _counted(curator, counted, ZCDP(rest.rho - first.rho - pairs.rho), of)
-            popularity, told = _sharpened(curator, counted, pairs, public)
+            popularity, description = _sharpened(curator, counted, pairs, public)
     model = PopularityModel(popularity=popularity, bias=bias_model(counted, public))
-    return RecommenderFit(model=model, measurements=told)
+    return RecommenderFit(model=model, measurements=description)
 
 
 def _counted(curator: Curator, look: ItemLook | None, cost: ZCDP, of: Purpose) -> ItemLook:
-    found = look_at_items(curator, cost=cost, of=of)
-    return found if look is None else both_looks(look, found)
+    result = look_at_items(curator, cost=cost, of=of)
+    return result if look is None else both_looks(look, result)
 
 
 def _narrowed(
@@ -99,7 +99,7 @@ def _narrowed(
     Looks are put on one scale by the weight of a rating, 1/sqrt(c0), and averaged by precision.
     """
     cost = ZCDP(rest.rho / len(NARROWED))
-    ranking, told = look.popularity * sqrt(look.c0), look.told
+    ranking, description = look.popularity * sqrt(look.c0), look.told
     items, score = np.arange(ranking.size), ranking.copy()
     variance = look.noisy.sigma_counts**2 * look.c0
     for part in NARROWED:
@@ -112,8 +112,8 @@ def _narrowed(
         variance *= 1 - share
         ranking = ranking - ranking.max() - 1
         ranking[items] = score - score.min()
-        told = (*told, *again.told)
-    return ranking, told
+        description = (*description, *again.told)
+    return ranking, description
 
 
 def _sharpened(
@@ -122,11 +122,13 @@ def _sharpened(
     """One step of power iteration from the counts, added to them; other items come after."""
     items = paired_items(look, curator.protect, cost)
     offsets = np.full(public.items, public.low - public.step)
-    gram, told = look_at_pairs(curator, items, cost=cost, offsets=offsets, bound=public.range)
+    gram, description = look_at_pairs(
+        curator, items, cost=cost, offsets=offsets, bound=public.range
+    )
     first = np.maximum(look.popularity[items], 0.0)
     second = gram.matrix @ first
     sizes = [float(np.linalg.norm(part)) or 1.0 for part in (first, second)]
     sharp = first / sizes[0] + second / sizes[1]
     popularity = look.popularity - look.popularity.max() - 1 + sharp.min()
     popularity[items] = sharp
-    return popularity, (*look.told, told)
+    return popularity, (*look.told, description)

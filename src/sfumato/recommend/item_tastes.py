@@ -28,6 +28,7 @@ UNEXPLAINED: Final = 1 / 20
 """Of the range, or its square: what people differ in together as the matrix shows it, the spread
 of people's own levels, and the variance of a rating that tastes leave."""
 MOST_TASTES: Final = 16
+"""The most directions that are used, the strongest first; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +63,7 @@ def taste_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
     public = PublicRatings.of(curator.schema)
     bias = bias_model(look, public)
     items = paired_items(look, curator.protect, cost)
-    gram, told = look_at_pairs(
+    gram, description = look_at_pairs(
         curator,
         items,
         cost=cost,
@@ -70,16 +71,16 @@ def taste_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
         bound=RESIDUAL_BOUND * public.range,
     )
     counts = look.noisy.counts[items]
-    found = taste_loadings(
+    result = taste_loadings(
         gram.matrix, counts, sigma=gram.sigma, common=COMMON_VARIANCE * public.range**2
     )
-    loadings = np.zeros((public.items, found.shape[1]))
-    loadings[items] = found
+    loadings = np.zeros((public.items, result.shape[1]))
+    loadings[items] = result
     model = _taste_model(bias, loadings, look.popularity, public)
     return RecommenderFit(
         model=model,
-        measurements=(*look.told, told),
-        found={"paired_items": int(items.size), "directions": found.shape[1]},
+        measurements=(*look.told, description),
+        found={"paired_items": int(items.size), "directions": result.shape[1]},
     )
 
 

@@ -32,6 +32,7 @@ from sfumato.synthesis.algorithm import Fit
 from sfumato.synthesis.graphical_steps import begin, check_begin, limits, structure, tied
 
 _ROUNDS_PER_COLUMN: Final = 16
+"""As in the paper: T = 16 d."""
 _COLUMNS: Final = Fraction(3, 10)
 """Of the budget, for the first look at single columns; the paper gives them 0.9 / 16."""
 _MEASURE: Final = Fraction(9, 10)
@@ -96,7 +97,7 @@ class Aim:
             merge_sigmas=self.merge_sigmas,
             limit_mb=self.model_mb,
         )
-        model, seen, view = begun.model, begun.seen, begun.view
+        model, measured, view = begun.model, begun.seen, begun.view
         offered = _Offered(self, curator.schema, view)
         left = _share(curator.left, whole) if offered.targets else Fraction(0)
         if left:
@@ -110,28 +111,28 @@ class Aim:
             if not allowed.any():
                 break
             noise = offered.noise(curator, measure)
-            place = curator.select(  # SELECT
+            index = curator.select(  # SELECT
                 offered.targets,
                 score=offered.score(model, noise, allowed),
                 cost=select,
                 allowed=allowed,
                 merged=view,
             )
-            target = offered.targets[place]
-            seen = seen + curator.measure([target], costs=[measure], merged=view)  # MEASURE
+            target = offered.targets[index]
+            measured = measured + curator.measure([target], costs=[measure], merged=view)  # MEASURE
             before = model
             model = fit_graphical(  # FIT
                 view,
-                seen,
+                measured,
                 total=begun.total,
                 start=before,
                 limit_mb=2.0 * self.model_mb,
                 iterations=_ROUND_ITERATIONS if left else _LAST_ITERATIONS,
             )
             offered.hold(target)
-            settled = _moved(before, model, target) <= noise[place]
+            settled = _moved(before, model, target) <= noise[index]
             share = next_share(share, left, settled=settled, pure=isinstance(whole, PureDP))
-        return Fit(model=model, measurements=tuple(seen), found=structure(model, seen))
+        return Fit(model=model, measurements=tuple(measured), found=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""
@@ -195,8 +196,8 @@ class _Offered:
 
         Where there are none, and single columns are public, those within all of it.
         """
-        found = self._growth.fitting(limits(model_mb * float(used)))
-        return found if found.any() else self._growth.fitting(limits(model_mb))
+        result = self._growth.fitting(limits(model_mb * float(used)))
+        return result if result.any() else self._growth.fitting(limits(model_mb))
 
     def noise(self, curator: Curator, cost: Cost) -> NDArray[np.float64]:
         """The L1 error that measuring each candidate would bring: E|noise| times its cells.

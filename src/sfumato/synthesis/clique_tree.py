@@ -98,21 +98,21 @@ class CliqueTree:
         budget, cost = self._begin(curator)
         columns = self._columns(curator, budget)  # MEASURE
         scored = self._scored(curator, columns, targets, cost)
-        seen = [one for one in columns if one.sigma_counts > 0]
+        measured = [one for one in columns if one.sigma_counts > 0]
         if self.looks == 2 and targets:
-            scored, forest = self._second_look(curator, scored, seen, cost)
-            seen += forest
+            scored, forest = self._second_look(curator, scored, measured, cost)
+            measured += forest
         plan = self._plan(curator, scored)  # SELECT: public numbers only
-        seen += _measured(curator, scored, plan)  # MEASURE
+        measured += _measured(curator, scored, plan)  # MEASURE
         curator.tell("fitting the model", 0, 0)
         model = fit_graphical(  # FIT
             scored.view,
-            [*seen, *as_measurements(self.totals)],
-            total=self._total(curator, scored, seen),
+            [*measured, *as_measurements(self.totals)],
+            total=self._total(curator, scored, measured),
             limit_mb=2.0 * self.model_mb,
         )
         known = as_measurements(self.totals)
-        return Fit(model=model, measurements=(*known, *seen), found=structure(model, seen))
+        return Fit(model=model, measurements=(*known, *measured), found=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""
@@ -149,13 +149,13 @@ class CliqueTree:
 
     def _public_columns(self) -> dict[Marginal, Measurement]:
         """The columns that public totals tell, also as sums over others."""
-        found: dict[Marginal, Measurement] = {}
+        result: dict[Marginal, Measurement] = {}
         for total in self.totals:
             for axis, name in enumerate(total.marginal):
-                others = tuple(place for place in range(total.counts.ndim) if place != axis)
+                others = tuple(index for index in range(total.counts.ndim) if index != axis)
                 counts = np.asarray(total.counts.sum(axis=others))
-                found[(name,)] = Measurement(target=(name,), values=counts, sigma_counts=0.0)
-        return found
+                result[(name,)] = Measurement(target=(name,), values=counts, sigma_counts=0.0)
+        return result
 
     def _column_share(self, curator: Curator, budget: Cost, names: list[Marginal]) -> Fraction:
         """A quarter, and more where the noise is large against the rows.
@@ -189,21 +189,21 @@ class CliqueTree:
 
     def _weights(self, schema: Schema) -> dict[Marginal, float]:
         """How much each marginal matters; a range lends its weight to the columns it limits."""
-        found: dict[Marginal, float] = {}
+        result: dict[Marginal, float] = {}
         pairs = zip(self.workload.targets, self.workload.importance, strict=True)
         for target, weight in pairs:
             names = schema.marginal(target if isinstance(target, tuple) else target.marginal)
-            found[names] = found.get(names, 0.0) + float(weight)
-        return found
+            result[names] = result.get(names, 0.0) + float(weight)
+        return result
 
     def _column_weights(self, schema: Schema, scored: tuple[Marginal, ...]) -> dict[str, float]:
         """How much each column matters by itself, and for marginals that can't be measured."""
-        found = dict.fromkeys(schema.names, 0.0)
+        result = dict.fromkeys(schema.names, 0.0)
         for target, weight in self._weights(schema).items():
             if target not in scored:
                 for name in target:
-                    found[name] += weight
-        return found
+                    result[name] += weight
+        return result
 
     def _scored(
         self,
@@ -283,12 +283,12 @@ def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurem
         return []
     costs = split(curator.left, precisions)
     curator.tell(f"measuring {len(precisions):,} marginals", 0, 0)
-    cut, seen = len(plan.targets), []
+    cut, measured = len(plan.targets), []
     if plan.targets:
-        seen += curator.measure(plan.targets, costs=costs[:cut], merged=scored.view)
+        measured += curator.measure(plan.targets, costs=costs[:cut], merged=scored.view)
     if plan.columns:
-        seen += curator.measure(plan.columns, costs=costs[cut:])
-    return seen
+        measured += curator.measure(plan.columns, costs=costs[cut:])
+    return measured
 
 
 def look_again(

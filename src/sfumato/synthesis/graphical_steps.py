@@ -60,21 +60,21 @@ def begin(
         merge_sigmas: Values with a count below so many standard deviations are merged.
         limit_mb: The largest model.
     """
-    schema, seen = curator.schema, list(as_measurements(totals))
+    schema, measured = curator.schema, list(as_measurements(totals))
     known = {total.marginal for total in totals}
-    asked: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
+    requested: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
     total = _public_rows(curator, rows)
-    if total is None and _worth_counting(curator, asked, cost):
+    if total is None and _worth_counting(curator, requested, cost):
         total = float(curator.total(cost=portion(cost, TOTAL_SHARE)).values)
         cost = portion(cost, 1 - TOTAL_SHARE)
-    if asked:
-        costs = shares_by_cells(cost, [schema.cells(one) for one in asked])
-        columns = curator.measure(asked, costs=costs)  # MEASURE
+    if requested:
+        costs = shares_by_cells(cost, [schema.cells(one) for one in requested])
+        columns = curator.measure(requested, costs=costs)  # MEASURE
         total = agreed_total(columns) if total is None else total
-        seen += columns
+        measured += columns
     total = max(1.0, total or 0.0)
-    view = rare_groups(schema, seen, total=total, sigmas=merge_sigmas)
-    return Begun(model=fit_graphical(view, seen, total=total, limit_mb=limit_mb), seen=seen)
+    view = rare_groups(schema, measured, total=total, sigmas=merge_sigmas)
+    return Begun(model=fit_graphical(view, measured, total=total, limit_mb=limit_mb), seen=measured)
 
 
 def tied(schema: Schema, totals: Sequence[PublicTotal]) -> list[Marginal]:

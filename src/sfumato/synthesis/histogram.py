@@ -35,7 +35,9 @@ _COUNT_ROWS_FROM = 400
 """Cells from which a separate count of the rows, at a twentieth of the budget, is closer than the
 sum of the noisy cells: sqrt(cells) > 20."""
 _MOST_PAIRS = 300
+"""The most pairs of columns to rake to (25 columns); chosen by judgment."""
 _SWEEPS = 10
+"""Passes over all one- and two-way sums; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,18 +66,18 @@ class Histogram:
         schema = curator.schema
         self.check(schema)
         total, budget = self._total(curator)
-        (seen,) = curator.measure([schema.names], costs=[budget])  # MEASURE
+        (measured,) = curator.measure([schema.names], costs=[budget])  # MEASURE
         held = possible(schema, schema.names)
-        noisy = DenseModel(schema=schema, counts=np.where(held, seen.values, 0.0))
+        noisy = DenseModel(schema=schema, counts=np.where(held, measured.values, 0.0))
         if total is None:
             total = estimated_total(noisy.counts)
-        cut = np.zeros_like(seen.values)  # FIT
-        cut[held] = project(seen.values[held], total)
+        cut = np.zeros_like(measured.values)  # FIT
+        cut[held] = project(measured.values[held], total)
         model = DenseModel(schema=schema, counts=cut)
         if len(schema) > 2 and total > 0:
-            model = _raked(model, noisy, sigma=seen.sigma_counts, total=total, rng=curator.rng)
+            model = _raked(model, noisy, sigma=measured.sigma_counts, total=total, rng=curator.rng)
         model = rake(model, self.totals)
-        return Fit(model=model, measurements=(*as_measurements(self.totals), seen))
+        return Fit(model=model, measurements=(*as_measurements(self.totals), measured))
 
     def describe(self) -> dict[str, Any]:
         """The public totals, if there are any."""

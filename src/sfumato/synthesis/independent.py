@@ -62,11 +62,11 @@ class Independent:
         schema = curator.schema
         total, budget = self._total(curator)
         shares = {known.marginal[0]: known.counts / known.rows for known in self.totals}
-        asked = [name for name in schema.names if name not in shares]
-        seen = _measure(curator, asked, budget)  # MEASURE
+        requested = [name for name in schema.names if name not in shares]
+        seen = _measure(curator, requested, budget)  # MEASURE
         if total is None:
             total = agreed_total(seen)
-        for name, measured in zip(asked, seen, strict=True):  # FIT
+        for name, measured in zip(requested, seen, strict=True):  # FIT
             shares[name] = _shares(measured, total, held=possible(schema, (name,)))
         model = ProductModel(schema=schema, total=total, shares=shares)
         return Fit(model=model, measurements=(*as_measurements(self.totals), *seen))

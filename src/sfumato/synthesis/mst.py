@@ -78,13 +78,15 @@ class Mst:
         edges = _edges(self, curator.schema, begun)
         choose = _from_scores if isinstance(whole, ZCDP) else _one_by_one
         chosen = choose(curator, edges, portion(whole, _CHOICE))  # SELECT
-        seen = begun.seen
+        measured = begun.seen
         if chosen:
             sizes = [begun.view.schema.cells(pair) for pair in chosen]
             costs = shares_by_cells(curator.left, sizes)
-            seen = seen + curator.measure(chosen, costs=costs, merged=begun.view)  # MEASURE
-        model = fit_graphical(begun.view, seen, total=begun.total, limit_mb=self.model_mb)  # FIT
-        return Fit(model=model, measurements=tuple(seen), found=structure(model, seen))
+            measured = measured + curator.measure(chosen, costs=costs, merged=begun.view)  # MEASURE
+        model = fit_graphical(
+            begun.view, measured, total=begun.total, limit_mb=self.model_mb
+        )  # FIT
+        return Fit(model=model, measurements=tuple(measured), found=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""
@@ -139,7 +141,7 @@ def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
         each == pair and min(view.shape(pair)) > 1 and not any(set(pair) <= k for k in known)
         for pair, each in zip(pairs, scored, strict=True)
     ]
-    number = {name: place for place, name in enumerate(schema.names)}
+    number = {name: index for index, name in enumerate(schema.names)}
     return _Edges(
         view=begun.view,
         pairs=pairs,
@@ -161,7 +163,7 @@ def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     for _ in range(_GUESSES):
         gains = np.where(edges.worthy, errors - edges.noise(curator, curator.left, chosen), 0.0)
         chosen = spanning_forest(edges.places, gains, columns=edges.columns, ties=edges.ties)
-    return [edges.pairs[place] for place in chosen]
+    return [edges.pairs[index] for index in chosen]
 
 
 def _one_by_one(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
@@ -176,4 +178,4 @@ def _one_by_one(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
         chosen.append(
             curator.select(edges.scored, score=score, cost=step, allowed=allowed, merged=edges.view)
         )
-    return [edges.pairs[place] for place in chosen]
+    return [edges.pairs[index] for index in chosen]

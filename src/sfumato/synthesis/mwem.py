@@ -118,21 +118,21 @@ class Mwem:
         answers = DenseAnswers(curator.schema, targets)
         penalties = self._penalties(curator, step)
         open_targets = np.ones(len(targets), dtype=np.bool_)
-        mean, seen = np.zeros_like(model.cells) if self.average else None, []
+        mean, measured = np.zeros_like(model.cells) if self.average else None, []
         for done in range(self.rounds):
             curator.tell("rounds of MWEM", done, self.rounds)
             score = L1Error(answers=answers.of(model.cells), penalties=penalties)
-            place = curator.select(targets, score=score, cost=step, allowed=open_targets)  # SELECT
-            open_targets[place] = False
-            seen += curator.measure([targets[place]], costs=[step])  # MEASURE
-            model.add(seen[-1])
+            index = curator.select(targets, score=score, cost=step, allowed=open_targets)  # SELECT
+            open_targets[index] = False
+            measured += curator.measure([targets[index]], costs=[step])  # MEASURE
+            model.add(measured[-1])
             model.fit(repetitions=self.repetitions, rng=curator.rng)  # FIT
             if mean is not None:
                 mean += model.cells / self.rounds
         cells = model.cells if mean is None else mean
         counts = cells.reshape(curator.schema.shape(curator.schema.names))
         fitted = rake(DenseModel(schema=curator.schema, counts=counts), self.totals)
-        return Fit(model=fitted, measurements=(*as_measurements(self.totals), *seen))
+        return Fit(model=fitted, measurements=(*as_measurements(self.totals), *measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options; weights of the workload would change what a selection reveals."""
@@ -153,8 +153,8 @@ class Mwem:
         total, budget = total_and_rest(curator, rows=self.rows)
         step = portion(budget, Fraction(1, 2 * self.rounds))
         curator.reserve(budget, label=f"mwem: {self.rounds} selections and measurements")
-        view, seen = Coarse(fine=schema, groups={}), list(as_measurements(self.totals))
-        model = fit_graphical(view, seen, total=total, limit_mb=self.model_mb)
+        view, measured = Coarse(fine=schema, groups={}), list(as_measurements(self.totals))
+        model = fit_graphical(view, measured, total=total, limit_mb=self.model_mb)
         growth = Growth(Numbering(schema), targets)
         growth.hold(tied(schema, self.totals))
         answers = np.zeros(int(layout(schema, targets)[-1]))
@@ -167,14 +167,14 @@ class Mwem:
             allowed = fitting & unseen if (fitting & unseen).any() else fitting
             write_answers(answers, model, targets, allowed)
             score = L1Error(answers=answers, penalties=penalties)
-            place = curator.select(targets, score=score, cost=step, allowed=allowed)  # SELECT
-            unseen[place] = False
-            seen += curator.measure([targets[place]], costs=[step])  # MEASURE
-            growth.hold([targets[place]])
+            index = curator.select(targets, score=score, cost=step, allowed=allowed)  # SELECT
+            unseen[index] = False
+            measured += curator.measure([targets[index]], costs=[step])  # MEASURE
+            growth.hold([targets[index]])
             model = fit_graphical(  # FIT
-                view, seen, total=total, start=model, limit_mb=2.0 * self.model_mb
+                view, measured, total=total, start=model, limit_mb=2.0 * self.model_mb
             )
-        return Fit(model=model, measurements=tuple(seen))
+        return Fit(model=model, measurements=tuple(measured))
 
     def _start(self, curator: Curator, total: float) -> WeightedHistogram:
         """All cells alike, but for what is public."""

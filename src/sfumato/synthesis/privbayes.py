@@ -33,6 +33,7 @@ MOST_SETS: Final = 2**16
 MOST_LOOKUPS: Final = 2**35
 """Rows times such tables: a minute or two."""
 MOST_COLUMNS: Final = 256
+"""The most columns of more than one value; chosen by judgment, for the time of the selections."""
 WIDEST: Final = 2**22
 """Cells that are gone through, at most, to sum a column out of the model."""
 
@@ -96,12 +97,12 @@ class PrivBayes:
         rows = int(curator.total().values)
         limits = self._limits(curator, rows)
         network, selections = _select_network(curator, limits, rows)  # SELECT
-        seen = _measure(curator, network)  # MEASURE
-        model = fit_bayes_net(schema, total=float(rows), parents=network, seen=seen)  # FIT
+        measured = _measure(curator, network)  # MEASURE
+        model = fit_bayes_net(schema, total=float(rows), parents=network, seen=measured)  # FIT
         spent = selections * limits.share_each
         return Fit(
             model=model,
-            measurements=tuple(seen),
+            measurements=tuple(measured),
             found={
                 "network": {name: list(own) for name, own in network.items()},
                 "largest_table": limits.cells,
@@ -123,8 +124,8 @@ class PrivBayes:
 
     def _limits(self, curator: Curator, rows: int) -> "_Limits":
         """From the schema, the budget and the public number of rows."""
-        asked = _asked(curator.schema)
-        sizes = curator.schema.shape(asked)
+        requested = _asked(curator.schema)
+        sizes = curator.schema.shape(requested)
 
         def useful(degree: int, most: int) -> int:
             return largest_useful_table(
@@ -136,7 +137,7 @@ class PrivBayes:
                 noise_counts=lambda tables: _noise(curator, (1 - self._share) / tables),
             )
 
-        degree = max(1, min(self.degree, len(asked) - 1))
+        degree = max(1, min(self.degree, len(requested) - 1))
         degree, most = affordable(
             sizes,
             limit=useful(degree, LARGEST_TABLE),
@@ -145,8 +146,8 @@ class PrivBayes:
             most_cells=MOST_CELLS,
         )
         cells = useful(degree, most)  # with fewer parents there are more tables, with more noise
-        share_each = self._share / max(len(asked) - 1, 1)
-        return _Limits(asked=asked, degree=degree, cells=cells, share_each=share_each)
+        share_each = self._share / max(len(requested) - 1, 1)
+        return _Limits(asked=requested, degree=degree, cells=cells, share_each=share_each)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,14 +205,14 @@ def _candidates(
     """Every column outside with each of the largest sets of parents inside that are useful."""
     sizes = dict(zip(inside, schema.shape(inside), strict=True))
     sets: dict[int, list[Marginal]] = {}
-    found: list[tuple[str, Marginal]] = []
+    result: list[tuple[str, Marginal]] = []
     for child in outside:
         room = limits.cells // schema[child].size
         if room not in sets:
             own = maximal_parent_sets(sizes, room=room, degree=limits.degree)
             sets[room] = [schema.marginal(parents) for parents in own if parents]
-        found += [(child, parents) for parents in sets[room]]
-    return found
+        result += [(child, parents) for parents in sets[room]]
+    return result
 
 
 def _narrowed(

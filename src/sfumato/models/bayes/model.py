@@ -33,6 +33,7 @@ Scope = frozenset[str]
 CELL_LIMIT: Final = 2**26
 """The most cells that are gone through to sum one column out, or that a marginal has."""
 _AGREE: Final = 1e-9
+"""How far the shares of a column may be from a sum of 1: rounding only."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,17 +61,17 @@ class BayesNet:
     @cached_property
     def order(self) -> Marginal:
         """All columns, each after its parents."""
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         waiting = list(self.schema.names)
         while waiting:
-            ready = [name for name in waiting if found.keys() >= set(self.parents[name])]
+            ready = [name for name in waiting if result.keys() >= set(self.parents[name])]
             if not ready:
                 raise InputError(
                     f"the parents of {', '.join(waiting)} go around in a circle or are no columns."
                 )
-            found |= dict.fromkeys(ready)
-            waiting = [name for name in waiting if name not in found]
-        return tuple(found)
+            result |= dict.fromkeys(ready)
+            waiting = [name for name in waiting if name not in result]
+        return tuple(result)
 
     def marginal(self, names: Marginal) -> Table:
         """Counts of a marginal, exact; the columns that it does not depend on are left out.
@@ -109,12 +110,12 @@ class BayesNet:
 
     def arrays(self) -> dict[str, Table]:
         """Tables and the places of parents, under the columns' places in the schema."""
-        place = {name: i for i, name in enumerate(self.schema.names)}
-        found = {"total": np.array(self.total)}
-        for name, i in place.items():
-            found[f"given_{i}"] = self.given[name]
-            found[f"parents_{i}"] = np.array([place[p] for p in self.parents[name]], dtype=float)
-        return found
+        index = {name: i for i, name in enumerate(self.schema.names)}
+        result = {"total": np.array(self.total)}
+        for name, i in index.items():
+            result[f"given_{i}"] = self.given[name]
+            result[f"parents_{i}"] = np.array([index[p] for p in self.parents[name]], dtype=float)
+        return result
 
     @staticmethod
     def from_arrays(schema: Schema, arrays: Mapping[str, Table]) -> "BayesNet":
@@ -173,8 +174,8 @@ def elimination(
 
 def _contract(factors: Sequence[tuple[Marginal, Table]], left: Marginal) -> Table:
     """The product of tables, summed over all columns that are not left."""
-    seen = dict.fromkeys(name for scope, _ in factors for name in scope)
-    letters = dict(zip(seen, ascii_letters, strict=False))
+    measured = dict.fromkeys(name for scope, _ in factors for name in scope)
+    letters = dict(zip(measured, ascii_letters, strict=False))
     scopes = [
         "".join(letters[name] for name in scope) for scope in (*(s for s, _ in factors), left)
     ]
@@ -240,15 +241,15 @@ def agreed_tables(
     """
     shared = {frozenset(one) & frozenset(other) for one, other in combinations(tables, 2)}
     ordered = sorted(shared - {frozenset()}, key=lambda names: (len(names), sorted(names)))
-    found = dict(tables)
+    result = dict(tables)
     for _ in range(ROUNDS if ordered else 1):
-        found = {key: table + (1 - table.sum()) / table.size for key, table in found.items()}
+        result = {key: table + (1 - table.sum()) / table.size for key, table in result.items()}
         for names in ordered:
-            found |= _averaged(found, variances, names)
-        for key, table in found.items():
-            found[key] = np.zeros_like(table)
-            found[key][held[key]] = project(table[held[key]], 1.0)
-    return found
+            result |= _averaged(result, variances, names)
+        for key, table in result.items():
+            result[key] = np.zeros_like(table)
+            result[key][held[key]] = project(table[held[key]], 1.0)
+    return result
 
 
 def _averaged(
@@ -257,13 +258,13 @@ def _averaged(
     """The tables that have these columns, with what they say of them averaged."""
     having = sorted(key for key in tables if names.issubset(key))
     order = tuple(sorted(names))
-    told = [summed(key, tables[key], order) for key in having]
-    each = [tables[key].size // own.size for key, own in zip(having, told, strict=True)]
+    description = [summed(key, tables[key], order) for key in having]
+    each = [tables[key].size // own.size for key, own in zip(having, description, strict=True)]
     weights = [1 / (k * variances[key]) for key, k in zip(having, each, strict=True)]
-    mean = np.average(told, axis=0, weights=weights)
+    mean = np.average(description, axis=0, weights=weights)
     return {
         key: tables[key] + _spread((mean - own) / k, order, key)
-        for key, own, k in zip(having, told, each, strict=True)
+        for key, own, k in zip(having, description, each, strict=True)
     }
 
 

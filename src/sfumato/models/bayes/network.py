@@ -28,7 +28,9 @@ LARGEST_SIZE: Final = 2**16
 """The most values of one attribute of a block."""
 
 _THREADS: Final = 2
+"""Threads that score parent sets; one for each core of a small machine."""
 _LOWEST: Final = -(2**63)
+"""The smallest number of 64 bits: any score is larger."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,7 +147,7 @@ def greedy_network_from_scores(scores: Matrix, *, degree: int, rng: Rng) -> Lear
 
     def best(newcomer: int, others: Sequence[int], size: int, children: Sequence[int]) -> _Best:
         sets = np.array([sorted((newcomer, *rest)) for rest in combinations(others, size - 1)])
-        relevance = [pairs[np.ix_(np.array(children), sets[:, place])] for place in range(size)]
+        relevance = [pairs[np.ix_(np.array(children), sets[:, index])] for index in range(size)]
         joint = np.sum(relevance, axis=0) - _tree_weights(pairs, sets)
         values = np.maximum(np.max(relevance, axis=0), joint)
         firsts = values.argmax(axis=1)
@@ -254,9 +256,9 @@ class _BlockScores:
         results = [task.result() for task in tasks]
         scores = np.array([result[0] for result in results])
         firsts, ranks = scores.argmax(axis=0), []
-        for place, (child, first) in enumerate(zip(children, firsts.tolist(), strict=True)):
-            score = scores[first, place].item() + self._entropies[child].item()
-            own = names[results[first][1][place]].tolist()
+        for index, (child, first) in enumerate(zip(children, firsts.tolist(), strict=True)):
+            score = scores[first, index].item() + self._entropies[child].item()
+            own = names[results[first][1][index]].tolist()
             ranks.append((-score, tuple(sorted((newcomer, *own)))))
         return ranks, sum(result[2] for result in results)
 

@@ -97,9 +97,9 @@ def maximal_parent_sets(
     """
     names = sorted(sizes, key=lambda name: -sizes[name])
     order = [sizes[name] for name in names]
-    beyond = [prod(order[place:]) for place in range(len(order) + 1)]
-    found = _grow_sets(order, beyond, room, degree, 0, (), 1, room + 1)
-    return [tuple(names[place] for place in own) for own in found]
+    beyond = [prod(order[index:]) for index in range(len(order) + 1)]
+    result = _grow_sets(order, beyond, room, degree, 0, (), 1, room + 1)
+    return [tuple(names[index] for index in own) for own in result]
 
 
 def _grow_sets(

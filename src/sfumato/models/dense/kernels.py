@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NOT_COUNTED = -1
+"""The key of a cell that a target does not count."""
 
 _LEAST_COUNT = 1e-9
 """Raking leaves every group at least this much: a zero would stay for ever."""
@@ -45,7 +46,7 @@ def sweep(
     repetitions, count = words.shape
     order = np.arange(count)
     largest = np.diff(wanted_ends[: count + 1]).max()
-    found, factors = np.empty(largest), np.empty(largest)
+    result, factors = np.empty(largest), np.empty(largest)
     only_marginals, before = rake[:count].all(), np.inf
     for repetition in range(repetitions):
         _shuffle(order, words[repetition])
@@ -56,7 +57,7 @@ def sweep(
                 its_runs = runs[first:last]
                 goals = wanted[wanted_ends[i] : wanted_ends[i + 1]]
                 gap, mass = _rake(
-                    cells, total, mass, base[i], its_runs, width, goals, found, factors
+                    cells, total, mass, base[i], its_runs, width, goals, result, factors
                 )
             else:
                 goal, where = wanted[wanted_ends[i]], (np.uint64(i), first, last)
@@ -155,8 +156,8 @@ def add_groups(
             continue
         start = block * width
         if single:
-            for place in range(width):
-                out[first + runs[place, 2]] += cells[start + place]
+            for index in range(width):
+                out[first + runs[index, 2]] += cells[start + index]
             continue
         for run in range(len(runs)):
             total = 0.0
@@ -181,8 +182,8 @@ def scale_groups(
             continue
         start = block * width
         if single:
-            for place in range(width):
-                cells[start + place] *= factors[first + runs[place, 2]]
+            for index in range(width):
+                cells[start + index] *= factors[first + runs[index, 2]]
             continue
         for run in range(len(runs)):
             factor = factors[first + runs[run, 2]]
@@ -202,10 +203,10 @@ def sum_inside(
 
     Offsets instead of slices, and unsigned ones: on a small domain both are felt.
     """
-    place, first, last = where
+    index, first, last = where
     total = 0.0
     for block in range(base.shape[1]):
-        if base[place, block] >= 0:
+        if base[index, block] >= 0:
             start = block * width
             for run in range(first, last):
                 for cell in range(np.uint64(start + runs[run, 0]), np.uint64(start + runs[run, 1])):
@@ -223,9 +224,9 @@ def scale_inside(
     factor: float,
 ) -> None:
     """Multiply the cells of one of many ranges by a factor."""
-    place, first, last = where
+    index, first, last = where
     for block in range(base.shape[1]):
-        if base[place, block] >= 0:
+        if base[index, block] >= 0:
             start = block * width
             for run in range(first, last):
                 for cell in range(np.uint64(start + runs[run, 0]), np.uint64(start + runs[run, 1])):
@@ -248,17 +249,17 @@ def write_grouping(
     _write_keys(rule[:split], sizes[:split], base)
     keys = np.empty(len(runs), dtype=np.int32)
     _write_keys(rule[split:], sizes[split:], keys)
-    found = 0
-    for place in range(keys.size):
-        key = keys[place]
+    result = 0
+    for index in range(keys.size):
+        key = keys[index]
         if key == _NOT_COUNTED:
             continue
-        if found and runs[found - 1, 1] == place and runs[found - 1, 2] == key:
-            runs[found - 1, 1] += 1
+        if result and runs[result - 1, 1] == index and runs[result - 1, 2] == key:
+            runs[result - 1, 1] += 1
         else:
-            runs[found, 0], runs[found, 1], runs[found, 2] = place, place + 1, key
-            found += 1
-    return found
+            runs[result, 0], runs[result, 1], runs[result, 2] = index, index + 1, key
+            result += 1
+    return result
 
 
 @numba.njit(cache=True, nogil=True)
@@ -268,8 +269,8 @@ def _write_keys(rule: NDArray[np.int64], sizes: NDArray[np.int64], keys: NDArray
     for column in range(sizes.size - 1, -1, -1):
         low, high, step = rule[column]
         for code in range(sizes[column] - 1, -1, -1):  # code 0 last: the others are made of it
-            for place in range(done):
-                counts = low <= code <= high and keys[place] != _NOT_COUNTED
-                moved = keys[place] + code * step
-                keys[code * done + place] = moved if counts else _NOT_COUNTED
+            for index in range(done):
+                counts = low <= code <= high and keys[index] != _NOT_COUNTED
+                moved = keys[index] + code * step
+                keys[code * done + index] = moved if counts else _NOT_COUNTED
         done *= sizes[column]

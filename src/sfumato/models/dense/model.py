@@ -43,8 +43,8 @@ class DenseModel:
 
     def marginal(self, names: Marginal) -> NDArray[np.float64]:
         """Counts of a marginal, in the order of the given names."""
-        found = sums(self.counts.reshape(-1), group(self.schema, names))
-        return found.reshape(self.schema.shape(names))
+        result = sums(self.counts.reshape(-1), group(self.schema, names))
+        return result.reshape(self.schema.shape(names))
 
     def draw(self, n_rows: int, *, rng: Rng) -> Rows:
         """Cells rounded together, so that every cell keeps its share, then shuffled."""
@@ -75,6 +75,7 @@ def check_size(schema: Schema, *, method: str) -> None:
 
 
 MOST_ROUNDS: Final = 200
+"""The most sweeps of raking over all totals; chosen by judgment."""
 CLOSE: Final = 1e-9
 """Raking stops when no cell of a total is off by more than this part of all rows."""
 _LIFT: Final = 1e-6
@@ -122,6 +123,7 @@ def _spread(schema: Schema, total: PublicTotal) -> NDArray[np.float64]:
 
 
 _BLOCK_CELLS = 1024
+"""A block has at least this number of cells where the domain has them; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -150,17 +152,17 @@ class Blocks:
         self._split = split
         self._sizes = np.array(sizes)
         self._whole = [(0, size - 1, 0) for size in sizes]
-        self._place = {name: place for place, name in enumerate(schema.names)}
+        self._place = {name: index for index, name in enumerate(schema.names)}
 
     def group(self, target: Target) -> Grouping:
         """The grouping of all cells by one target."""
         base = np.empty(self.count, dtype=np.int32)
         runs = np.empty((self.width, 3), dtype=np.int32)
-        found = self.write(target, base, runs)
+        result = self.write(target, base, runs)
         groups = 1
         if isinstance(target, tuple):
             groups = prod(int(self._sizes[self._place[name]]) for name in target)
-        return Grouping(base=base, runs=runs[:found].copy(), groups=groups, width=self.width)
+        return Grouping(base=base, runs=runs[:result].copy(), groups=groups, width=self.width)
 
     def write(self, target: Target, base: NDArray[np.int32], runs: NDArray[np.int32]) -> int:
         """Write a grouping into arrays that have room for any; the number of runs."""
@@ -171,9 +173,9 @@ class Blocks:
         else:
             step = 1
             for name in reversed(target):
-                place = self._place[name]
-                last = rule[place][1]
-                rule[place] = (0, last, step)
+                index = self._place[name]
+                last = rule[index][1]
+                rule[index] = (0, last, step)
                 step *= last + 1
         return int(write_grouping(np.array(rule), self._sizes, self._split, base, runs))
 
@@ -191,6 +193,7 @@ def sums(cells: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
 
 
 _MATRIX_ENTRIES = 4_000_000
+"""Ranges are answered by a matrix of at most this number of entries: 32 MB."""
 _LEVELS = (131_072, 2_048)
 """The most cells of a marginal on each level of the tree: second- and first-level cache."""
 
@@ -200,12 +203,12 @@ class DenseAnswers:
 
     def __init__(self, schema: Schema, targets: Sequence[Target]) -> None:
         self._offsets = layout(schema, targets)
-        self._ranges = [place for place, target in enumerate(targets) if isinstance(target, Range)]
+        self._ranges = [index for index, target in enumerate(targets) if isinstance(target, Range)]
         wanted = [target for target in targets if isinstance(target, Range)]
         small = 0 < len(wanted) * schema.cells(schema.names) <= _MATRIX_ENTRIES
         self._matrix = _indicators(schema, wanted) if small else None
         self._groupings = [] if small else [group(schema, box) for box in wanted]
-        marginals = {t: place for place, t in enumerate(targets) if isinstance(t, tuple)}
+        marginals = {t: index for index, t in enumerate(targets) if isinstance(t, tuple)}
         self._tree = _tree(schema, marginals, _LEVELS)
 
     def of(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -251,7 +254,7 @@ def _tree(
 ) -> tuple[_Node, ...]:
     if not levels:
         return tuple(
-            _Node(grouping=group(schema, target), place=place) for target, place in targets.items()
+            _Node(grouping=group(schema, target), place=index) for target, index in targets.items()
         )
     if schema.cells(schema.names) <= levels[0]:
         return _tree(schema, targets, levels[1:])
@@ -277,10 +280,10 @@ def cover_marginals(
     groups: list[tuple[Marginal, list[Marginal]]] = []
     for marginal in sorted(marginals, key=schema.cells, reverse=True):
         best, best_cells = None, most_cells + 1
-        for place, (cover, _) in enumerate(groups):
+        for index, (cover, _) in enumerate(groups):
             cells = schema.cells(schema.marginal({*cover, *marginal}))
             if cells < best_cells:
-                best, best_cells = place, cells
+                best, best_cells = index, cells
         if best is None:
             groups.append((schema.marginal(marginal), [marginal]))
             continue

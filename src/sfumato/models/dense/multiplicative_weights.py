@@ -52,18 +52,18 @@ class WeightedHistogram:
 
     def add(self, measurement: Measurement) -> None:
         """Take one more measurement into the fit."""
-        target, place, width = measurement.target, self._count, self._blocks.width
+        target, index, width = measurement.target, self._count, self._blocks.width
         self._count += 1
-        self._sigma[place] = measurement.sigma_counts or _PUBLIC_SIGMA
-        self._rake[place] = isinstance(target, tuple)
-        first, end = self._run_ends.item(place), self._wanted_ends.item(place)
+        self._sigma[index] = measurement.sigma_counts or _PUBLIC_SIGMA
+        self._rake[index] = isinstance(target, tuple)
+        first, end = self._run_ends.item(index), self._wanted_ends.item(index)
         self._runs = _with_room(self._runs, first, width)
-        found = self._blocks.write(target, self._base[place], self._runs[first : first + width])
-        self._run_ends[place + 1] = first + found
+        result = self._blocks.write(target, self._base[index], self._runs[first : first + width])
+        self._run_ends[index + 1] = first + result
         size = measurement.values.size
         self._wanted = _with_room(self._wanted, end, size)
         self._wanted[end : end + size] = self._nearest(measurement)
-        self._wanted_ends[place + 1] = end + size
+        self._wanted_ends[index + 1] = end + size
 
     def fit(self, *, repetitions: int, rng: Rng) -> None:
         """Pass over all measurements, in a new random order each time, until they fit."""

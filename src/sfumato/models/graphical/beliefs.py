@@ -45,8 +45,8 @@ class Beliefs:
     def of(tree: JunctionTree, tables: list[Floats]) -> "Beliefs":
         """Tables that agree already, for example averages of calibrated ones."""
         made = Beliefs(tree, tables)
-        for place in range(1, len(tables)):
-            made.separators[place] = made.marginal(place, tree.separators[place])
+        for index in range(1, len(tables)):
+            made.separators[index] = made.marginal(index, tree.separators[index])
         return made
 
     def copy_from(self, other: "Beliefs") -> None:
@@ -76,17 +76,17 @@ class Beliefs:
             The logarithm of the sum before.
         """
         log_total = 0.0
-        for place in range(len(self.tables) - 1, 0, -1):
-            if self._changed[place]:
-                log_total += self._tell(place, self.tree.parents[place], place)
+        for index in range(len(self.tables) - 1, 0, -1):
+            if self._changed[index]:
+                log_total += self._tell(index, self.tree.parents[index], index)
         if self._changed[0]:
             total = _mass(self.tables[0])
             self.tables[0] *= 1 / total
             log_total += log(total)
-        for place in range(1, len(self.tables)):
-            parent = self.tree.parents[place]
-            if self._changed[parent] or self._changed[place]:
-                self._tell(parent, place, place)
+        for index in range(1, len(self.tables)):
+            parent = self.tree.parents[index]
+            if self._changed[parent] or self._changed[index]:
+                self._tell(parent, index, index)
         self._changed = [False] * len(self.tables)
         return log_total
 
@@ -203,17 +203,17 @@ class CliqueWork:
         by_row, by_cell = np.zeros(self._rows), np.zeros(self._inner)
         mixed = np.zeros(int(self._starts[-1]))
         sum_rows(table, by_row, by_cell, mixed, self._starts[:-1], self._rows_of)
-        found, across = [], 0
+        result, across = [], 0
         for part in self._parts:
             if part.rows is None:
-                found.append(_within(by_cell[None], part)[0])
+                result.append(_within(by_cell[None], part)[0])
             elif part.inner == 1:
-                found.append(np.bincount(part.rows, weights=by_row, minlength=part.outer))
+                result.append(np.bincount(part.rows, weights=by_row, minlength=part.outer))
             else:
                 held = mixed[self._starts[across] : self._starts[across + 1]]
-                found.append(_within(held.reshape(part.outer, -1), part).reshape(-1))
+                result.append(_within(held.reshape(part.outer, -1), part).reshape(-1))
                 across += 1
-        return found
+        return result
 
     def multiply(self, table: Floats, factors: Sequence[Floats]) -> None:
         """Multiply the table by a factor for each marginal, in place."""
@@ -239,9 +239,9 @@ class CliqueWork:
         trailing = tuple(c for c in marginal if c in self._trailing)
         rows = _numbers(sizes, self._leading, leading).astype(np.int32) if leading else None
         whole = trailing == self._trailing
-        places = None if whole else _numbers(sizes, self._trailing, trailing)
+        indices = None if whole else _numbers(sizes, self._trailing, trailing)
         return _Part(
-            outer=cells(sizes, leading), inner=cells(sizes, trailing), rows=rows, places=places
+            outer=cells(sizes, leading), inner=cells(sizes, trailing), rows=rows, places=indices
         )
 
 
@@ -287,16 +287,16 @@ class _Walk:
         tree = beliefs.tree
         self._beliefs, self._sizes = beliefs, tree.sizes
         self._shared: dict[tuple[int, int], tuple[Clique, Floats]] = {}
-        for place, parent in enumerate(tree.parents):
+        for index, parent in enumerate(tree.parents):
             if parent >= 0:
-                held = (tree.separators[place], beliefs.separators[place])
-                self._shared[place, parent] = self._shared[parent, place] = held
+                held = (tree.separators[index], beliefs.separators[index])
+                self._shared[index, parent] = self._shared[parent, index] = held
         self._neighbors: list[list[int]] = [[] for _ in tree.cliques]
         for one, other in self._shared:
             self._neighbors[one].append(other)
         self._below = [set(clique) for clique in tree.cliques]  # and all that hangs on it
-        for place in range(len(tree.cliques) - 1, 0, -1):
-            self._below[tree.parents[place]] |= self._below[place]
+        for index in range(len(tree.cliques) - 1, 0, -1):
+            self._below[tree.parents[index]] |= self._below[index]
         self._told: dict[tuple[int, int, Clique], tuple[Clique, Floats]] = {}
 
     def marginal(self, query: Clique) -> Floats:
@@ -322,15 +322,15 @@ class _Walk:
 
     def _edges(self, root: int, query: Clique) -> list[tuple[int, int, Clique]]:
         """The messages that a query needs and nobody asked for yet, each after who waits for it."""
-        open_ends, found = [(root, -1, query)], []
+        open_ends, result = [(root, -1, query)], []
         while open_ends:
-            place, towards, wanted = open_ends.pop()
-            for other in self._neighbors[place]:
-                edge = other, place, self._behind(other, place, wanted)
+            index, towards, wanted = open_ends.pop()
+            for other in self._neighbors[index]:
+                edge = other, index, self._behind(other, index, wanted)
                 if other != towards and edge[-1] and edge not in self._told:
                     open_ends.append(edge)
-                    found.append(edge)
-        return found
+                    result.append(edge)
+        return result
 
     def _behind(self, place: int, towards: int, query: Clique) -> Clique:
         """The wanted columns that lie behind an edge and not in the clique that it leads to."""
@@ -389,8 +389,8 @@ class _Walk:
         right = far.reshape([self._sizes[c] for c in far_columns])
         letter = dict(zip({*columns, *far_columns}, ascii_letters, strict=False))
         near, further, kept = ("".join(letter[c] for c in s) for s in (columns, far_columns, out))
-        found = np.einsum(f"{near},{further}->{kept}", left, right, optimize=True)
-        return out, np.ascontiguousarray(found).reshape(-1)
+        result = np.einsum(f"{near},{further}->{kept}", left, right, optimize=True)
+        return out, np.ascontiguousarray(result).reshape(-1)
 
     @staticmethod
     def _own(columns: Clique, clique: Clique) -> Clique:

@@ -45,6 +45,7 @@ _ROUNDING = 1e-14
 _BACK, _FORTH = 2.0, 0.9
 """How the curvature is corrected when a step was too long, and tried lower after each."""
 _TRIES = 64
+"""The most corrections of the curvature in one iteration: a factor of 2^64."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,14 +123,14 @@ def _descend(
             scale = 1 / (share * curvature + weight)
             wanted = [-scale * (slope + weight * t) for slope, t in zip(slopes, moved, strict=True)]
             steps = problem.steps(wanted, seen)
-            found, apart = problem.take(fast, steps)
-            if problem.distance(found, seen) <= curvature * apart:
+            result, apart = problem.take(fast, steps)
+            if problem.distance(result, seen) <= curvature * apart:
                 break
             curvature *= _BACK
             fast.copy_from(before)
         else:
             break  # rounding hides what any step would gain
-        moved, seen = [t + step for t, step in zip(moved, steps, strict=True)], found
+        moved, seen = [t + step for t, step in zip(moved, steps, strict=True)], result
         mean_seen, mean_moved = _mixed(mean_seen, seen, share), _mixed(mean_moved, moved, share)
         for x, z in zip(mean, fast.tables, strict=True):
             x += share * (z - x)
@@ -159,10 +160,10 @@ class _Problem:
                 raise InternalError(f"no clique holds {observations[number].columns}")
             self._places.setdefault(home, []).append(number)
         self._work = {
-            place: CliqueWork(
-                tree.sizes, tree.cliques[place], [observations[n].columns for n in numbers]
+            index: CliqueWork(
+                tree.sizes, tree.cliques[index], [observations[n].columns for n in numbers]
             )
-            for place, numbers in self._places.items()
+            for index, numbers in self._places.items()
         }
         self._expected = sum(one.shares.size for one in observations) / 2
         self._most = [_STEEPEST] * len(observations)
@@ -176,18 +177,18 @@ class _Problem:
 
     def marginals(self, beliefs: Beliefs) -> list[Floats]:
         """The beliefs' marginal of each observation."""
-        found: list[Floats] = [np.empty(0)] * len(self.observations)
-        for place, numbers in self._places.items():
-            held = self._work[place].marginals(beliefs.tables[place])
+        result: list[Floats] = [np.empty(0)] * len(self.observations)
+        for index, numbers in self._places.items():
+            held = self._work[index].marginals(beliefs.tables[index])
             for number, marginal in zip(numbers, held, strict=True):
-                found[number] = marginal
-        return found
+                result[number] = marginal
+        return result
 
     def _multiply(self, beliefs: Beliefs, steps: Sequence[Floats]) -> None:
-        for place, numbers in self._places.items():
+        for index, numbers in self._places.items():
             factors = [np.exp(steps[number]) for number in numbers]
-            self._work[place].multiply(beliefs.tables[place], factors)
-            beliefs.touch(place)
+            self._work[index].multiply(beliefs.tables[index], factors)
+            beliefs.touch(index)
 
     def steps(self, wanted: Sequence[Floats], seen: Sequence[Floats]) -> list[Floats]:
         """Steps around their own mean, as a constant changes nothing, and none too long."""
@@ -200,10 +201,10 @@ class _Problem:
         """One step: its marginals, and KL(after || before), what rounding may have lost added."""
         self._multiply(beliefs, steps)
         log_total = beliefs.calibrate()
-        found = self.marginals(beliefs)
-        terms = [float(step @ z) for step, z in zip(steps, found, strict=True)]
+        result = self.marginals(beliefs)
+        terms = [float(step @ z) for step, z in zip(steps, result, strict=True)]
         lost = _ROUNDING * (len(beliefs.tables) + abs(log_total) + sum(abs(term) for term in terms))
-        return found, sum(terms) - log_total + lost
+        return result, sum(terms) - log_total + lost
 
     def move(self, beliefs: Beliefs, by: Sequence[Floats]) -> None:
         """Add to the log-potentials, in parts that are no longer than steps."""
@@ -245,6 +246,7 @@ LIMIT_MB: Final = 64.0
 _EXACT_SIGMA: Final = 0.5
 """The noise in counts with which a public count enters the likelihood; raking makes it exact."""
 _SWEEPS, _CLOSE = 100, 1e-9
+"""The most sweeps of raking, and the gap in shares at which it stops; chosen by judgment."""
 _LEAST: Final = 0.05
 """A cell of a column starts with at least so many standard deviations of its own noise."""
 
@@ -339,14 +341,14 @@ def _summed(view: Coarse, values: Floats, names: Marginal) -> Floats:
 
 def _together(observations: Iterable[Observation]) -> list[Observation]:
     """Observations of the same columns averaged by precision."""
-    found: dict[Clique, Observation] = {}
+    result: dict[Clique, Observation] = {}
     for one in observations:
-        if (known := found.get(one.columns)) is not None:
+        if (known := result.get(one.columns)) is not None:
             precision = known.precision + one.precision
             weighed = known.precision * known.shares + one.precision * one.shares
             one = Observation(columns=one.columns, shares=weighed / precision, precision=precision)
-        found[one.columns] = one
-    return list(found.values())
+        result[one.columns] = one
+    return list(result.values())
 
 
 def _tree(
@@ -390,26 +392,26 @@ def _rake(beliefs: Beliefs, exact: Sequence[Observation]) -> None:
     for _ in range(_SWEEPS if exact else 0):
         worst = 0.0
         for one in exact:
-            place = _home(beliefs.tree, one.columns)
-            now = beliefs.marginal(place, one.columns)
+            index = _home(beliefs.tree, one.columns)
+            now = beliefs.marginal(index, one.columns)
             worst = max(worst, float(np.abs(now - one.shares).max()))
             ratio = np.divide(one.shares, now, out=np.zeros_like(now), where=now > 0)
-            beliefs.multiply(place, one.columns, ratio)
+            beliefs.multiply(index, one.columns, ratio)
             beliefs.calibrate()
         if worst < _CLOSE:
             return
 
 
 def _home(tree: JunctionTree, clique: Clique) -> int:
-    place = tree.home(clique)
-    if place is None:
+    index = tree.home(clique)
+    if index is None:
         raise InternalError(f"no clique holds {clique}")
-    return place
+    return index
 
 
 def _within(view: Coarse, measurements: Sequence[Measurement]) -> Mapping[str, Floats]:
     """For merged codes, each one's share of its group, from what was measured code by code."""
-    found = {}
+    result = {}
     for name, groups in view.groups.items():
         own = [m for m in measurements if m.target == (name,) and m.merged is None]
         weights = np.array([1 / max(m.sigma_counts, _EXACT_SIGMA) ** 2 for m in own])
@@ -420,5 +422,5 @@ def _within(view: Coarse, measurements: Sequence[Measurement]) -> Mapping[str, F
         counts = allowed * project(counts, max(1.0, float(counts.sum())))
         held = np.bincount(groups, weights=counts)[groups]
         even = allowed / np.maximum(np.bincount(groups, weights=allowed)[groups], 1.0)
-        found[name] = np.where(held > 0, counts / np.maximum(held, 1e-300), even)
-    return found
+        result[name] = np.where(held > 0, counts / np.maximum(held, 1e-300), even)
+    return result

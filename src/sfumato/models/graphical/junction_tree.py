@@ -16,6 +16,7 @@ Clique = tuple[int, ...]
 """Numbers of columns, rising."""
 
 BYTES_PER_CELL = 8
+"""A cell is a float of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class JunctionTree:
     def home(self, marginal: Iterable[int]) -> int | None:
         """The smallest clique that holds these columns, if any."""
         wanted = set(marginal)
-        holding = [place for place, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        holding = [index for index, clique in enumerate(self.cliques) if wanted <= set(clique)]
         return min(holding, key=lambda p: cells(self.sizes, self.cliques[p]), default=None)
 
 
@@ -82,17 +83,17 @@ def tree_of(sizes: Sequence[int], cliques: Iterable[Clique]) -> JunctionTree:
     maximal.sort(key=lambda c: (-cells(sizes, c), c))
     order, parents = [0], [-1]
     best = {
-        place: (len(set(maximal[place]) & set(maximal[0])), 0) for place in range(1, len(maximal))
+        index: (len(set(maximal[index]) & set(maximal[0])), 0) for index in range(1, len(maximal))
     }
     while best:
-        place = max(best, key=lambda p: (best[p][0], -p))
-        _, parent = best.pop(place)
+        index = max(best, key=lambda p: (best[p][0], -p))
+        _, parent = best.pop(index)
         parents.append(order.index(parent))
-        order.append(place)
+        order.append(index)
         for other, (shared, _) in best.items():
-            more = len(set(maximal[other]) & set(maximal[place]))
+            more = len(set(maximal[other]) & set(maximal[index]))
             if more > shared:
-                best[other] = (more, place)
+                best[other] = (more, index)
     return JunctionTree(
         sizes=tuple(sizes), cliques=tuple(maximal[p] for p in order), parents=tuple(parents)
     )
@@ -114,16 +115,16 @@ def check_fits(tree: JunctionTree, *, limit_mb: float) -> None:
 
 def _eliminated(sizes: Sequence[int], neighbors: list[set[int]]) -> list[Clique]:
     """The neighborhood of each column when its turn comes; changes ``neighbors``."""
-    left, found = set(range(len(sizes))), []
+    left, result = set(range(len(sizes))), []
     weight = {column: cells(sizes, neighbors[column] | {column}) for column in left}
     while left:
         column = min(left, key=lambda c: (weight[c], c))
         around = neighbors[column]
-        found.append(tuple(sorted(around | {column})))
+        result.append(tuple(sorted(around | {column})))
         for one in around:
             neighbors[one] |= around
             neighbors[one] -= {one, column}
         left.remove(column)
         for one in around:
             weight[one] = cells(sizes, neighbors[one] | {one})
-    return found
+    return result

@@ -28,7 +28,7 @@ def add_marginal(table: Floats, blocks: NDArray[np.int64], kept: bool, out: Floa
     """
     inner = blocks[-1]
     strides = _kept_strides(blocks, kept)
-    place = np.zeros(blocks.size, np.int64)
+    index = np.zeros(blocks.size, np.int64)
     base = 0
     for start in range(0, table.size, inner):
         if kept:
@@ -39,7 +39,7 @@ def add_marginal(table: Floats, blocks: NDArray[np.int64], kept: bool, out: Floa
             for cell in range(inner):
                 held += table[start + cell]
             out[base] += held
-        base = _advance(place, blocks, strides, base)
+        base = _advance(index, blocks, strides, base)
 
 
 @njit(cache=True, nogil=True)
@@ -50,7 +50,7 @@ def multiply(table: Floats, blocks: NDArray[np.int64], kept: bool, factor: Float
     """
     inner = blocks[-1]
     strides = _kept_strides(blocks, kept)
-    place = np.zeros(blocks.size, np.int64)
+    index = np.zeros(blocks.size, np.int64)
     base = 0
     for start in range(0, table.size, inner):
         if kept:
@@ -60,7 +60,7 @@ def multiply(table: Floats, blocks: NDArray[np.int64], kept: bool, factor: Float
             by = factor[base]
             for cell in range(inner):
                 table[start + cell] *= by
-        base = _advance(place, blocks, strides, base)
+        base = _advance(index, blocks, strides, base)
 
 
 @njit(cache=True, nogil=True)
@@ -291,8 +291,8 @@ def _walk(
         total, last = float(weights.size), weights.size - 1
     cell, reached = 0, 1.0 if even else weights[0]
     for k in range(rows.size):
-        place = (k + offset) / rows.size * total
-        while cell < last and reached <= place:
+        index = (k + offset) / rows.size * total
+        while cell < last and reached <= index:
             cell += 1
             reached += 1.0 if even else weights[cell]
         out[rows[k]] = cell

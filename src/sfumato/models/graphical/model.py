@@ -78,7 +78,7 @@ class GraphicalModel:
                 the columns that it hangs on; otherwise rows are drawn independently.
         """
         codes = sampling.draw(self.beliefs, n_rows, rng=rng, rounded=rounded)
-        named = {name: codes[place] for name, place in self.numbering.places.items()}
+        named = {name: codes[index] for name, index in self.numbering.places.items()}
         return {
             name: self._told_apart(name, named[name], rng=rng, rounded=rounded)
             for name in self.schema.names
@@ -87,12 +87,12 @@ class GraphicalModel:
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """Cliques as numbers of columns, their tables, groups of merged codes and shares."""
         saved: dict[str, NDArray[np.float64]] = {"total": np.array(self.total)}
-        for place, (clique, table) in enumerate(
+        for index, (clique, table) in enumerate(
             zip(self.cliques, self.beliefs.tables, strict=True)
         ):
             columns = [self.schema.names.index(name) for name in clique]
-            saved[f"clique_{place}"] = np.array(columns, dtype=np.float64)
-            saved[f"table_{place}"] = table
+            saved[f"clique_{index}"] = np.array(columns, dtype=np.float64)
+            saved[f"table_{index}"] = table
         for name, groups in self.view.groups.items():
             column = self.schema.names.index(name)
             saved[f"groups_{column}"] = groups.astype(np.float64)
@@ -103,22 +103,22 @@ class GraphicalModel:
     def from_arrays(schema: Schema, arrays: Mapping[str, NDArray[np.float64]]) -> "GraphicalModel":
         """The model that ``arrays`` saved."""
         merged = {
-            name: place for place, name in enumerate(schema.names) if f"groups_{place}" in arrays
+            name: index for index, name in enumerate(schema.names) if f"groups_{index}" in arrays
         }
         groups = {name: arrays[f"groups_{p}"].astype(np.int64) for name, p in merged.items()}
         view = Coarse(fine=schema, groups=groups)
         numbering = Numbering(view.schema)
         count = sum(key.startswith("clique_") for key in arrays)
         tables = {}
-        for place in range(count):
-            names = tuple(schema.names[int(c)] for c in arrays[f"clique_{place}"])
-            tables[numbering.clique(names)] = arrays[f"table_{place}"]
+        for index in range(count):
+            names = tuple(schema.names[int(c)] for c in arrays[f"clique_{index}"])
+            tables[numbering.clique(names)] = arrays[f"table_{index}"]
         tree = tree_of(numbering.sizes, list(tables))
         return GraphicalModel(
             view=view,
             total=float(arrays["total"]),
             beliefs=Beliefs.of(tree, [tables[clique] for clique in tree.cliques]),
-            within={name: arrays[f"within_{place}"] for name, place in merged.items()},
+            within={name: arrays[f"within_{index}"] for name, index in merged.items()},
         )
 
     def _coarse(self, wanted: Sequence[Marginal]) -> Iterable[tuple[Floats, Marginal]]:
@@ -131,7 +131,7 @@ class GraphicalModel:
         """Counts of groups spread over their codes."""
         for axis, name in enumerate(names):
             if name in self.view.groups:
-                shape = [-1 if place == axis else 1 for place in range(len(names))]
+                shape = [-1 if index == axis else 1 for index in range(len(names))]
                 spread = counts.take(self.view.groups[name], axis=axis)
                 counts = spread * self.within[name].reshape(shape)
         return counts
@@ -166,7 +166,7 @@ class Numbering:
 
     def names_of(self, clique: Clique) -> Marginal:
         """The names of numbered columns."""
-        return tuple(self.names[place] for place in clique)
+        return tuple(self.names[index] for index in clique)
 
     def inside(self, table: Floats, names: Marginal) -> Floats:
         """A table with an axis for each name as a flat one in rising order of numbers."""
@@ -176,7 +176,7 @@ class Numbering:
     def outside(self, flat: Floats, names: Marginal) -> Floats:
         """A flat table in rising order of numbers with an axis for each name."""
         clique = self.clique(names)
-        table = flat.reshape([self.sizes[place] for place in clique])
+        table = flat.reshape([self.sizes[index] for index in clique])
         return table.transpose([clique.index(self.places[name]) for name in names])
 
 

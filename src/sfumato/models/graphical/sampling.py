@@ -44,9 +44,9 @@ def draw_given(blocks: Floats, given: Codes, *, rng: Rng, rounded: bool) -> Code
     mass = np.cumsum(weights, axis=1)
     ends = mass / mass[:, -1:]
     wide = (ends + np.arange(len(ends))[:, None]).reshape(-1)
-    found = np.searchsorted(wide, given + rng.uniform(given.size), side="right")
+    result = np.searchsorted(wide, given + rng.uniform(given.size), side="right")
     last = (ends < 1).sum(axis=1)  # beyond it nothing has weight; a sum rounded up would go there
-    return np.asarray(np.minimum(found - given * blocks.shape[1], last[given]), dtype=np.int64)
+    return np.asarray(np.minimum(result - given * blocks.shape[1], last[given]), dtype=np.int64)
 
 
 def draw_within(weights: Floats, sizes: Codes, given: Codes, *, rng: Rng, rounded: bool) -> Codes:

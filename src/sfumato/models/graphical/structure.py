@@ -143,8 +143,8 @@ def overlaps(
     """
     worth = np.zeros(len(candidates))
     for name in {name for marginal in marginals for name in marginal}:
-        asked = sum(c for s, c in zip(marginals, weights, strict=True) if name in s)
-        worth += [asked if name in candidate else 0.0 for candidate in candidates]
+        requested = sum(c for s, c in zip(marginals, weights, strict=True) if name in s)
+        worth += [requested if name in candidate else 0.0 for candidate in candidates]
     return worth
 
 
@@ -168,13 +168,13 @@ class Growth:
         filled = self._edges.copy()
         fill(self._edges, self._sizes, filled)
         spare = filled.copy()
-        for place, clique in enumerate(self._cliques):
+        for index, clique in enumerate(self._cliques):
             if holds(filled, clique):
-                self._needed[place] = 0.0
+                self._needed[index] = 0.0
                 continue
             edges = self._edges.copy()
             _join(edges, clique)
-            self._needed[place] = fill(edges, self._sizes, spare)
+            self._needed[index] = fill(edges, self._sizes, spare)
 
     def fitting(self, limits: Limits) -> NDArray[np.bool_]:
         """The candidates that the model holds already, or would within the limits."""
@@ -187,10 +187,10 @@ def write_answers(
 ) -> None:
     """Put a model's counts for the wanted targets into a flat vector of all (``layout``)."""
     offsets = layout(model.view.schema, targets)
-    places = np.flatnonzero(wanted).tolist()
-    found = model.coarse_marginals([targets[place] for place in places])
-    for place, counts in zip(places, found, strict=True):
-        answers[offsets[place] : offsets[place + 1]] = counts.reshape(-1)
+    indices = np.flatnonzero(wanted).tolist()
+    result = model.coarse_marginals([targets[index] for index in indices])
+    for index, counts in zip(indices, result, strict=True):
+        answers[offsets[index] : offsets[index + 1]] = counts.reshape(-1)
 
 
 Pairs = NDArray[np.int64]
@@ -212,7 +212,7 @@ def joining(
     >>> joining(pairs, [0, 1], columns=3).tolist()
     [False, False, False]
     """
-    own = [pairs[place].tolist() for place in chosen]
+    own = [pairs[index].tolist() for index in chosen]
     apart = _apart(pairs, components(columns, own))
     if not ties:
         return apart
@@ -245,11 +245,11 @@ def components(columns: int, sets: Iterable[Iterable[int]]) -> NDArray[np.int64]
     >>> components(4, [(0, 2), (2, 3)]).tolist()
     [0, 1, 0, 0]
     """
-    found = np.arange(columns)
+    result = np.arange(columns)
     for one in sets:
-        held = np.isin(found, found[list(one)])
-        found[held] = found[held].min()
-    return found
+        held = np.isin(result, result[list(one)])
+        result[held] = result[held].min()
+    return result
 
 
 def _apart(pairs: Pairs, found: NDArray[np.int64]) -> NDArray[np.bool_]:

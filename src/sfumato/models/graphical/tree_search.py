@@ -27,6 +27,7 @@ MEAN_ABSOLUTE = float(np.sqrt(2 / np.pi))
 _ROUNDS = 3
 """Sizes depend on the noise and the noise on sizes: so often each is computed from the other."""
 _HALVINGS = 80
+"""Halvings of the interval of the level: far below the precision of floats."""
 _WORTH_AGAIN = 0.05
 """A column is measured again if that adds at least this share of its precision."""
 
@@ -127,15 +128,15 @@ class _Keys:
         chosen = np.zeros(len(self.candidates), dtype=np.bool_)
         value = start = -self._noise(self.held)
         saved = 0.0
-        for place in np.argsort(-errors / self.keys, kind="stable"):
-            if errors[place] <= 0:
+        for index in np.argsort(-errors / self.keys, kind="stable"):
+            if errors[index] <= 0:
                 break
-            columns, weight = list(self.candidates[place].columns), self.weights[place]
+            columns, weight = list(self.candidates[index].columns), self.weights[index]
             before = self.single_keys(columns).sum()
             self.open[columns] -= weight
-            held = self.held + self.keys[place] + self.single_keys(columns).sum() - before
-            if saved + errors[place] - self._noise(held) > value:
-                chosen[place], self.held, saved = True, held, saved + errors[place]
+            held = self.held + self.keys[index] + self.single_keys(columns).sum() - before
+            if saved + errors[index] - self._noise(held) > value:
+                chosen[index], self.held, saved = True, held, saved + errors[index]
                 value = saved - self._noise(held)
             else:
                 self.open[columns] += weight
@@ -143,7 +144,7 @@ class _Keys:
 
     def effective(self, singles: Sequence[Single]) -> tuple[Floats, Floats]:
         """The number of cells that matter at the noise each term would get."""
-        found = [
+        result = [
             _cells_above(one.counts, self._sigma(key))
             for one, key in zip(self.candidates, self.keys, strict=True)
         ]
@@ -154,12 +155,12 @@ class _Keys:
             else _cells_above(one.counts, min(self._sigma(key), one.precision**-0.5))
             for one, key in zip(singles, keys, strict=True)
         ]
-        return np.array(found), np.array(columns)
+        return np.array(result), np.array(columns)
 
     def single_keys(self, columns: Sequence[int] | range) -> Floats:
-        places = list(columns)
-        open_weight = np.maximum(self.open[places], 0.0)  # a sum of floats may end just below 0
-        return np.asarray((open_weight * self.single_sizes[places]) ** (2 / 3))
+        indices = list(columns)
+        open_weight = np.maximum(self.open[indices], 0.0)  # a sum of floats may end just below 0
+        return np.asarray((open_weight * self.single_sizes[indices]) ** (2 / 3))
 
     def _noise(self, held: float) -> float:
         return float(MEAN_ABSOLUTE / 2 * max(held, 0.0) ** 1.5 / np.sqrt(self.pooled))
@@ -205,9 +206,9 @@ def _settled(
     worth = more >= _WORTH_AGAIN * had
     if weighed.any() or worth.any():  # else a little for all is what is left to buy
         more[~worth] = 0
-    found = least * weighed
-    scale = precision / max(float(found.sum() + more.sum()), 1e-300)
-    return Allocation(candidates=found * scale, singles=more * scale, gain=gain)
+    result = least * weighed
+    scale = precision / max(float(result.sum() + more.sum()), 1e-300)
+    return Allocation(candidates=result * scale, singles=more * scale, gain=gain)
 
 
 _PENALTIES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -215,6 +216,7 @@ _PENALTIES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 noise that the whole budget would leave: several are tried."""
 
 _LEAST_SIGMA = 0.05
+"""Noise in counts below which a precision does not grow any more; chosen by judgment."""
 _SHARES, _SHARES_PER_COLUMN = 512, 64
 """What would get less than one of so many equal shares of the budget is not measured."""
 _ROUNDED = 1e-9
@@ -278,11 +280,11 @@ def plan_tree(scored: Scored, *, precision: float, limits: Limits) -> TreePlan:
     best, kept = Allocation(candidates=np.empty(0), singles=np.empty(0), gain=-np.inf), []
     room = _Room(sizes=numbering.sizes, limits=limits, held=[*map(numbering.clique, scored.held)])
     for inside in _trees(candidates, room, precision):
-        chosen = [candidates[place] for place in inside]
-        found = allocate(chosen, _with_the_rest(singles, candidates, inside), precision=precision)
-        if found.gain > best.gain:
-            best, kept = found, inside
-    best = _within(best, [cliques[place] for place in kept], room)
+        chosen = [candidates[index] for index in inside]
+        result = allocate(chosen, _with_the_rest(singles, candidates, inside), precision=precision)
+        if result.gain > best.gain:
+            best, kept = result, inside
+    best = _within(best, [cliques[index] for index in kept], room)
     return _plan(scored, numbering, best, kept, precision=precision)
 
 
@@ -295,22 +297,22 @@ def first_forest(scored: Scored, *, precision: float, limits: Limits) -> list[Ma
     singles = _singles(scored, numbering)
     counts = independent_counts(scored)
     pairs = [
-        place
-        for place, target in enumerate(scored.targets)
-        if len(target) == 2 and counts[place].size <= limits.clique_cells
+        index
+        for index, target in enumerate(scored.targets)
+        if len(target) == 2 and counts[index].size <= limits.clique_cells
     ]
     if not pairs:
         return []
-    cliques = np.array([numbering.clique(scored.targets[place]) for place in pairs])
+    cliques = np.array([numbering.clique(scored.targets[index]) for index in pairs])
     sigma = (precision / max(1, len(singles) - 1)) ** -0.5
     gains = [
-        _without_noise(float(scored.errors[place]), [singles[c] for c in clique])
-        - misplaced(counts[place].reshape(-1), sigma)
-        for place, clique in zip(pairs, cliques, strict=True)
+        _without_noise(float(scored.errors[index]), [singles[c] for c in clique])
+        - misplaced(counts[index].reshape(-1), sigma)
+        for index, clique in zip(pairs, cliques, strict=True)
     ]
     ties = [numbering.clique(one) for one in scored.held]
     chosen = spanning_forest(cliques, np.array(gains), columns=len(singles), ties=ties)
-    return [scored.targets[pairs[place]] for place in chosen]
+    return [scored.targets[pairs[index]] for index in chosen]
 
 
 def precision_of(sigma_counts: float) -> float:
@@ -321,13 +323,13 @@ def precision_of(sigma_counts: float) -> float:
 def independent_counts(scored: Scored) -> list[Floats]:
     """What independent columns, as they were measured, expect in each cell of each target."""
     shares = {one.target: _column_shares(scored.view, one, scored.rows) for one in scored.columns}
-    found = []
+    result = []
     for target in scored.targets:
         counts = np.array(scored.rows)
         for name in target:
             counts = np.multiply.outer(counts, shares[(name,)])
-        found.append(counts)
-    return found
+        result.append(counts)
+    return result
 
 
 def _column_shares(view: Coarse, one: Measurement, rows: float) -> Floats:
@@ -357,8 +359,8 @@ def _with_the_rest(
 ) -> list[Single]:
     """Columns with the weight of the candidates that a tree does not hold: these rest on them."""
     weights, held = np.array([one.weight for one in singles]), set(inside)
-    for place, one in enumerate(candidates):
-        if place not in held:
+    for index, one in enumerate(candidates):
+        if index not in held:
             weights[list(one.columns)] += one.weight
     return [replace(one, weight=float(w)) for one, w in zip(singles, weights, strict=True)]
 
@@ -386,7 +388,7 @@ def _trees(candidates: Sequence[Candidate], room: _Room, precision: float) -> It
     seen: set[tuple[int, ...]] = set()
     for ranked in ([], *_rankings(candidates, precision)):
         filled = supported(room.sizes, ranked, limits=room.limits, held=room.held)
-        inside = tuple(place for place, one in enumerate(candidates) if holds(filled, one.columns))
+        inside = tuple(index for index, one in enumerate(candidates) if holds(filled, one.columns))
         if inside not in seen:
             seen.add(inside)
             yield list(inside)
@@ -401,7 +403,7 @@ def _rankings(candidates: Sequence[Candidate], precision: float) -> Iterator[lis
     values.append(worth / cells ** (2 / 3))
     for value in values:
         order = np.argsort(-value, kind="stable")
-        yield [candidates[place].columns for place in order if value[place] > 0]
+        yield [candidates[index].columns for index in order if value[index] > 0]
 
 
 def _within(best: Allocation, cliques: Sequence[Clique], room: _Room) -> Allocation:
@@ -409,13 +411,13 @@ def _within(best: Allocation, cliques: Sequence[Clique], room: _Room) -> Allocat
 
     The tree of what is measured is another one than what was grown, and rarely larger.
     """
-    found = best.candidates.copy()
-    while found.any():
-        chosen = [clique for clique, share in zip(cliques, found, strict=True) if share > 0]
+    result = best.candidates.copy()
+    while result.any():
+        chosen = [clique for clique, share in zip(cliques, result, strict=True) if share > 0]
         if fits(room.sizes, chosen, limits=room.limits, held=room.held):
             break
-        found[np.argmin(np.where(found > 0, found, np.inf))] = 0.0
-    return replace(best, candidates=found)
+        result[np.argmin(np.where(result > 0, result, np.inf))] = 0.0
+    return replace(best, candidates=result)
 
 
 def _plan(
@@ -429,14 +431,14 @@ def _plan(
     """The allocation by names, without what would get next to nothing."""
     names = numbering.names
     least = precision / max(_SHARES, _SHARES_PER_COLUMN * len(names))
-    targets = [scored.targets[place] for place in kept]
+    targets = [scored.targets[index] for index in kept]
     both = _payable(
         np.concatenate([best.candidates, best.singles]), precision=precision, least=least
     )
-    found, again = both[: len(targets)], both[len(targets) :]
+    result, again = both[: len(targets)], both[len(targets) :]
     return TreePlan(
-        targets=tuple(t for t, p in zip(targets, found, strict=True) if p > 0),
-        precisions=found[found > 0],
+        targets=tuple(t for t, p in zip(targets, result, strict=True) if p > 0),
+        precisions=result[result > 0],
         columns=tuple((n,) for n, p in zip(names, again, strict=True) if p > 0),
         column_precisions=again[again > 0],
         gain=best.gain,
@@ -449,8 +451,8 @@ def _payable(shares: Floats, *, precision: float, least: float) -> Floats:
     falling = shares[order]
     enough = falling * precision >= least * (1 + _ROUNDED) * np.cumsum(falling)
     kept = np.flatnonzero(enough & (falling > 0))
-    found = np.zeros(shares.size)
+    result = np.zeros(shares.size)
     if kept.size:
         chosen = order[: kept[-1] + 1]
-        found[chosen] = shares[chosen] / shares[chosen].sum() * precision
-    return found
+        result[chosen] = shares[chosen] / shares[chosen].sum() * precision
+    return result

@@ -53,10 +53,10 @@ def spikes(matrix: Floats, *, sigma: float) -> Spikes:
     """
     if not sigma >= 0:
         raise InputError(f"sigma must be >= 0, got {sigma!r}.")
-    found, vectors = np.linalg.eigh(matrix)
+    result, vectors = np.linalg.eigh(matrix)
     edge = noise_edge(len(matrix), sigma)
-    above = np.flatnonzero(found > edge)[::-1]
-    values = np.sqrt(found[above] ** 2 - edge**2)
+    above = np.flatnonzero(result > edge)[::-1]
+    values = np.sqrt(result[above] ** 2 - edge**2)
     return Spikes(values=values, vectors=vectors[:, above])
 
 

@@ -39,9 +39,9 @@ def transpose(
     """For each item, where its ratings are, and where the ratings of their persons end."""
     filled = item_starts[:-1].copy()
     for person in range(starts.size - 1):
-        for place in range(starts[person], starts[person + 1]):
-            item = items[place]
-            places[filled[item]] = place
+        for index in range(starts[person], starts[person + 1]):
+            item = items[index]
+            places[filled[item]] = index
             ends[filled[item]] = starts[person + 1]
             filled[item] += 1
 
@@ -119,8 +119,8 @@ def cosine_rows(
             met = _add_touched(item, items, units, item_starts, places, ends, sums, touched)
         else:
             _add_all(item, items, units, item_starts, places, ends, sums)
-        for place in range(met):
-            other = touched[place] if sparse else item + 1 + place
+        for index in range(met):
+            other = touched[index] if sparse else item + 1 + index
             value = sums[other]
             sums[other] = 0.0
             if value > 0.0:
@@ -142,8 +142,8 @@ def _add_all(
 ) -> None:
     for entry in range(item_starts[item], item_starts[item + 1]):
         unit = units[places[entry]]
-        for place in range(places[entry] + np.uint32(1), ends[entry]):
-            sums[items[place]] += unit * units[place]
+        for index in range(places[entry] + np.uint32(1), ends[entry]):
+            sums[items[index]] += unit * units[index]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -161,12 +161,12 @@ def _add_touched(
     met = 0
     for entry in range(item_starts[item], item_starts[item + 1]):
         unit = units[places[entry]]
-        for place in range(places[entry] + np.uint32(1), ends[entry]):
-            other = items[place]
+        for index in range(places[entry] + np.uint32(1), ends[entry]):
+            other = items[index]
             if sums[other] == 0.0:
                 touched[met] = other
                 met += 1
-            sums[other] += unit * units[place]
+            sums[other] += unit * units[index]
     return met
 
 
@@ -194,8 +194,8 @@ def counted_rows(
     for item in range(first, catalogue, step):
         for entry in range(item_starts[item], item_starts[item + 1]):
             x = ratings[places[entry]]
-            for place in range(places[entry] + np.uint32(1), ends[entry]):
-                y, other = ratings[place], items[place]
+            for index in range(places[entry] + np.uint32(1), ends[entry]):
+                y, other = ratings[index], items[index]
                 sums[other, 0] += 1.0
                 sums[other, 1] += x * y
                 if pearson:
@@ -239,8 +239,8 @@ def merge(lists: Lists, more: Lists) -> None:
     """Offer what another worker found."""
     values, codes, sizes, _ = more
     for row in range(values.shape[0]):
-        for place in range(sizes[row]):
-            _offer(lists, row, values[row, place], codes[row, place])
+        for index in range(sizes[row]):
+            _offer(lists, row, values[row, index], codes[row, index])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -268,21 +268,22 @@ def add_neighbors(
 ) -> None:
     """Add w, |w| and w x over the first neighbors for which x is given (not nan)."""
     for item in range(neighbors.shape[0]):
-        found = 0
-        for place in range(neighbors.shape[1]):
-            neighbor = neighbors[item, place]
+        result = 0
+        for index in range(neighbors.shape[1]):
+            neighbor = neighbors[item, index]
             if neighbor < 0 or np.isnan(given[neighbor]):
                 continue
-            weight = weights[item, place]
+            weight = weights[item, index]
             sums[item] += weight
             sizes[item] += abs(weight)
             products[item] += weight * given[neighbor]
-            found += 1
-            if found == most:
+            result += 1
+            if result == most:
                 break
 
 
 _THREADS: Final = 2
+"""Threads that compare items; one for each core of a small machine."""
 _FEW_RATINGS: Final = 500_000  # below, a second set of lists costs more than it saves
 _MOST_RATINGS: Final = 2**31 - 1  # places are kept in 32 bits
 
@@ -372,10 +373,10 @@ def _best(
             f"at most {_MOST_RATINGS:,} ratings can be compared, got {ratings.items.size:,}."
         )
     item_starts = np.concatenate([[0], np.cumsum(ratings.counts)]).astype(np.int64)
-    places, ends = np.empty((2, ratings.items.size), dtype=np.uint32)
+    indices, ends = np.empty((2, ratings.items.size), dtype=np.uint32)
     items = ratings.items.view(np.uint32)
-    transpose(ratings.starts, items, item_starts, places, ends)
-    given = items, values, item_starts, places, ends
+    transpose(ratings.starts, items, item_starts, indices, ends)
+    given = items, values, item_starts, indices, ends
     threads = 1 if ratings.items.size < _FEW_RATINGS else _THREADS
     lists = [_empty_lists(ratings.catalogue, k) for _ in range(threads)]
     with ThreadPoolExecutor(threads, thread_name_prefix="sfumato-neighbors") as pool:

@@ -331,8 +331,8 @@ class RidgeModel:
         rows = np.flatnonzero(rated[self.members])
         if not rows.size:
             return self.popularity.astype(np.float64)
-        found = self.weights[rows].sum(axis=0, dtype=np.float64)
-        return _before_the_rest(found, self.members, self.popularity)
+        result = self.weights[rows].sum(axis=0, dtype=np.float64)
+        return _before_the_rest(result, self.members, self.popularity)
 
     def predict(self, history: History) -> Floats:
         """By the bias model, else the own mean; nan where there is neither."""
@@ -385,12 +385,12 @@ class RatedRidgeModel:
         rows = np.flatnonzero(x)
         if not rows.size:
             return self.ridge.popularity.astype(np.float64)
-        found = x[rows] @ self.ridge.weights[rows].astype(np.float64)
+        result = x[rows] @ self.ridge.weights[rows].astype(np.float64)
         others = np.ones(self.items, dtype=bool)
         others[self.ridge.members] = False
         if others.any():
-            scores[others] += found.min() - 1 - scores[others].max()
-        scores[self.ridge.members] = found
+            scores[others] += result.min() - 1 - scores[others].max()
+        scores[self.ridge.members] = result
         return scores
 
     def predict(self, history: History) -> Floats:
@@ -513,29 +513,29 @@ def similarities(model: Recommender, item: int) -> Floats:
     For neighbors their weights, for a ridge what rating this item adds to the score of the other,
     for tastes the cosine of what they appeal to.
     """
-    found = np.full(model.items, -np.inf)
+    result = np.full(model.items, -np.inf)
     if isinstance(model, RatedRidgeModel):
         return similarities(model.ridge, item)
     if isinstance(model, RidgeModel):
         row = np.flatnonzero(model.members == item)
         if row.size:
-            found[model.members] = model.weights[row[0]]
+            result[model.members] = model.weights[row[0]]
     elif isinstance(model, NeighborModel):
         near = model.neighbors[item] >= 0
-        found[model.neighbors[item][near]] = model.weights[item][near]
+        result[model.neighbors[item][near]] = model.weights[item][near]
     elif isinstance(model, TasteModel):
         sizes = np.linalg.norm(model.loadings, axis=1)
         if sizes[item] > 0:
             known = sizes > 0
             across = model.loadings[known] @ model.loadings[item]
-            found[known] = across / (sizes[known] * sizes[item])
+            result[known] = across / (sizes[known] * sizes[item])
     else:
         raise InputError(
             f"a {model.kind} model knows items one by one, not which are similar. Fit ridge, "
             "neighbors or tastes."
         )
-    found[item] = -np.inf
-    return found
+    result[item] = -np.inf
+    return result
 
 
 def _before_the_rest(scores: Floats, codes: Codes, popularity: Floats) -> Floats:
