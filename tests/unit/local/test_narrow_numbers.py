@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made.exact_accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
 from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.keyvalue.pckv import PckvGrr
@@ -23,7 +24,6 @@ from sfumato.local.records.parts import Part, check_weights, draw_part, draw_par
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace
 from sfumato.noise.selection import ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, PureDP
-from sfumato.privacy.accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
 from sfumato.privacy.composition import scaled
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Number

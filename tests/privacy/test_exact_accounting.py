@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from made import exact_accounting as accounting
+from made.exact_accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
 from sfumato.errors import InputError, InternalError
-from sfumato.privacy import accounting, epsilon_from_zcdp
-from sfumato.privacy.accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
+from sfumato.privacy import epsilon_from_zcdp
 
 DELTA = Fraction(1, 10**6)
 
