@@ -184,7 +184,7 @@ def test_whole_runs_stay_below_the_promise_and_show_only_what_is_hardly_hidden(m
     assert end_to_end(method, ApproxDP(200, "1e-6")) > PROMISED.epsilon
 
 
-FITTING = ("fit", "likelihood", "tree_search", "model")
+FITTING = ("fit", "structure", "tree_search", "model")
 
 
 def test_importing_what_fits_loads_neither_the_gate_nor_the_data():
