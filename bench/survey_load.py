@@ -139,6 +139,7 @@ def opened(server: Server) -> Round:
         "epsilon": "2",
         "minimum": 1,
         "variant": "grouped",
+        "rehearsal": True,  # counts of others are shown by the hour
         "schema": {"sfumato": 1, "columns": COLUMNS},
     }
     made = server.call("/v1/surveys", wanted, token=server.token)

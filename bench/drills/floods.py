@@ -11,7 +11,7 @@ from drills.rows import Row
 from service import loads, processes
 from service.loads import Post, Target
 from sfumato.randomness import Rng, simulation_rng
-from sfumato.server.storage.writer import MOST_WAITING
+from sfumato.server.storage.uploads import MOST_WAITING
 
 TOGETHER = 1_000
 CALM = {200, 201, 429, 503}

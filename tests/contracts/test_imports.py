@@ -25,7 +25,7 @@ VIOLATIONS = {
     "a report reads data": ("report/page.py", "import sfumato.readers"),
     "the device is heavy": ("survey/device/client.py", "import duckdb"),
     "the device estimates": ("survey/device/client.py", "import sfumato.survey.estimate.tally"),
-    "storage knows routes": ("server/storage/answer_blocks.py", "import sfumato.server.http.app"),
+    "storage knows routes": ("server/storage/answers.py", "import sfumato.server.http.app"),
     "DuckDB outside readers": ("commands/publish.py", "import duckdb"),
     "a room without a layer": ("shortcuts.py", ""),
 }

@@ -16,7 +16,7 @@ import psycopg
 
 from service.conftest import Made, Running
 from sfumato.randomness import Rng
-from sfumato.server.storage.answer_blocks import NAME_BYTES
+from sfumato.server.storage.answers import NAME_BYTES
 from sfumato.survey.protocol.announcements import Announcement
 from sfumato.survey.protocol.record_rounds import read_plan
 

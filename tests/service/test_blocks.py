@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.randomness import simulation_rng
-from sfumato.server.storage.answer_blocks import MOST_ROWS, Block, cut, keys, merged
-from sfumato.server.storage.answer_index import Seen
+from sfumato.server.storage.answers import MOST_ROWS, Block, Seen, cut, keys, merged
 
 
 def block(*numbers: int, content: int = 0) -> Block:

@@ -17,7 +17,7 @@ from service.bad_bodies import BOMB, MARK, UNTEXTED, Bad
 from service.conftest import Made, Running
 from service.served import served
 from sfumato.server import process
-from sfumato.server.http.refusals import unquoted
+from sfumato.server.http.bodies import unquoted
 from sfumato.server.storage import tables
 
 REFUSED = (400, 413, 415, 422)

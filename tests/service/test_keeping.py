@@ -14,10 +14,8 @@ from service.crowd import Crowd
 from sfumato.errors import StorageError
 from sfumato.randomness import simulation_rng
 from sfumato.server.storage import tables
-from sfumato.server.storage.answer_blocks import FAN, keys
-from sfumato.server.storage.answer_index import Seen
+from sfumato.server.storage.answers import FAN, Place, Seen, keys, statements
 from sfumato.server.storage.database import Storage
-from sfumato.server.storage.statements import Place, statements
 from sfumato.server.storage.uploads import Incoming, Outcome, keep, settle
 from sfumato.server.tokens import digest
 
@@ -271,7 +269,7 @@ def test_a_database_that_is_being_read_is_left_as_it_is(storage, monkeypatch):
 
 
 def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage):
-    from sfumato.server.storage.writer import Writer
+    from sfumato.server.storage.uploads import Writer
 
     first, second, third = (opened(storage) for _ in range(3))
     writer = Writer(storage)
@@ -285,7 +283,7 @@ def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage)
 
 
 def test_a_failed_transaction_leaves_no_memory_of_answers_that_are_not_there(tmp_path: Path):
-    from sfumato.server.storage.writer import Writer
+    from sfumato.server.storage.uploads import Writer
 
     storage = Storage(tmp_path / "survey.db")
     place, writer = opened(storage), Writer(storage)

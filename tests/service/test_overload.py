@@ -9,7 +9,7 @@ from service.conftest import Running, running
 from sfumato.randomness import simulation_rng
 from sfumato.server.http import person_routes
 from sfumato.server.http.limits import Limits
-from sfumato.server.storage import writer
+from sfumato.server.storage import uploads as writer
 
 
 def test_a_full_queue_is_said_and_loses_nothing_that_was_acknowledged(

@@ -11,7 +11,7 @@ import pytest
 from service.crowd import Crowd
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
-from sfumato.server.http import metrics
+from sfumato.server.http import app as metrics
 from sfumato.server.surveys import estimates
 from sfumato.server.surveys.publication import Publication
 from sfumato.survey.dp2pub.grouped_rounds import RoundTally

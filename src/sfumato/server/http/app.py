@@ -1,30 +1,36 @@
-"""The application: routes for people and owners behind one guard, pages, health and metrics."""
+"""The application: routes for people and owners behind one guard, pages, health and metrics.
+
+Anybody who reaches ``/metrics`` may read it, so it says nothing of any survey, and whoever reads it
+every second must not learn when answers come: counters of good requests and uploads are refreshed
+once an hour, if a thousand uploads came since. Counters of failures are exact.
+"""
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from importlib import resources
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from sfumato._version import __version__
 from sfumato.errors import StorageError
-from sfumato.server.http import openapi as documents
+from sfumato.randomness import secure_rng
+from sfumato.server.http import openapi
 from sfumato.server.http.limits import Guard, Limits
-from sfumato.server.http.metrics import Metrics
 from sfumato.server.http.owner_routes import Owners
-from sfumato.server.http.person_routes import People, said
-from sfumato.server.http.upload_route import Lane
+from sfumato.server.http.person_routes import Lane, People, said
+from sfumato.server.pages import build
 from sfumato.server.storage.database import Storage
-from sfumato.server.storage.writer import Writer
+from sfumato.server.storage.uploads import Writer
 from sfumato.server.surveys.lifecycle import Surveys
+from sfumato.survey.protocol.announcements import hour_of
 
 PAGES: Final = {"/answer": "answer.html", "/owner": "owner.html"}
 
@@ -45,12 +51,12 @@ class _Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI description."""
-        return documents.described(super().openapi())
+        return openapi.described(super().openapi())
 
 
 def page_bytes(name: str) -> bytes:
-    """A page as it is handed out: the same bytes from every server, and from a disk."""
-    return resources.files("sfumato.server").joinpath("pages", name).read_bytes()
+    """A page as it is served: built from its sources, the same bytes from every server."""
+    return build.built(name.removesuffix(".html"))
 
 
 def page_digest(name: str) -> str:
@@ -86,7 +92,7 @@ def _application(surveys: Surveys, people: People, answered: Counter[int]) -> Fa
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,  # a redirect would repeat the address that the client wrote
-        responses=documents.EVERYWHERE,
+        responses=openapi.EVERYWHERE,
     )
     metrics = Metrics(surveys, people.writer, answered)
     app.include_router(people.router())
@@ -139,3 +145,79 @@ async def _own_error(_request: Request, _error: Exception) -> Response:
 
 def _is_large(path: str) -> bool:
     return path == "/v1/surveys" or path.endswith("/batches")
+
+
+STEP: Final = 1_000
+"""Uploads by which counters that tell of answers change, at least."""
+_REFUSED: Final = 400
+"""Statuses from here on tell of no answer that was kept."""
+_COARSE: Final = (
+    "sfumato_uploads_total",
+    "sfumato_commits_total",
+    "sfumato_commit_seconds_total",
+    "sfumato_good_requests_total",
+)
+
+
+@dataclass
+class Metrics:
+    """Health, and counters in the text form of Prometheus."""
+
+    surveys: Surveys
+    writer: Writer
+    answered: Counter[int]
+    """Requests by status."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    worker: str = field(default_factory=lambda: secure_rng().token()[:8])
+    """A random name: these counters are of one process, and the next reply may be another's."""
+    _hour: str = ""
+    _coarse: dict[str, float] = field(default_factory=dict)
+
+    def router(self) -> APIRouter:
+        """The routes."""
+        routes = APIRouter(tags=["operation"])
+        routes.get("/healthz", **openapi.HEALTH)(self.health)
+        routes.get("/metrics", response_class=PlainTextResponse, **openapi.METRICS)(self.metrics)
+        return routes
+
+    def health(self) -> Response:
+        """200 while the database answers."""
+        try:
+            self.surveys.instance()
+        except StorageError:
+            return said(503, "the database does not answer.", retry=True)
+        return JSONResponse({"status": "ok"})
+
+    async def metrics(self) -> Response:
+        """Counters of this process."""
+        waiting = self.writer.waiting
+        lines = {
+            **self._refreshed(),
+            "sfumato_commit_failures_total": self.writer.commits.failed,
+            "sfumato_uploads_waiting": waiting - waiting % STEP,
+        }
+        text = (
+            f'# TYPE sfumato_worker_info gauge\nsfumato_worker_info{{worker="{self.worker}"}} 1\n'
+        )
+        text += "".join(
+            f"# TYPE {name} {'gauge' if name.endswith('waiting') else 'counter'}\n{name} {value}\n"
+            for name, value in lines.items()
+        )
+        text += "# TYPE sfumato_requests_total counter\n" + "".join(
+            f'sfumato_requests_total{{status="{status}"}} {number}\n'
+            for status, number in sorted(self.answered.items())
+            if status >= _REFUSED
+        )
+        return PlainTextResponse(text)
+
+    def _refreshed(self) -> dict[str, float]:
+        """What tells of answers: refreshed once an hour, if a thousand uploads came."""
+        hour, commits = hour_of(self.now()), self.writer.commits
+        told = self._coarse or dict.fromkeys(_COARSE, 0)
+        if hour != self._hour and commits.uploads >= told["sfumato_uploads_total"] + STEP:
+            good = sum(n for status, n in self.answered.items() if status < _REFUSED)
+            seconds = round(commits.seconds, 6)
+            exact = (commits.uploads, commits.transactions, seconds, good)
+            told = dict(zip(_COARSE, exact, strict=True))
+        self._hour, self._coarse = hour, told
+        return told

@@ -18,11 +18,10 @@ from sfumato import check
 from sfumato.errors import BudgetError, InputError
 from sfumato.schema import Schema
 from sfumato.server.http import openapi
-from sfumato.server.http.bodies import strict_object
+from sfumato.server.http.bodies import LONGEST, strict_object, unquoted
 from sfumato.server.http.person_routes import said
-from sfumato.server.http.refusals import LONGEST, unquoted
 from sfumato.server.storage import tables
-from sfumato.server.surveys import explanation, poisoning
+from sfumato.server.surveys import poisoning, rounds
 from sfumato.server.surveys import release as releasing
 from sfumato.server.surveys.estimates import Watch
 from sfumato.server.surveys.lifecycle import MOST_INVITED, Access, Survey, Surveys
@@ -256,9 +255,7 @@ def plans(owners: Owners, survey: Survey, _wanted: dict[str, Any]) -> dict[str, 
     """The plans of all rounds so far, and why the second one is as it is."""
     found = [owners.surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
     agreed = survey.announcement.agreement
-    told = [
-        explanation.explained(agreed, each[1].plan, each[2]) for each in found if each is not None
-    ]
+    told = [rounds.explained(agreed, each[1].plan, each[2]) for each in found if each is not None]
     return {"kind": "plans", "plans": told}
 
 

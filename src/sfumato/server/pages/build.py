@@ -1,6 +1,7 @@
 """Builds the pages: style and scripts are put into one file each, their hashes into its policy.
 
-Run it after a change in ``source/``. A template says ``<!--style a.css-->`` and ``<!--script a.js
+The service builds them when it starts, in a few milliseconds; run as a program, this file writes
+them into a folder. A template says ``<!--style a.css-->`` and ``<!--script a.js
 b.js-->``; scripts are modules, in the order in which they need each other, and each becomes a
 function that returns what it exports. The same sources give the same bytes everywhere.
 """
@@ -8,11 +9,12 @@ function that returns what it exports. The same sources give the same bytes ever
 import base64
 import hashlib
 import re
+import sys
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-PAGES: Final = Path(__file__).parent
-SOURCE: Final = PAGES / "source"
+SOURCE: Final = Path(__file__).parent / "source"
 TEMPLATE: Final = ".template.html"
 
 _STYLE: Final = re.compile(r"<!--style ([\w.\- ]+)-->")
@@ -28,6 +30,7 @@ def names() -> list[str]:
     return sorted(path.name.removesuffix(TEMPLATE) for path in SOURCE.glob(f"*{TEMPLATE}"))
 
 
+@cache
 def built(name: str) -> bytes:
     """A page as it is handed out, from its sources."""
     page = (SOURCE / f"{name}{TEMPLATE}").read_text(encoding="utf-8")
@@ -42,10 +45,10 @@ def script(listed: str) -> str:
     return "".join(_wrapped(name) for name in listed.split())
 
 
-def main() -> None:
-    """Write every page."""
+def main(folder: str) -> None:
+    """Write every page into a folder."""
     for name in names():
-        (PAGES / f"{name}.html").write_bytes(built(name))
+        (Path(folder) / f"{name}.html").write_bytes(built(name))
 
 
 def _wrapped(name: str) -> str:
@@ -79,4 +82,4 @@ def _digest(text: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1] if len(sys.argv) > 1 else ".")

@@ -17,8 +17,8 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.randomness import Rng, secure_rng
 from sfumato.server.storage import tables
+from sfumato.server.storage.answers import Place, statements
 from sfumato.server.storage.database import Storage
-from sfumato.server.storage.statements import Place, statements
 from sfumato.server.storage.uploads import settle
 from sfumato.server.surveys import rounds
 from sfumato.server.surveys.rounds import Asked, Plan, Tally

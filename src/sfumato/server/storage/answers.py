@@ -1,17 +1,180 @@
-"""What one transaction says to the database, to SQLite and to PostgreSQL, without a translator.
+"""The answers of a round: blocks of fixed-width rows, an index in memory, and the SQL for both.
 
-These run for every group of uploads. In SQLite the transaction is alone; in PostgreSQL it holds
-the row of the round, so that servers take turns, and shares the survey's, so that nobody closes it.
+A row of its own for each answer costs a database page for each answer, because random names fall on
+random pages; a block costs its bytes. The order within a block says nothing of when an answer came,
+and blocks are merged until they are large, all of them when a round closes. The blocks decide; the
+index is a copy, 16 bytes an answer. Each transaction compares the number of the last block with the
+one that was read last and reads what another server wrote; after a failed one all is read again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from sfumato.server.storage.answer_blocks import Block
+from sfumato.randomness import secure_rng
+
+NAME_BYTES: Final = 16
+FAN: Final = 16
+"""Blocks of a level that are merged into one of the next."""
+MOST_ROWS: Final = 2**18
+"""Rows of a block: it is read and written whole."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Block:
+    """Answers of one round."""
+
+    names: NDArray[np.uint8]
+    """A row for each answer, of 16 bytes."""
+    contents: NDArray[np.uint8]
+    """A row for each answer, as wide as the plan says."""
+    simulated: bool = False
+    """Whether seeded randomness made some of them."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @staticmethod
+    def of(names: bytes, contents: bytes, *, simulated: bool = False) -> "Block":
+        """Answers from their names and contents, each in one piece."""
+        size = len(names) // NAME_BYTES
+        return Block(
+            np.frombuffer(names, np.uint8).reshape(size, NAME_BYTES),
+            np.frombuffer(contents, np.uint8).reshape(size, -1),
+            simulated,
+        )
+
+    @staticmethod
+    def read(stored: bytes, size: int, simulated: bool) -> "Block":
+        """A block as it was written."""
+        cut = size * NAME_BYTES
+        return Block.of(stored[:cut], stored[cut:], simulated=simulated)
+
+    def write(self) -> bytes:
+        """The bytes to store."""
+        return self.names.tobytes() + self.contents.tobytes()
+
+    def chosen(self, places: NDArray[np.int64]) -> "Block":
+        """Some of the answers, in the order that is given."""
+        return Block(self.names[places], self.contents[places], self.simulated)
+
+    def in_order(self) -> "Block":
+        """The same answers by their names."""
+        return self.chosen(np.argsort(keys(self.names), kind="stable"))
+
+
+def keys(names: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The first half of each name as a number; halves of random names differ, too."""
+    halves: NDArray[np.uint64] = np.ascontiguousarray(names).view(">u8").astype(np.uint64)
+    return halves.reshape(-1, 2)[:, 0]
+
+
+def merged(blocks: Iterable[Block]) -> Block:
+    """All answers of some blocks in one; at least one block."""
+    listed = list(blocks)
+    return Block(
+        np.concatenate([block.names for block in listed]),
+        np.concatenate([block.contents for block in listed]),
+        any(block.simulated for block in listed),
+    ).in_order()
+
+
+def cut(block: Block, size: int = MOST_ROWS) -> Iterator[Block]:
+    """Pieces of at most ``size`` answers."""
+    for start in range(0, len(block), size):
+        yield block.chosen(np.arange(start, min(start + size, len(block))))
+
+
+_MOST_RECENT: Final = 2**16
+_NOTHING: Final = np.zeros(0, dtype=np.uint64)
+
+
+class Seen:
+    """The names of a round's answers, each with a mark of what the answer said.
+
+    A name is known by half of its 128 random bits: two of a million answers share a half with a
+    chance below 10^-7, and then the later one is taken for a conflict and refused, not lost.
+    """
+
+    def __init__(self) -> None:
+        self.latest = 0
+        self._keys, self._marks = _NOTHING, _NOTHING
+        self._recent: dict[int, int] = {}
+        self._factors = secure_rng().words(64) | np.uint64(1)
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._recent)
+
+    def forget(self) -> None:
+        """Know nothing, so that the next transaction reads the blocks again."""
+        self.latest, self._keys, self._marks, self._recent = 0, _NOTHING, _NOTHING, {}
+
+    def catch_up(self, blocks: Iterable[Block], latest: int) -> None:
+        """Read blocks that are new to this server."""
+        found = list(blocks)
+        if sum(len(block) for block in found) > _MOST_RECENT:
+            self._sort_in(
+                np.concatenate([keys(block.names) for block in found]),
+                np.concatenate([self.marks(block) for block in found]),
+            )
+            found = []
+        added: dict[int, int] = {}
+        for block in found:
+            added.update(zip(keys(block.names).tolist(), self.marks(block).tolist(), strict=True))
+        self.add(added, latest)
+
+    def add(self, added: dict[int, int], latest: int) -> None:
+        """Remember answers that are being stored as a block."""
+        self._recent.update(added)
+        self.latest = latest
+        if len(self._recent) > _MOST_RECENT:
+            recent, self._recent = self._recent, {}
+            self._sort_in(_array(recent.keys()), _array(recent.values()))
+
+    def marks(self, block: Block) -> NDArray[np.uint64]:
+        """A number for each answer that differs, almost surely, if anything of it does.
+
+        Sums of products modulo 2^64 with odd factors that this process drew: for telling a repeated
+        answer from another one under its name, both of which change nothing.
+        """
+        rows = np.ascontiguousarray(np.hstack([block.names, block.contents]))
+        words = rows.view("<u4").astype(np.uint64)
+        factors = np.resize(self._factors, words.shape[1])
+        found: NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
+        return found
+
+    def known(self, wanted: NDArray[np.uint64]) -> dict[int, int]:
+        """By key, the marks of those answers that are there."""
+        found: dict[int, int] = {}
+        if len(self._keys):
+            places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+            hits = self._keys[places] == wanted
+            found.update(
+                zip(wanted[hits].tolist(), self._marks[places[hits]].tolist(), strict=True)
+            )
+        recent = self._recent
+        for key in recent.keys() & set(wanted.tolist()):
+            found[key] = recent[key]
+        return found
+
+    def _sort_in(self, found: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
+        """Only what is new is sorted; the rest moves up."""
+        found, first = np.unique(found, return_index=True)
+        places = np.searchsorted(self._keys, found)
+        new = np.ones(len(found), dtype=bool)
+        if len(self._keys):
+            new = self._keys[np.minimum(places, len(self._keys) - 1)] != found
+        self._keys = np.insert(self._keys, places[new], found[new])
+        self._marks = np.insert(self._marks, places[new], marks[first][new])
+
+
+def _array(numbers: Iterable[int]) -> NDArray[np.uint64]:
+    return np.fromiter(numbers, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
