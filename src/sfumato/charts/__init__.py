@@ -9,17 +9,13 @@ from sfumato.charts.bars import MAX_BARS, bar_rows, cells_per_bar, histogram_cha
 from sfumato.charts.canvas import GROUP_COLORS, compact, printable, readable, width_px
 from sfumato.charts.heat_map import MAX_HEAT_CELLS, heat_map
 from sfumato.charts.lines import MAX_LINES, MAX_POINTS, Line, line_chart
-from sfumato.charts.network import MAX_EDGES, MAX_NODES, Edge, network_chart
 
 __all__ = [
     "GROUP_COLORS",
     "MAX_BARS",
-    "MAX_EDGES",
     "MAX_HEAT_CELLS",
     "MAX_LINES",
-    "MAX_NODES",
     "MAX_POINTS",
-    "Edge",
     "Line",
     "bar_rows",
     "cells_per_bar",
@@ -27,7 +23,6 @@ __all__ = [
     "heat_map",
     "histogram_chart",
     "line_chart",
-    "network_chart",
     "printable",
     "readable",
     "sideways_chart",

@@ -17,7 +17,7 @@ from sfumato.charts.canvas import (
     TOP,
     Scale,
     Vector,
-    chip,
+    badge,
     compact,
     cut,
     finite,
@@ -405,7 +405,7 @@ def _name(name: str, group: int | None, *, y: float, right: float) -> str:
     label = f'<text class="sf-dark" fill="#2b2933" text-anchor="end" {place}>{safe(name)}</text>'
     if group is None:
         return label
-    return chip(group, x=10, y=y + 3, height=_STACK_PX - 6) + label
+    return badge(group, x=10, y=y + 3, height=_STACK_PX - 6) + label
 
 
 def _bar(

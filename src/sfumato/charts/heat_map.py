@@ -30,15 +30,19 @@ MAX_HEAT_CELLS: Final = 40
 """Along each side; above it neighboring cells are added up, and the map says so."""
 
 _SHADES: Final = 20
+"""Steps from empty to the darkest; chosen by judgment: finer ones can't be distinguished."""
 _DARK_ABOVE: Final = 15
 """Shades on which numbers are light: on each side of it they have the contrast of WCAG AA."""
 _NAMES_PX: Final = 120
+"""Room for the names of rows, chosen by judgment: about 17 letters."""
+_LEAST_HEIGHT_PX: Final = 12.0
+"""Of a row: the text of a name and of a number is 11 px high."""
 _ON_LIGHT: Final = 'class="sf-low" fill="#000"'
 _ON_DARK: Final = 'class="sf-on" fill="#fff"'
 _SHADE: Final = 'class="sf-cell" stroke="#25506b"'
 _BELOW: Final = 'class="sf-below" stroke="#803722"'
 _MOST_NUMBERS: Final = 240
-"""Cells up to which their numbers are written: more are not read, and make a page large."""
+"""Cells up to which their numbers are written, chosen by judgment: more make a page large."""
 
 
 def heat_map(
@@ -49,6 +53,7 @@ def heat_map(
     title: str,
     darkest: float | None = None,
     signed: bool = False,
+    zeros: bool = True,
     width: int = 420,
 ) -> str:
     """A shaded table: ``counts[i][j]`` belongs to ``x_labels[i]`` (across), ``y_labels[j]`` (down).
@@ -56,6 +61,7 @@ def heat_map(
     The shade grows linearly from zero to ``darkest``, by default the largest count; two maps with
     the same ``darkest`` can be compared. Cells at or below zero stay empty; where numbers are
     ``signed``, those below zero have shades of another color and numbers keep two decimals.
+    ``zeros=False`` writes no number into a cell that is exactly zero.
 
     Raises:
         InputError: the table has another shape than the labels, or holds NaN or infinity.
@@ -66,7 +72,7 @@ def heat_map(
     names = [shorten(label, _NAMES_PX) for label in down]
     left = max([LEFT, *(width_px(name) + 14 for name in names)])
     axis = label_axis(across, left=left, right=width - RIGHT)
-    grid = _Grid(table, left=axis.left, right=width - RIGHT, top=top, signed=signed)
+    grid = _Grid(table, left=axis.left, right=width - RIGHT, top=top, signed=signed, zeros=zeros)
     centers = [grid.x(i + 0.5) for i in range(len(across))]
     bottom = grid.y(len(down))
     body = [
@@ -96,14 +102,15 @@ class _Grid:
     """Where the cells lie, and their shades: 0 is empty, _SHADES and -_SHADES are the darkest."""
 
     def __init__(
-        self, table: Vector, *, left: float, right: float, top: float, signed: bool
+        self, table: Vector, *, left: float, right: float, top: float, signed: bool, zeros: bool
     ) -> None:
         self.table = table
         self.decimals = 2 if signed else 0
+        self.zeros = zeros
         self.left = left
         columns, rows = max(1, table.shape[0]), max(1, table.shape[1])
         self.width: float = (right - left) / columns
-        self.height: float = min(30.0, max(10.0, 170 / rows))
+        self.height: float = min(30.0, max(_LEAST_HEIGHT_PX, 170 / rows))
         share = np.clip(table / top, -1.0 if signed else 0.0, 1.0)
         steps = np.ceil(np.abs(share) * _SHADES - 1e-9)
         self.levels: NDArray[np.int64] = (np.sign(share) * steps).astype(np.int64)
@@ -140,11 +147,13 @@ class _Grid:
         counts = np.ndenumerate(np.round(self.table, self.decimals))
         written = {cell: compact(float(count), digits=2) for cell, count in counts}
         widest = max((width_px(text) for text in written.values()), default=0.0)
-        narrow = widest * 0.9 + 3 > self.width or self.height < 12
+        narrow = widest * 0.9 + 3 > self.width
         if narrow or len(written) > _MOST_NUMBERS:
             return []
         groups: dict[str, list[str]] = {_ON_LIGHT: [], _ON_DARK: []}
         for (i, j), text in written.items():
+            if not self.zeros and self.table[i, j] == 0:
+                continue
             group = _ON_DARK if abs(self.levels[i, j]) > _DARK_ABOVE else _ON_LIGHT
             spot = f'x="{px(self.x(i + 0.5))}" y="{px(self.y(j + 0.5) + 3.2)}"'
             groups[group].append(f"<text {spot}>{text}</text>")
@@ -191,12 +200,10 @@ def _span(first: str, last: str) -> str:
 
 
 def _names(names: Sequence[str], labels: Sequence[str], grid: _Grid) -> str:
-    every = 1 if grid.height >= 12 else 2
     x = px(grid.left - 7)
     texts = (
         f'<text x="{x}" y="{px(grid.y(j + 0.5) + 3.5)}">{cut(name, labels[j])}</text>'
         for j, name in enumerate(names)
-        if j % every == 0
     )
     return f'<g {INK} text-anchor="end">{"".join(texts)}</g>'
 

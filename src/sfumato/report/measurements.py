@@ -24,10 +24,8 @@ from sfumato.schema import Marginal
 if TYPE_CHECKING:  # most releases have another model
     from sfumato.models.graphical.model import GraphicalModel
 
-MOST_TIES: Final = 120
-"""Lines of a drawing; more of them hide each other."""
-
 _UNITS: Final = ((2**20, "MB"), (2**10, "kB"))
+"""Units of a size, the largest first: powers of 1,024 by convention."""
 
 Ties = tuple[tuple[str, str, float], ...]
 
@@ -63,16 +61,20 @@ def from_independence(counts: NDArray[np.float64]) -> float:
     return min(1.0, total_variation(counts, product))
 
 
-def drawn_ties(view: MeasuredView) -> tuple[tuple[str, ...], Ties]:
-    """The columns and the lines that a drawing can show: all, or the strongest.
+def matrix_ties(ties: Ties) -> Ties:
+    """The ties that a matrix can show: those of the columns with the strongest ties.
 
-    Of more columns than a drawing can hold, those that the strongest lines join.
+    Args:
+        ties: The strongest first.
     """
-    if len(view.columns) <= charts.MAX_NODES:
-        return view.columns, view.ties[:MOST_TIES]
-    ties = view.ties[: charts.MAX_NODES // 2]
-    joined = {name for one, other, _ in ties for name in (one, other)}
-    return tuple(name for name in view.columns if name in joined), ties
+    columns: set[str] = set()
+    shown = []
+    for tie in ties:
+        joined = columns.union(tie[:2])
+        if len(joined) <= charts.MAX_HEAT_CELLS:
+            columns = joined
+            shown.append(tie)
+    return tuple(shown)
 
 
 def measured_sentence(view: MeasuredView) -> str:

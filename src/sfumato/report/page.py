@@ -15,14 +15,13 @@ from typing import Any, Final, Protocol
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from sfumato import charts as drawing
+from sfumato import charts
 from sfumato.errors import StorageError
-from sfumato.report.measurements import drawn_ties, measured_sentence, size_sentence
+from sfumato.report.measurements import Ties, matrix_ties, measured_sentence, size_sentence
 from sfumato.report.method_descriptions import exact_text, sum_sentence
 from sfumato.report.view import (
     ColumnView,
     CorrelationView,
-    MeasuredView,
     PairView,
     QueryView,
     ReportView,
@@ -43,8 +42,8 @@ _STANDING_BARS: Final = 12
 _LEVEL_LABEL_PX: Final = 44
 _LONGEST_QUERY: Final = 24
 """Characters up to which a query stands below the axis of its chart."""
-_LARGE_FROM: Final = 60
-"""Columns from which a network keeps its size and is scrolled: fitted to a page, names shrink."""
+_WIDE_TIES_FROM: Final = 10
+"""Columns from which a matrix of ties is wide: in a narrow one its numbers have no room."""
 MOST_ROWS: Final = 500
 """Rows of a table on the page; the rest stands in the files beside it."""
 _MOST_MARGINALS: Final = 100
@@ -69,23 +68,22 @@ def render(view: ReportView) -> str:
             query_chart=_query_chart,
             correlation_charts=_correlation_charts,
             score_text=_score_text,
-            network_chart=_network_chart,
             ties_chart=_ties_chart,
+            tied_columns=_tied_columns,
             budget_chart=_budget_chart,
-            measured_chart=_measured_chart,
-            drawn_ties=drawn_ties,
+            matrix_ties=matrix_ties,
             measured_sentence=measured_sentence,
             size_sentence=size_sentence,
             share_text=_share_text,
             sum_sentence=sum_sentence,
             exact_text=exact_text,
-            group_colors=len(drawing.GROUP_COLORS),
+            group_colors=len(charts.GROUP_COLORS),
             wide_from=_WIDE_FROM,
+            wide_ties_from=_WIDE_TIES_FROM,
             most_rows=MOST_ROWS,
             most_numbers=MOST_NUMBERS,
             most_marginals=_MOST_MARGINALS,
             most_pairs=_MOST_PAIRS,
-            large_from=_LARGE_FROM,
         )
     )
 
@@ -135,7 +133,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_clean,
     )
-    environment.filters["readable"] = drawing.readable
+    environment.filters["readable"] = charts.readable
     return environment
 
 
@@ -174,7 +172,7 @@ def _style_sheet() -> str:
 def _clean(value: Any) -> Any:
     """Labels may hold anything, even half a surrogate pair, which no file can store."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return drawing.printable(value)
+        return charts.printable(value)
     return value
 
 
@@ -182,7 +180,7 @@ def _column_chart(column: ColumnView) -> Markup:
     errors = None
     if column.sigma is not None:
         errors = [WHISKER_SIGMAS * column.sigma] * len(column.labels)
-    draw = drawing.sideways_chart if _lies(column) else drawing.histogram_chart
+    draw = charts.sideways_chart if _lies(column) else charts.histogram_chart
     chart = draw(
         column.labels,
         column.published,
@@ -191,14 +189,14 @@ def _column_chart(column: ColumnView) -> Markup:
         title=column.name,
         width=_NARROW if _lies(column) else _width(column.labels),
     )
-    return Markup(chart)  # drawing escapes every label
+    return Markup(chart)  # charts escape every label
 
 
 def _lies(column: ColumnView) -> bool:
     """Whether bars lie: many values without an order and with long names, the largest on top."""
     if column.kind != "category" or len(column.labels) <= _STANDING_BARS:
         return False
-    return max(map(drawing.width_px, column.labels)) > _LEVEL_LABEL_PX
+    return max(map(charts.width_px, column.labels)) > _LEVEL_LABEL_PX
 
 
 def _pair_charts(pair: PairView) -> list[Markup]:
@@ -209,23 +207,23 @@ def _pair_charts(pair: PairView) -> list[Markup]:
         tables[f"{name}: real"] = pair.real
     top = _common_top(list(tables.values()))
     width = _width(pair.x_labels)
-    charts = (
-        drawing.heat_map(pair.x_labels, pair.y_labels, table, title=title, darkest=top, width=width)
+    maps = (
+        charts.heat_map(pair.x_labels, pair.y_labels, table, title=title, darkest=top, width=width)
         for title, table in tables.items()
     )
-    return [Markup(chart) for chart in charts]
+    return [Markup(chart) for chart in maps]
 
 
 def _correlation_charts(found: CorrelationView) -> list[Markup]:
     """The published map and the real one, in the same shades."""
     names = found.columns
-    charts = (
-        drawing.heat_map(
+    maps = (
+        charts.heat_map(
             names, names, table, title=f"Correlations: {title}", darkest=1.0, signed=True
         )
         for title, table in (("published", found.published), ("real", found.real))
     )
-    return [Markup(chart) for chart in charts]
+    return [Markup(chart) for chart in maps]
 
 
 def _score_text(score: float | None) -> str:
@@ -240,55 +238,38 @@ def _common_top(tables: list[tuple[tuple[float, ...], ...]]) -> float | None:
     """The largest count of all maps; none where cells are merged, then each map has its own."""
     sides = [len(tables[0]), *(len(row) for row in tables[0])]
     top = max((count for table in tables for row in table for count in row), default=0.0)
-    return top if top > 0 and max(sides) <= drawing.MAX_HEAT_CELLS else None
+    return top if top > 0 and max(sides) <= charts.MAX_HEAT_CELLS else None
 
 
 def _query_chart(queries: QueryView) -> Markup:
     margins = None
     if queries.sigma is not None:
         margins = [WHISKER_SIGMAS * queries.sigma] * len(queries.labels)
-    lines = [drawing.Line(name="published", values=queries.published, margins=margins)]
+    lines = [charts.Line(name="published", values=queries.published, margins=margins)]
     if queries.real is not None:
-        lines.append(drawing.Line(name="real", values=queries.real))
+        lines.append(charts.Line(name="real", values=queries.real))
     labels: tuple[str, ...] = queries.labels
     if max(map(len, labels)) > _LONGEST_QUERY:  # numbers below the axis, words in the table
         labels = tuple(str(number) for number in range(1, len(labels) + 1))
-    chart = drawing.line_chart(lines, x_labels=labels, title="Answers to the queries", width=_WIDE)
+    chart = charts.line_chart(lines, x_labels=labels, title="Answers to the queries", width=_WIDE)
     return Markup(chart)
 
 
-def _network_chart(structure: StructureView) -> Markup | None:
-    """Arrows from parents to children; None where there are more than a drawing can hold."""
-    children = zip(structure.columns, structure.parents, strict=True)
-    edges = [drawing.Edge(start=name, end=child) for child, names in children for name in names]
-    return _graph(structure, edges, directed=True, title="Network of columns")
+def _ties_chart(ties: Ties) -> Markup:
+    """The strengths of ties between columns as a symmetric matrix of percentages."""
+    columns = list(dict.fromkeys(name for one, other, _ in ties for name in (one, other)))
+    index = {name: number for number, name in enumerate(columns)}
+    table = [[0.0] * len(columns) for _ in columns]
+    for one, other, strength in ties:
+        for row, column in ((index[one], index[other]), (index[other], index[one])):
+            table[row][column] = 100 * strength
+    title = "Ties between columns, in %"
+    width = _WIDE if len(columns) > _WIDE_TIES_FROM else _NARROW
+    return Markup(charts.heat_map(columns, columns, table, title=title, zeros=False, width=width))
 
 
-def _ties_chart(structure: StructureView) -> Markup | None:
-    """Lines as wide as the ties are strong; None where there are more than a drawing can hold."""
-    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in structure.ties]
-    return _graph(structure, edges, directed=False, title="Ties between columns")
-
-
-def _graph(
-    structure: StructureView, edges: list[drawing.Edge], *, directed: bool, title: str
-) -> Markup | None:
-    if len(structure.columns) > drawing.MAX_NODES or len(edges) > drawing.MAX_EDGES:
-        return None
-    groups = structure.cluster_of
-    return Markup(
-        drawing.network_chart(
-            structure.columns, edges, directed=directed, title=title, groups=groups
-        )
-    )
-
-
-def _measured_chart(measured: MeasuredView) -> Markup:
-    """Lines between columns that were measured together, as wide as the model ties them."""
-    columns, ties = drawn_ties(measured)
-    edges = [drawing.Edge(start=a, end=b, strength=width) for a, b, width in ties]
-    title = "Columns that were measured together"
-    return Markup(drawing.network_chart(columns, edges, directed=False, title=title))
+def _tied_columns(ties: Ties) -> int:
+    return len({name for tie in ties for name in tie[:2]})
 
 
 def _share_text(share: float) -> str:
@@ -310,7 +291,7 @@ def _budget_chart(structure: StructureView) -> Markup:
     parts = {
         budget.label: [float(budget.epsilons[at]) for at in order] for budget in structure.budgets
     }
-    chart = drawing.bar_rows(
+    chart = charts.bar_rows(
         [structure.columns[at] for at in order],
         parts,
         title="Budget of each column",

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain, combinations
 
 from sfumato import check
-from sfumato.charts.layered_layout import depths
 from sfumato.errors import InputError
 
 MOST_ROUNDS = 4
@@ -382,9 +382,10 @@ def _check_network(columns: Sequence[str], parents: Sequence[tuple[str, ...]]) -
     _check_known(columns, list(chain.from_iterable(parents)))
     if any(len(set(names)) < len(names) for names in parents):
         raise InputError("a column has the same parent twice")
-    place = {name: at for at, name in enumerate(columns)}
-    arrows = [(place[name], child) for child, names in enumerate(parents) for name in names]
-    depths(len(columns), arrows)
+    try:
+        TopologicalSorter(dict(zip(columns, parents, strict=True))).prepare()
+    except CycleError as error:
+        raise InputError("the arrows of the network run in a circle") from error
 
 
 def _check_ties(columns: Sequence[str], ties: Sequence[tuple[str, str, float]]) -> None:
