@@ -52,7 +52,8 @@ def measured_view(release: TableRelease) -> MeasuredView | None:
 def from_independence(counts: NDArray[np.float64]) -> float:
     """Total variation of a pair from independent columns with the same single counts.
 
-    The share of rows that would have to move until one column tells nothing about the other.
+    The share of rows that would have to change to make the columns independent, if the counts of
+    each column stay the same: only one independent table has these counts.
 
     >>> from_independence(np.array([[50.0, 0.0], [0.0, 50.0]]))
     0.5

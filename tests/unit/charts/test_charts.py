@@ -26,7 +26,7 @@ def histogram(labels: list[str], **options: object) -> str:
     return charts.histogram_chart(labels, title="t", **options)  # type: ignore[arg-type]
 
 
-def four_charts(labels: list[str]) -> list[str]:
+def five_charts(labels: list[str]) -> list[str]:
     values = [float(i) for i in range(len(labels))]
     line = charts.Line(name=labels[0], values=values, margins=values)
     return [
@@ -34,6 +34,7 @@ def four_charts(labels: list[str]) -> list[str]:
         charts.sideways_chart(labels, values, real=values, errors=values, title=labels[0]),
         charts.heat_map(labels, labels, [values] * len(labels), title=labels[0]),
         charts.line_chart([line, line], x_labels=labels, title=labels[0]),
+        charts.bar_rows(labels, {"one": values}, title=labels[0], groups={labels[0]: 3}),
     ]
 
 
@@ -179,7 +180,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 
 @pytest.mark.parametrize("label", HOSTILE + SCRIPTS)
 def test_any_label_gives_well_formed_svg_that_can_be_stored(label: str) -> None:
-    for svg in four_charts([label, label]):
+    for svg in five_charts([label, label]):
         tags = {element.tag.removeprefix(SVG) for element in ET.fromstring(svg).iter()}
         assert tags <= {"svg", "title", "desc", "rect", "text", "g", "path", "circle"}
         assert svg.encode()
@@ -188,7 +189,7 @@ def test_any_label_gives_well_formed_svg_that_can_be_stored(label: str) -> None:
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_no_text_breaks_a_chart(labels: list[str]) -> None:
-    for svg in four_charts(labels):
+    for svg in five_charts(labels):
         assert ET.fromstring(svg).tag == f"{SVG}svg"
 
 
@@ -294,6 +295,19 @@ def test_signed_numbers_below_zero_have_shades_of_their_own() -> None:
     assert "sf-below" not in charts.heat_map(["a"], ["b"], [[-1]], title="t")
 
 
+def test_a_map_without_zeros_writes_every_number_but_zero() -> None:
+    table = [[0, 50], [0.2, 0]]
+    svg = charts.heat_map(["a", "b"], ["c", "d"], table, title="t", zeros=False)
+    assert sorted(words(svg)) == sorted(["50", "0", "a", "b", "c", "d", "0", "50", "t"])
+    assert words(charts.heat_map(["a", "b"], ["c", "d"], table, title="t")).count("0") == 4
+
+
+def test_every_row_of_a_large_map_has_its_name() -> None:
+    labels = [f"column {number}" for number in range(charts.MAX_HEAT_CELLS)]
+    svg = charts.heat_map(["a"], labels, [[1.0] * len(labels)], title="t")
+    assert set(labels) <= set(words(svg))
+
+
 def test_two_maps_can_share_their_darkest_shade() -> None:
     svg = charts.heat_map(["a"], ["b"], [[25]], title="t", darkest=100)
     assert shades(svg, "sf-cell") == {0.25: "M0 0"}
@@ -367,13 +381,45 @@ def test_whiskers_and_outlines_that_lie_reach_what_they_stand_for() -> None:
     assert real == pytest.approx([short["x"] + short["width"], long["x"] + long["width"]], abs=0.11)
 
 
+def test_a_group_is_a_number_and_not_only_a_color() -> None:
+    svg = charts.bar_rows("abc", {"one": [1, 2, 3]}, title="t", groups={"a": 1, "b": 7})
+    assert {"1", "7"} <= set(words(svg))
+    assert svg.count("sf-badge-0") == 2
+
+
+def test_bars_are_as_long_as_their_numbers_end_to_end() -> None:
+    svg = charts.bar_rows(["a", "b"], {"one": [1.0, 3.0], "two": [1.0, 0.0]}, title="t")
+    rects = [r for r in ET.fromstring(svg).iter(f"{SVG}rect") if r.get("class") != "sf-paper"]
+    x, long = ([float(rect.attrib[key]) for rect in rects] for key in ("x", "width"))
+    assert long[1] == pytest.approx(long[0], abs=0.02)
+    assert long[2] == pytest.approx(3 * long[0], abs=0.04)
+    assert long[3] == 0
+    assert x[1] == pytest.approx(x[0] + long[0], abs=0.02)
+    assert {"one", "two", "2", "3"} <= set(words(svg))
+
+
+def test_bars_that_can_not_be_drawn_are_refused() -> None:
+    with pytest.raises(InputError, match="labels has 1, part has 2"):
+        charts.bar_rows(["a"], {"one": [1.0, 2.0]}, title="t")
+    with pytest.raises(InputError, match="must be >= 0"):
+        charts.bar_rows(["a"], {"one": [-1.0]}, title="t")
+    with pytest.raises(InputError, match="1 to 4 parts, got 5"):
+        charts.bar_rows(["a"], {str(part): [1.0] for part in range(5)}, title="t")
+    with pytest.raises(InputError, match="finite"):
+        charts.bar_rows(["a"], {"one": [float("inf")]}, title="t")
+
+
+def test_no_bars_are_an_empty_sheet() -> None:
+    assert "0 bars." in charts.bar_rows([], {"one": []}, title="t")
+
+
 def test_fifty_bars_take_less_than_8_kilobytes() -> None:
     counts = np.linspace(100, 54_321.123456, 50).tolist()
     assert len(histogram([str(i) for i in range(50)], published=counts).encode()) < 8_000
 
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
-    assert four_charts(AGES) == four_charts(list(AGES))
+    assert five_charts(AGES) == five_charts(list(AGES))
 
 
 def test_a_chart_describes_itself_in_words() -> None:
@@ -383,7 +429,7 @@ def test_a_chart_describes_itself_in_words() -> None:
 
 
 def test_a_chart_carries_no_style_attribute_and_asks_for_nothing() -> None:
-    for svg in four_charts(AGES):
+    for svg in five_charts(AGES):
         assert " style=" not in svg
         assert not re.search(r"href|src=|url\(|<style|<script| on\w+=", svg)
 

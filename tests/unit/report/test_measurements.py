@@ -15,6 +15,7 @@ from sfumato import charts
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
 from sfumato.models.graphical.model import GraphicalModel
+from sfumato.models.information import tie_strength
 from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import simulation_rng
@@ -22,12 +23,11 @@ from sfumato.release import TableRelease
 from sfumato.report import MarginalView, MeasuredView, measurements, page, render
 from sfumato.report import measurements as report_measurements
 from sfumato.report.measurements import (
-    MOST_TIES,
     column_note,
     column_sigma,
-    drawn_ties,
     from_independence,
     marginal_sigma,
+    matrix_ties,
     measured_sentence,
     measured_view,
     misplaced,
@@ -84,8 +84,10 @@ def test_doctests() -> None:
 def test_the_section_draws_lists_and_explains_what_was_measured(release: TableRelease) -> None:
     text = section(release)
     view = view_of(release)
-    assert text.count('class="sf-node"') == 3
-    assert text.count('class="sf-edge"') == len(view.ties)
+    cells = re.findall(r"M\d+ \d+h", text)
+    assert len(cells) == 2 * len(view.ties)
+    assert "An empty cell is a pair that was not counted together, or a tie of zero." in text
+    assert f"The strongest tie is {view.ties[0][2]:.1%}." in text
     assert "taken as independent, given the columns that connect them" in text
     assert measured_sentence(view) in text
     assert size_sentence(view) in text
@@ -193,22 +195,37 @@ def many(columns: int) -> MeasuredView:
 
 
 @pytest.mark.parametrize("columns", [100, 400])
-def test_of_many_columns_the_strongest_lines_are_drawn_and_the_page_says_so(
+def test_of_many_columns_the_matrix_shows_the_strongest_ties_and_the_page_says_so(
     columns: int, release: TableRelease
 ) -> None:
     view = many(columns)
-    shown, ties = drawn_ties(view)
-    assert ties == view.ties[: len(ties)]
-    assert {name for one, other, _ in ties for name in (one, other)} <= set(shown)
-    assert len(shown) <= charts.MAX_NODES
-    assert len(ties) <= MOST_TIES
+    shown = matrix_ties(view.ties)
     full = render(replace(report_view(release), measured=view))
     text = full.split('<section id="measured">')[1].split("</section>")[0]
-    assert f"the {len(ties)} strongest of {len(view.ties)} lines" in text
-    assert (f"of {columns} columns that they join" in text) == (columns > charts.MAX_NODES)
-    assert text.count('class="sf-edge"') == len(ties)
-    assert ('class="plot network large"' in text) == (len(shown) > 60)
+    assert f"The matrix shows the {charts.MAX_HEAT_CELLS} columns with the strongest ties." in text
+    assert f"It leaves out {len(view.ties) - len(shown):,} weaker ties of other columns." in text
+    assert f"{charts.MAX_HEAT_CELLS} by {charts.MAX_HEAT_CELLS} cells" in text
+    assert "adds up" not in text
+    assert f"And {len(view.ties) - 60:,} weaker ones." in text
     assert len(text.encode()) < 200_000
+
+
+def test_a_matrix_holds_the_columns_of_the_strongest_ties_and_all_ties_between_them() -> None:
+    view = many(100)
+    shown = matrix_ties(view.ties)
+    assert {name for tie in shown for name in tie[:2]} == set(view.columns[:40])
+    assert set(shown) == {tie for tie in view.ties if set(tie[:2]) <= set(view.columns[:40])}
+    few = many(10)
+    assert matrix_ties(few.ties) == few.ties
+    assert matrix_ties(()) == ()
+
+
+def test_a_tie_is_the_share_of_rows_to_change_while_each_column_keeps_its_counts() -> None:
+    counts = np.array([[90.0, 0.0], [0.0, 10.0]])
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    added = np.maximum(independent - counts, 0).sum()
+    assert from_independence(counts) == pytest.approx(added / counts.sum()) == pytest.approx(0.18)
+    assert tie_strength(counts / counts.sum()) == pytest.approx(from_independence(counts))
 
 
 def test_a_view_refuses_what_it_can_not_show() -> None:

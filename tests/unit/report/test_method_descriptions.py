@@ -66,12 +66,21 @@ def view_of(**method: Any) -> StructureView:
     return view
 
 
-def test_the_section_draws_network_clusters_and_budgets() -> None:
+def test_the_section_shows_network_clusters_and_budgets() -> None:
     page = render(report_view(made()))
     section = page.split('<section id="structure">')[1].split("</section>")[0]
     assert "How the columns hang together" in section
-    assert section.count('class="sf-edge"') == 3
-    assert section.count('class="sf-node"') == 4
+    network = section.split("<h3>Network</h3>")[1].split("</figure>")[0]
+    rows = re.findall(r'<tr><th scope="row" dir="auto">(.*?)</th><td>(.*?)</td>', network)
+    parents = {name: re.sub(r"</?(bdi|span)[^>]*>", "", text) for name, text in rows}
+    assert parents == {
+        "age": "no other column",
+        "town": "age",
+        "in&lt;b&gt;come": "age, town",
+        "sex": "no other column",
+    }
+    marks = re.findall(r'<td class="number">\s*<span class="badge badge-\d">(\d)', network)
+    assert marks == ["1", "1", "2", "2"]
     assert "sum to 1 exactly: the whole epsilon of this release." in section
     assert re.findall(r'<td class="number">([\d.]+%)</td>', section) == ["50.0%", "50.0%"]
     assert "follows from randomized answers or from measurements that were paid for" in section
@@ -79,11 +88,13 @@ def test_the_section_draws_network_clusters_and_budgets() -> None:
     assert "in<b>come" not in page
 
 
-def test_ties_are_drawn_and_listed_from_the_strongest_down() -> None:
+def test_ties_are_a_matrix_and_listed_from_the_strongest_down() -> None:
     page = render(report_view(made({"name": "dp2pub", "ties": TIES})))
-    assert page.count('class="sf-edge"') == 2
+    matrix = page.split("<h3>Ties</h3>")[1].split("</figure>")[0]
+    assert len(re.findall(r"M\d+ \d+h", matrix)) == 4
+    assert "An empty cell is a pair for which the release lists no tie." in matrix
     assert page.index("<bdi>age</bdi> and <bdi>sex</bdi>") < page.index("and <bdi>town</bdi>")
-    assert "the strongest here is 0.25" in page
+    assert "The strongest tie is 25.0%." in page
     assert not any(f"<h3>{part}</h3>" in page for part in ("Network", "Clusters"))
 
 
@@ -210,14 +221,14 @@ def test_a_view_is_checked_at_birth() -> None:
         StructureView(columns=("a",), clusters=(("a",),), shares=(0.5, 0.5))
 
 
-def test_too_many_columns_for_a_drawing_are_not_drawn_and_the_page_says_so() -> None:
+def test_a_long_network_is_cut_and_the_page_says_so() -> None:
     columns = tuple(f"c{place}" for place in range(600))
     zeros = BudgetView(label="budget", epsilons=(Fraction(0),) * 600)
     wide = StructureView(columns=columns, parents=((),) * 600, budgets=(zeros,))
     page = render(replace(report_view(made()), structure=wide))
-    assert "too many for a drawing" in page
+    assert "These are the first 500 columns; <code>release.json</code> lists all of them." in page
     assert "These are the 500 largest." in page
-    assert "sf-node" not in page
+    assert page.count("no other column") == 500
 
 
 def test_the_page_of_a_saved_release_is_that_of_the_release() -> None:

@@ -11,7 +11,7 @@ from sfumato.report.page import dress
 BACKGROUNDS = ("paper", "card")
 TEXTS = ("ink", "soft", "deep")
 SHAPES = (
-    "accent", "real", "cell", "below", "line-2", "line-3", "line-4", "line-5", "edge",
+    "accent", "real", "cell", "below", "line-2", "line-3", "line-4", "line-5",
     *(f"group-{number}" for number in range(6)),
 )  # fmt: skip
 Color = tuple[float, float, float]
