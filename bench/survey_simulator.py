@@ -33,13 +33,18 @@ from sfumato.cli import progress
 from sfumato.commands.parameters import Tell
 from sfumato.errors import InputError, SfumatoError, StorageError, naming_options
 from sfumato.randomness import Rng, simulation_rng
-from sfumato.survey.protocol.announcements import Announcement
+from sfumato.survey.protocol.announcements import Announcement, SurveyLink, server_address
 from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.http_client import Patience, Reply
-from sfumato.survey.protocol.links import SurveyLink, server_address
 from sfumato.survey.protocol.messages import VERSION
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
-from sfumato.survey.protocol.rounds import Agreement, PlanPart, RoundPlan
+from sfumato.survey.protocol.rounds import (
+    Agreement,
+    PlanPart,
+    RecordPlan,
+    RecordRows,
+    RoundPlan,
+    read_plan,
+)
 
 Attack = Literal["copies", "crafted", "replay", "garbage"]
 ATTACKS: Final[tuple[Attack, ...]] = ("copies", "crafted", "replay", "garbage")

@@ -15,7 +15,7 @@ LIGHT = {
     "import sfumato": [*HEAVY, "numpy", "typer", "rich"],
     "import sfumato.survey.device.client, sfumato.survey.protocol.messages": HEAVY,
     "import sfumato.survey.device.device, sfumato.survey.protocol.rounds": HEAVY,
-    "import sfumato.survey.protocol.record_rounds": HEAVY,
+    "import sfumato.survey.protocol.rounds": HEAVY,
     "import sfumato.survey.device.remote, sfumato.survey.owner": HEAVY,
     f"from sfumato import {', '.join(MECHANISMS)}": HEAVY,
     "import sfumato.cli": [*HEAVY, "numpy", "jinja2"],

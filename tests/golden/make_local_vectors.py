@@ -34,8 +34,7 @@ from sfumato.survey.device.device import Client
 from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
 from sfumato.survey.protocol.announcements import Announcement
 from sfumato.survey.protocol.envelopes import Envelope, Signer, canonical
-from sfumato.survey.protocol.record_rounds import RecordPlan, read_plan
-from sfumato.survey.protocol.rounds import Agreement
+from sfumato.survey.protocol.rounds import Agreement, RecordPlan, read_plan
 
 FILE = Path(__file__).with_name("local_vectors.json")
 

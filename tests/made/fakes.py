@@ -22,8 +22,7 @@ from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.randomness import Rng
 from sfumato.schema import Schema
 from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
-from sfumato.survey.protocol.record_rounds import RecordRows
-from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RoundPlan
+from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RecordRows, RoundPlan
 
 TARGETS = 10
 SEEDS_EACH = 50

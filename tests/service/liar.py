@@ -11,9 +11,8 @@ from typing import Any
 
 from sfumato.schema import Schema
 from sfumato.survey.dp2pub import single_round
-from sfumato.survey.protocol.announcements import Announcement
+from sfumato.survey.protocol.announcements import Announcement, SurveyLink
 from sfumato.survey.protocol.envelopes import Signer
-from sfumato.survey.protocol.links import SurveyLink
 from sfumato.survey.protocol.messages import fingerprint
 from sfumato.survey.protocol.rounds import Agreement
 

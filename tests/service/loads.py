@@ -18,7 +18,7 @@ from service.conftest import Made, Running
 from sfumato.randomness import Rng
 from sfumato.server.storage.answers import NAME_BYTES
 from sfumato.survey.protocol.announcements import Announcement
-from sfumato.survey.protocol.record_rounds import read_plan
+from sfumato.survey.protocol.rounds import read_plan
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 LOST = (OSError, EOFError, ValueError, TimeoutError)

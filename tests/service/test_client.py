@@ -13,8 +13,8 @@ import sfumato as sf
 from sfumato.errors import BudgetError, InputError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.survey.device.remote import SurveyClient
+from sfumato.survey.protocol.announcements import SurveyLink
 from sfumato.survey.protocol.http_client import Patience
-from sfumato.survey.protocol.links import SurveyLink
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},

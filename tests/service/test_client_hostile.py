@@ -9,9 +9,9 @@ from service.liar import RECORD, TASK, lying
 from sfumato.errors import BudgetError, BusyError, InputError, SfumatoError, StorageError
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.survey.device.remote import SurveyClient
+from sfumato.survey.protocol.announcements import SurveyLink
 from sfumato.survey.protocol.envelopes import Signer
 from sfumato.survey.protocol.http_client import Patience
-from sfumato.survey.protocol.links import SurveyLink
 from sfumato.survey.protocol.messages import fingerprint
 
 ANNOUNCED, PLAN, ANSWERS = (f"/v1/surveys/{TASK}{end}" for end in ("", "/rounds/1", "/answers"))

@@ -24,8 +24,7 @@ import pytest
 from service.bad_bodies import MARK
 from service.served import Served, served
 from sfumato.randomness import simulation_rng
-from sfumato.survey.protocol.record_rounds import read_plan
-from sfumato.survey.protocol.rounds import Agreement
+from sfumato.survey.protocol.rounds import Agreement, read_plan
 
 ADDRESSES = ("127.0.0.2", "127.0.0.3")
 CLAIMED = "198.51.100.77"

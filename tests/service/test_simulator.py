@@ -17,8 +17,8 @@ from sfumato.errors import InputError, StorageError
 from sfumato.ledger import Ledger
 from sfumato.server.http.limits import Limits
 from sfumato.survey.owner import SurveyKeys
+from sfumato.survey.protocol.announcements import SurveyLink
 from sfumato.survey.protocol.http_client import Patience
-from sfumato.survey.protocol.links import SurveyLink
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "survey_simulator.py"
 

@@ -11,7 +11,7 @@ from bench.survey_simulator import Simulation, drive
 from sfumato.cli import main
 from sfumato.errors import StorageError
 from sfumato.survey.owner import SurveyKeys, SurveyOwner
-from sfumato.survey.protocol.links import SurveyLink
+from sfumato.survey.protocol.announcements import SurveyLink
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 

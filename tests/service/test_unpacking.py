@@ -12,8 +12,8 @@ from sfumato.commands import survey_release
 from sfumato.commands.survey_release import unpack, verify
 from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.server.http.app import page_digest
+from sfumato.survey.protocol.announcements import SurveyLink
 from sfumato.survey.protocol.envelopes import Signer
-from sfumato.survey.protocol.links import SurveyLink
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 

@@ -13,8 +13,8 @@ from sfumato.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from sfumato.survey.owner import SurveyOwner
+    from sfumato.survey.protocol.announcements import SurveyLink
     from sfumato.survey.protocol.http_client import Patience
-    from sfumato.survey.protocol.links import SurveyLink
     from sfumato.survey.protocol.seal import Sealed
 
 TOKEN: Final = "SFUMATO_SURVEY_TOKEN"
@@ -326,7 +326,7 @@ def _verified_json(request: VerifyRequest, sealed: "Sealed") -> dict[str, Any]:
 def _known_key(request: VerifyRequest) -> str | None:
     """The key that somebody knows a survey by, from elsewhere than its release."""
     from sfumato.survey.owner import SurveyKeys
-    from sfumato.survey.protocol.links import SurveyLink
+    from sfumato.survey.protocol.announcements import SurveyLink
 
     if request.keys is not None and request.link is not None:
         raise InputError("--keys and --link both tell the key. Give one of them.")

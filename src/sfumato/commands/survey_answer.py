@@ -13,8 +13,7 @@ from sfumato.errors import InputError, StorageError
 
 if TYPE_CHECKING:
     from sfumato.survey.device.remote import SurveyClient, SurveyStep
-    from sfumato.survey.protocol.announcements import Announcement
-    from sfumato.survey.protocol.links import SurveyLink
+    from sfumato.survey.protocol.announcements import Announcement, SurveyLink
 
 _LARGEST_RECORD: Final = 2**20
 
@@ -57,8 +56,8 @@ def run(request: AnswerRequest) -> DrawnAnswer:
     """Draw the answer, or find the one that was drawn; nothing of it is sent."""
     from sfumato.randomness import secure_rng
     from sfumato.survey.device.remote import SurveyClient
+    from sfumato.survey.protocol.announcements import SurveyLink
     from sfumato.survey.protocol.http_client import Patience
-    from sfumato.survey.protocol.links import SurveyLink
 
     text = sys.stdin.readline() if request.link == "-" else request.link
     link = _agreed_link(SurveyLink.read(text), request.survey_hash)

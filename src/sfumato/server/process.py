@@ -18,7 +18,7 @@ from sfumato import check
 from sfumato.errors import InputError, StorageError
 from sfumato.server.http.app import Service, make_service
 from sfumato.server.http.limits import Limits
-from sfumato.survey.protocol.links import server_address
+from sfumato.survey.protocol.announcements import server_address
 
 BACKLOG: Final = 2_048
 PATIENCE_S: Final = 30.0

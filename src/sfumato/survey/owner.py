@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from sfumato.errors import InputError, StorageError
-from sfumato.survey.protocol.announcements import ID, TOKEN, matching
+from sfumato.survey.protocol.announcements import ID, TOKEN, SurveyLink, matching
 from sfumato.survey.protocol.http_client import Patience, Server
-from sfumato.survey.protocol.links import SurveyLink
 from sfumato.survey.protocol.messages import VERSION
 
 _KIND: Final = "survey-keys"

@@ -30,7 +30,7 @@ from sfumato.server.surveys.rounds import Asked, Tally, sizes
 from sfumato.survey.dp2pub.faithful_rounds import RecordCounts
 from sfumato.survey.dp2pub.grouped_rounds import RoundTally
 from sfumato.survey.protocol.announcements import hour_of
-from sfumato.survey.protocol.record_rounds import RecordPlan
+from sfumato.survey.protocol.rounds import RecordPlan
 
 _INSERT: Final = (
     "INSERT INTO shown (survey, round, hour, answers, counts, waiting) "

@@ -21,8 +21,14 @@ from sfumato.models.answers.pair_tables import NoisyTable
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
-from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RoundPlan
+from sfumato.survey.protocol.rounds import (
+    Agreement,
+    AnswerRows,
+    RecordPlan,
+    RecordRows,
+    RoundPlan,
+    read_plan,
+)
 
 Plan = RoundPlan | RecordPlan
 Tally = grouped_rounds.RoundTally | faithful_rounds.RecordTally

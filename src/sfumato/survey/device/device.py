@@ -23,8 +23,15 @@ from sfumato.schema.columns import Category, Column
 from sfumato.schema.schema import Schema
 from sfumato.schema.values import code_of
 from sfumato.survey.protocol.messages import VERSION, Answer, exact_epsilon, version
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
-from sfumato.survey.protocol.rounds import ROUNDS, Agreement, AnswerRows, RoundPlan
+from sfumato.survey.protocol.rounds import (
+    ROUNDS,
+    Agreement,
+    AnswerRows,
+    RecordPlan,
+    RecordRows,
+    RoundPlan,
+    read_plan,
+)
 
 _HEAD: Final = {"sfumato", "kind", "survey", "plans"}
 _STATES: Final = {

@@ -18,10 +18,9 @@ from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError
 from sfumato.randomness import Rng, check_rng
 from sfumato.survey.device.device import Client, fitted
 from sfumato.survey.device.device_state import Keepsake, Kept
-from sfumato.survey.protocol.announcements import Announcement, Upload, survey_hash
+from sfumato.survey.protocol.announcements import Announcement, SurveyLink, Upload, survey_hash
 from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.http_client import Patience, Reply, Server
-from sfumato.survey.protocol.links import SurveyLink
 from sfumato.survey.protocol.messages import fingerprint
 
 What = Literal["due", "answered", "known", "not-asked", "waiting", "over"]

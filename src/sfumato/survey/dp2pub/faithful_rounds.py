@@ -39,8 +39,13 @@ from sfumato.release import TableRelease, draw_table
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.dp2pub.semi_honest import LARGEST_PAIR, publish_answers
 from sfumato.survey.protocol.messages import Answer
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, first_budgets
-from sfumato.survey.protocol.rounds import BUDGET_UNITS, Agreement
+from sfumato.survey.protocol.rounds import (
+    BUDGET_UNITS,
+    Agreement,
+    RecordPlan,
+    RecordRows,
+    first_budgets,
+)
 
 Collected = RecordRows | Answer | Mapping[str, Any] | None
 """What may be counted: the answers of many, of one, their message, or None from who gave none."""

@@ -26,8 +26,15 @@ from sfumato.schema.codes import code_type
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.dp2pub.semi_honest import LARGEST_PAIR, publish_answers
 from sfumato.survey.dp2pub.two_round import TwoRound
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows, read_plan
-from sfumato.survey.protocol.rounds import MAX_PARTS, Agreement, AnswerRows, RoundPlan
+from sfumato.survey.protocol.rounds import (
+    MAX_PARTS,
+    Agreement,
+    AnswerRows,
+    RecordPlan,
+    RecordRows,
+    RoundPlan,
+    read_plan,
+)
 
 Receipt = Callable[[Curator], Mapping[str, Any]]
 """What a release says of the ledger that was charged: its head and the entries of this run."""

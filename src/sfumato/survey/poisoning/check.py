@@ -21,13 +21,14 @@ from sfumato.local.layout import IntegerLayout
 from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.survey.estimate.question import Question
 from sfumato.survey.estimate.tally import AnswerBatch, Collected, Tally
-from sfumato.survey.poisoning.joint_traces import joint_traces, ones_traces
 from sfumato.survey.poisoning.marginal_answers import Plan, Way, by_column, ways_of
 from sfumato.survey.poisoning.traces import (
     LEAST_ANSWERS,
     Trace,
     copies_trace,
     histogram_traces,
+    joint_traces,
+    ones_traces,
     supports_trace,
 )
 from sfumato.survey.protocol.rounds import Agreement

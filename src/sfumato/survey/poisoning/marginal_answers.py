@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato.survey.dp2pub.faithful_rounds import RecordCounts, RecordTally
 from sfumato.survey.dp2pub.grouped_rounds import RoundTally
-from sfumato.survey.protocol.record_rounds import RecordPlan
-from sfumato.survey.protocol.rounds import Agreement, RoundPlan
+from sfumato.survey.protocol.rounds import Agreement, RecordPlan, RoundPlan
 
 Vector = NDArray[np.float64]
 Plan = RoundPlan | RecordPlan

@@ -18,7 +18,7 @@ from sfumato import check
 from sfumato._version import __version__
 from sfumato.errors import BusyError, InputError, StorageError
 from sfumato.randomness import secure_rng
-from sfumato.survey.protocol.links import server_address
+from sfumato.survey.protocol.announcements import server_address
 
 LARGEST_REPLY: Final = 64 * 2**20
 _BUSY: Final = (429, 503)

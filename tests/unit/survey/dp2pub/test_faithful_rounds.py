@@ -34,8 +34,7 @@ from sfumato.survey.dp2pub.faithful_rounds import (
 )
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.messages import Answer
-from sfumato.survey.protocol.record_rounds import RecordPlan, RecordRows
-from sfumato.survey.protocol.rounds import Agreement
+from sfumato.survey.protocol.rounds import Agreement, RecordPlan, RecordRows
 
 SMALL = Schema(
     dataset="village",

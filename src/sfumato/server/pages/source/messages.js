@@ -1,6 +1,6 @@
 // What a survey announces, agrees with a device and asks in a round: read strictly or refused.
 //
-// As survey/protocol/: announcements.py, rounds.py and record_rounds.py. Whatever does not fit is
+// As survey/protocol/: announcements.py and rounds.py. Whatever does not fit is
 // refused as a whole, and so is the same thing in other words: it would have another fingerprint.
 
 import { isText, readColumn } from "./columns.js";

@@ -19,8 +19,7 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import Client, draw_rounds, simulate_clients
-from sfumato.survey.protocol.record_rounds import RecordPlan, first_budgets, read_plan
-from sfumato.survey.protocol.rounds import Agreement
+from sfumato.survey.protocol.rounds import Agreement, RecordPlan, first_budgets, read_plan
 
 SCHEMA = Schema(
     columns=(
