@@ -40,7 +40,7 @@ SMOKE: Final = (
     "tests/unit/readers/test_csv.py",
     "tests/unit/readers/test_source_table.py",
     "tests/unit/counting/test_exact_counts.py",
-    "tests/unit/privacy/test_accounting.py",
+    "tests/privacy/test_exact_accounting.py",
     "tests/unit/ledger/test_ledger.py",
     "tests/unit/ledger/test_storage.py",
     "tests/unit/cli/test_main.py",
