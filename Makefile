@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test check unit audit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
+.PHONY: help demo test quick check unit audit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
 	@echo "make test         all checks and all tests"
+	@echo "make quick        the fast tests only, in about a minute: no browser, Spark, PostgreSQL, long statistics"
 	@echo "make check        style, types and import contracts only"
 	@echo "make unit         the tests only (ARGS='-k ledger' to choose)"
 	@echo "make audit        every mechanism, every verb and whole runs: claimed and measured loss (ARGS=--quick)"
@@ -46,7 +47,10 @@ check: $(VENV)/.installed-test
 	$(BIN)/python tools/house.py --counts
 
 unit: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+quick: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 --quick tests/unit tests/contracts tests/golden src $(ARGS)
 
 audit: $(VENV)/.installed-test
 	$(BIN)/python -m audits $(ARGS)

@@ -1,4 +1,4 @@
-"""What all tests share: a ledger home of their own, repeatable hypothesis, real data."""
+"""What all tests share: a ledger home of their own, repeatable hypothesis, real data, `--quick`."""
 
 import os
 from pathlib import Path
@@ -16,6 +16,33 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("sfumato")
+
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").split())
+"""Test functions that `--quick` leaves out; `tools/slow_tests.py` writes the list."""
+
+REAL_PARTS = frozenset({"spark", "postgres", "database", "browser", "visit"})
+"""Fixtures that start Spark, PostgreSQL or Chromium."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="no browser, Spark or PostgreSQL, and none of the slow tests of tests/slow.txt",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--quick"):
+        return
+    left_out = [item for item in items if _is_slow(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not _is_slow(item)]
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.name.split("[")[0] in SLOW or bool(fixtures & REAL_PARTS)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -86,3 +86,11 @@ def test_a_walk_is_summed_up_by_rooms(house):
 
 def test_its_examples(house):
     assert doctest.testmod(house).failed == 0
+
+
+def test_every_name_in_the_list_of_slow_tests_is_a_test():
+    tests = ROOT / "tests"
+    sources = "".join(path.read_text() for path in tests.rglob("test_*.py"))
+    listed = (tests / "slow.txt").read_text().split()
+    missing = [name for name in listed if f"def {name}(" not in sources]
+    assert missing == [], "run `python tools/slow_tests.py`"
