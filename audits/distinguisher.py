@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audits.facts import Fact
-from sfumato.auditing.bounds import epsilon_lower_bound, event_rho_lower_bound, rho_of_coins
 from sfumato.auditing.case import Case
 from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.statistics import epsilon_lower_bound, event_rho_lower_bound, rho_of_coins
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 

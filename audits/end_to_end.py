@@ -7,9 +7,8 @@ from typing import Any, Final
 from audits.distinguisher import find_whole_attack
 from audits.facts import Facts, stacked_facts
 from audits.lockstep import Lockstep
-from sfumato.auditing.case import Case, Planted
+from sfumato.auditing.case import Case, Planted, parameter
 from sfumato.auditing.checks import Check, Checking
-from sfumato.auditing.finding import parameter
 from sfumato.auditing.outputs import Outputs
 from sfumato.errors import SfumatoError
 from sfumato.privacy.guarantees import Guarantee

@@ -14,9 +14,8 @@ from typing import Any, Final
 from audits.exact_loss import lost_together
 from audits.facts import Facts
 from audits.recorder import Hearing, InterferenceError
-from sfumato.auditing.case import tight
+from sfumato.auditing.case import parameter, tight
 from sfumato.auditing.checks import Check, Checking
-from sfumato.auditing.finding import parameter
 from sfumato.errors import SfumatoError
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.randomness import Rng

@@ -18,9 +18,8 @@ from audits.end_to_end import BUG_RUNS, EndToEnd
 from audits.facts import Facts, facts_of
 from audits.lockstep import Lockstep
 from audits.recorder import Hearing, Overheard, told_facts
-from sfumato.auditing.case import Case
+from sfumato.auditing.case import Case, parameter
 from sfumato.auditing.checks import Check
-from sfumato.auditing.finding import parameter
 from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json

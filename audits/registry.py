@@ -3,7 +3,7 @@
 from typing import Final
 
 from audits import publishing, recommending, scout, surveys
-from sfumato.auditing.cases.registry import CASES, Cases
+from sfumato.auditing.cases import CASES, Cases
 
 WHOLE_RUNS: Final[Cases] = {
     **scout.CASES,

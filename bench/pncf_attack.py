@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recommend_speed import say
-from sfumato.auditing.recommender_attacks import (
+from attacks.recommenders import (
     LaplaceNoise,
     allowed_auc,
     gaussian_auc,
@@ -26,6 +25,7 @@ from sfumato.auditing.recommender_attacks import (
     only_under_one,
     rho_between,
 )
+from recommend_speed import say
 from sfumato.evaluation.rating_splits import Split, random_split
 from sfumato.evaluation.recommender_errors import compare_recommender
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums

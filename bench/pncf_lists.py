@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from attacks.recommenders import auc, list_changes, list_distance
 from pncf_attack import DELTA, everything, ids, run, some, split_of
 from recommend_speed import say
-from sfumato.auditing.recommender_attacks import auc, list_changes, list_distance
 from sfumato.evaluation.baselines import BASELINES
 from sfumato.gate import Curator
 from sfumato.lab.movielens import MovieLens

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sfumato.auditing.bounds import clopper_pearson, epsilon_lower_bound
+from sfumato.auditing.statistics import clopper_pearson, epsilon_lower_bound
 from sfumato.randomness import Rng
 
 ERROR: Final = 0.0005

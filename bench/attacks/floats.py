@@ -14,7 +14,7 @@ import numpy as np
 
 import sfumato as sf
 from attacks.figures import Figure, of_share
-from sfumato.auditing.finding import exceeds
+from sfumato.auditing.audit import exceeds
 from sfumato.local.probabilities import exp_below
 from sfumato.randomness import Rng, simulation_rng
 

@@ -1,7 +1,7 @@
 """PNCF as published against our item sums and Gram matrix, on made-up ratings: one row each.
 
 An attacker who knows everybody else's ratings sees the noisy similarities of one item, by the
-attacks of ``sfumato.auditing.recommender_attacks``. On MovieLens, with everything else that is
+attacks of ``attacks.recommenders``. On MovieLens, with everything else that is
 wrong: bench/pncf_attack.py and docs/pncf.md.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from attacks.figures import Figure
-from sfumato.auditing.recommender_attacks import (
+from attacks.recommenders import (
     LaplaceNoise,
     allowed_auc,
     gaussian_auc,

@@ -18,7 +18,7 @@ import numpy as np
 import sfumato as sf
 from attacks.figures import Figure
 from attacks.membership import OUTLIER, ours, people
-from sfumato.auditing.recommender_attacks import auc
+from attacks.recommenders import auc
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.survey.dp2pub import single_round
 from sfumato.survey.protocol.rounds import Agreement

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from audits.registry import EVERY_CASE
-from sfumato.auditing.cases.registry import NOT_RUN
+from sfumato.auditing.cases import NOT_RUN
 from sfumato.cli.main import program
 from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.publishing.methods import METHODS, RECOMMENDERS

@@ -15,9 +15,8 @@ import sfumato
 from audits.registry import EVERY_CASE
 from sfumato import local, noise, survey
 from sfumato.auditing import CASES
-from sfumato.auditing.cases import persons
-from sfumato.auditing.cases import registry as audited_cases
-from sfumato.auditing.cases.registry import case, known
+from sfumato.auditing import cases as audited_cases
+from sfumato.auditing.cases import case, known, persons
 from sfumato.commands.dp2pub_publication import TRUSTS
 from sfumato.errors import InputError
 from sfumato.gate import Curator, scores

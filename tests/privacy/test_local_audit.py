@@ -9,7 +9,7 @@ each errs once in 1,000,000.) The seed is fixed, so this one never does.
 import pytest
 
 from sfumato.auditing import CASES, QUICK, audit_case, case
-from sfumato.auditing.finding import exceeds
+from sfumato.auditing.audit import exceeds
 from sfumato.privacy import LocalDP
 
 

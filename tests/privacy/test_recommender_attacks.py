@@ -6,10 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.auditing import QUICK, audit
-from sfumato.auditing.audit import attacked
-from sfumato.auditing.cases.rating_sums import CASES
-from sfumato.auditing.recommender_attacks import (
+from bench.attacks.recommenders import (
     LaplaceNoise,
     allowed_auc,
     auc,
@@ -18,8 +15,11 @@ from sfumato.auditing.recommender_attacks import (
     list_changes,
     list_distance,
     only_under_one,
-    rho_between,
 )
+from sfumato.auditing import QUICK, audit
+from sfumato.auditing.audit import attacked
+from sfumato.auditing.cases.ratings import CASES
+from sfumato.auditing.statistics import rho_between
 from sfumato.errors import InputError
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.lab.pncf import PairTable, Pncf, laplace_step, noisy_neighbors, without

@@ -18,8 +18,15 @@ import pytest
 
 from sfumato.auditing import case, clopper_pearson
 from sfumato.auditing.audit import attacked
-from sfumato.auditing.cases.measurement import ADDED, REPLACED, WITH, WITHOUT, codes
-from sfumato.auditing.cases.selection import select, select_replaced
+from sfumato.auditing.cases.gate import (
+    ADDED,
+    REPLACED,
+    WITH,
+    WITHOUT,
+    codes,
+    select,
+    select_replaced,
+)
 from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator, budget, scout
 from sfumato.gate import curator as gate

@@ -1,14 +1,20 @@
 """Tries to refute guarantees: exact ratios, sampled bounds, checks of the code, planted bugs."""
 
-from sfumato.auditing.accuracy import Accuracy
-from sfumato.auditing.audit import audit
-from sfumato.auditing.bounds import clopper_pearson, epsilon_lower_bound, rho_lower_bound
-from sfumato.auditing.case import Case, Planted
-from sfumato.auditing.cases.registry import CASES, case
+from sfumato.auditing.audit import Finding, audit
+from sfumato.auditing.case import Accuracy, Case, Planted
+from sfumato.auditing.cases import CASES, case
 from sfumato.auditing.checks import Check
-from sfumato.auditing.finding import Finding
-from sfumato.auditing.parallel import audit_cases
-from sfumato.auditing.results_table import FULL, QUICK, Effort, Row, audit_case, markdown, text
+from sfumato.auditing.report import (
+    FULL,
+    QUICK,
+    Effort,
+    Row,
+    audit_case,
+    audit_cases,
+    markdown,
+    text,
+)
+from sfumato.auditing.statistics import clopper_pearson, epsilon_lower_bound, rho_lower_bound
 
 __all__ = [
     "CASES",

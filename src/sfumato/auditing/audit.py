@@ -1,20 +1,159 @@
-"""``audit``: tries to refute what a mechanism claims."""
+"""``audit``: tries to refute what a mechanism claims, and says what it found."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import log
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from sfumato import check
-from sfumato.auditing.attack import find_attack
-from sfumato.auditing.case import Case, Distinguisher, of_mechanism
+from sfumato.auditing.case import Case, Distinguisher, Ratio, of_mechanism, parameter
 from sfumato.auditing.checks import LEVEL, Check
-from sfumato.auditing.finding import Finding
+from sfumato.auditing.distinguisher import find_attack
+from sfumato.charts import bar_rows, cards
 from sfumato.local.mechanism import LocalMechanism
+from sfumato.local.probabilities import exp_below
+from sfumato.privacy.guarantees import ZCDP, Guarantee
 from sfumato.randomness import Rng
 
 _DEVICE_RUNS: Final = 2_000
 _DEVICE_PART: Final = 50
 _LEAST_RUNS: Final = 40
+_ROUNDING: Final = 1e-9
+_TELLING: Final = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One audit of one mechanism. ``verdict`` sums it up; not refuted is not yet a pass."""
+
+    mechanism: str
+    guarantee: Guarantee
+    ratio: Ratio | None
+    """e^loss over all inputs and whole answers, by enumeration of the declared integers; None
+    where that is too long."""
+    lower_bound: float
+    """No honest parameter is below it, but with probability 1 - confidence."""
+    samples: int
+    """Fresh draws on each side; those that chose the attack come on top."""
+    confidence: float
+    seconds: float
+    pair: str
+    """The two inputs that were told apart."""
+    checks: tuple[Check, ...] = ()
+    """Of the code that runs, besides the bound."""
+    end_to_end: bool = False
+    """Whether whole releases were attacked; their parts are audited apart, and more sharply."""
+
+    @property
+    def unit(self) -> str:
+        """Which parameter of the guarantee the numbers are: epsilon or rho."""
+        return "rho" if isinstance(self.guarantee, ZCDP) else "epsilon"
+
+    @property
+    def claimed(self) -> Fraction:
+        """The parameter that is promised."""
+        return parameter(self.guarantee)
+
+    @property
+    def exact(self) -> float | None:
+        """The parameter of the declared integers, where it can be computed.
+
+        That the code draws with them is what samples and checks test.
+        """
+        if self.ratio is None:
+            return None
+        if isinstance(self.ratio, Fraction):
+            return log(self.ratio.numerator) - log(self.ratio.denominator)
+        return log(self.ratio)
+
+    @property
+    def refuted_by_sample(self) -> bool:
+        """Whether the answers themselves contradict the claim."""
+        return self.lower_bound > self.claimed
+
+    @property
+    def refuted_by_ratio(self) -> bool:
+        """Whether the exact probabilities contradict the claim."""
+        return self.ratio is not None and exceeds(self.ratio, self.claimed)
+
+    @property
+    def refuted_by_check(self) -> bool:
+        """Whether the code does not do what is declared, or people share what they must not."""
+        return not all(check.passed for check in self.checks)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is false, by one of the three."""
+        return self.refuted_by_sample or self.refuted_by_ratio or self.refuted_by_check
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether the audit could have seen anything.
+
+        It is not when the claim was not refuted, there is no exact ratio, and the bound is below
+        half the claim: then a mechanism that spends twice as much might look the same.
+        """
+        telling = self.lower_bound >= _TELLING * float(self.claimed)
+        return self.refuted or self.ratio is not None or telling
+
+    @property
+    def verdict(self) -> str:
+        """``refuted``, ``stands`` or ``inconclusive``."""
+        if self.refuted:
+            return "refuted"
+        return "stands" if self.conclusive else "inconclusive"
+
+    def __str__(self) -> str:
+        """One sentence for each thing that was found."""
+        claim = f"{self.mechanism} claims {self.unit} {float(self.claimed):.4g}: {self.verdict}."
+        exact = "not computed" if self.exact is None else f"{self.exact:.4f}"
+        shown = f"Exact {exact}, at least {self.lower_bound:.4f} by {self.samples:,} samples."
+        failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
+        return " ".join([claim, shown, *failed])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is claimed beside what was found."""
+        sizes = {"claimed": float(self.claimed), "exact": self.exact, "at least": self.lower_bound}
+        known = {name: max(0.0, size) for name, size in sizes.items() if size is not None}
+        chart = bar_rows(list(known), {self.unit: list(known.values())}, title=self.unit)
+        told = {
+            "verdict": self.verdict,
+            "inputs told apart": self.pair,
+            "samples": f"{self.samples:,} on each side",
+            "confidence of the bound": f"{self.confidence:.4g}",
+            "checks passed": f"{sum(c.passed for c in self.checks)} of {len(self.checks)}",
+        }
+        failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
+        warning = " ".join(["The claim is false.", *failed]) if self.refuted else ""
+        parts = cards.facts(told), cards.charts([chart])
+        return cards.card(f"Audit of {self.mechanism}", *parts, warning=warning)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, as ``--json`` prints them."""
+        return {
+            "mechanism": self.mechanism,
+            "unit": self.unit,
+            "claimed": float(self.claimed),
+            "exact": self.exact,
+            "lower_bound": self.lower_bound,
+            "samples": self.samples,
+            "confidence": self.confidence,
+            "pair": self.pair,
+            "refuted": self.refuted,
+            "conclusive": self.conclusive,
+            "verdict": self.verdict,
+            "end_to_end": self.end_to_end,
+            "checks": [check.to_dict() for check in self.checks],
+            "seconds": self.seconds,
+        }
+
+
+def exceeds(ratio: Ratio, claimed: Fraction) -> bool:
+    """Whether a ratio is above e^claimed: exactly for a fraction, else beyond rounding."""
+    if isinstance(ratio, Fraction):
+        return ratio > exp_below(claimed)
+    return log(ratio) > float(claimed) * (1 + _ROUNDING)
 
 
 def audit(

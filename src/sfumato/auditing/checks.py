@@ -12,9 +12,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.answer_paths import Ask, Codes, Counts, Floats, Paths
-from sfumato.auditing.hash_seeds import apart, supports
-from sfumato.auditing.outputs import Outputs, spread, whole
+from sfumato.auditing.outputs import (
+    Ask,
+    Codes,
+    Counts,
+    Floats,
+    Outputs,
+    Paths,
+    apart,
+    spread,
+    supports,
+    whole,
+)
 from sfumato.local.frequency.local_hashing import LocalHashing
 from sfumato.randomness import Rng
 

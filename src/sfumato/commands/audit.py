@@ -12,7 +12,7 @@ from sfumato.errors import InputError
 
 if TYPE_CHECKING:
     from sfumato.auditing import Row
-    from sfumato.auditing.cases.registry import Cases
+    from sfumato.auditing.cases import Cases
 
 REFUTED: Final = 1
 """The exit code when a claim does not stand, or a planted bug was missed."""
@@ -73,14 +73,14 @@ def audit_command(
 
     def run(request: AuditRequest) -> AuditResult:
         from sfumato import auditing
-        from sfumato.auditing.cases import registry
+        from sfumato.auditing.cases import known
         from sfumato.commands.publication import silent
 
         audited = auditing.CASES if cases is None else cases
         if request.listed:
             return AuditResult(names=[*audited], rows=[])
         asked = request.mechanisms or audited
-        names = [*dict.fromkeys(registry.known(name, audited) for name in asked)]
+        names = [*dict.fromkeys(known(name, audited) for name in asked)]
         _check_page(request.markdown)
         rows = auditing.audit_cases(
             names,
@@ -118,10 +118,10 @@ def show(request: AuditRequest, result: AuditResult) -> Iterator[str]:
 
 def warnings(request: AuditRequest, result: AuditResult) -> Iterator[str]:
     """What was not run and why, and one message if anything is not as it should be."""
-    from sfumato.auditing.cases import registry
+    from sfumato.auditing.cases import NOT_RUN
 
     if not request.mechanisms and not request.listed:
-        yield from (f"not run: {reason}" for reason in registry.NOT_RUN.values())
+        yield from (f"not run: {reason}" for reason in NOT_RUN.values())
     if result.problems:
         yield f"sfumato: the audit failed. {'; '.join(result.problems)}."
 
@@ -137,7 +137,7 @@ def _cores() -> int:
 
 def _check_page(path: Path | None) -> None:
     """Refuses what can't be written before a minute is spent; replaces only what an audit wrote."""
-    from sfumato.auditing.results_table import HEADING
+    from sfumato.auditing.report import HEADING
 
     if path is None:
         return

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sfumato.auditing import Case, Check, audit
+from sfumato.auditing.audit import exceeds
 from sfumato.auditing.case import describe, largest_ratio, of_mechanism
-from sfumato.auditing.finding import exceeds
 from sfumato.auditing.outputs import spread, whole
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import Grr

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sfumato.auditing import audit, planted_local
-from sfumato.auditing.answer_paths import Paths, by_weights, local_paths
+from sfumato.auditing import audit, planted_bugs
 from sfumato.auditing.case import of_mechanism
-from sfumato.auditing.cases.records import ONE
+from sfumato.auditing.cases.local import ONE
 from sfumato.auditing.checks import (
     LEVEL,
     bulk_size,
@@ -19,7 +18,7 @@ from sfumato.auditing.checks import (
     seed_is_blind,
     strangers,
 )
-from sfumato.auditing.hash_seeds import apart, supports
+from sfumato.auditing.outputs import Paths, apart, by_weights, local_paths, supports
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.unary import Oue
@@ -35,15 +34,15 @@ def failed(found):
 @pytest.mark.parametrize(
     ("bug", "caught_by"),
     [
-        (planted_local.truthful_device(categories=4, epsilon=ONE), "device answers fit"),
-        (planted_local.truthful_device(categories=4, epsilon=ONE), "a device's answers stay below"),
+        (planted_bugs.truthful_device(categories=4, epsilon=ONE), "device answers fit"),
+        (planted_bugs.truthful_device(categories=4, epsilon=ONE), "a device's answers stay below"),
         (
-            planted_local.truthful_device(categories=5_000, epsilon=ONE),
+            planted_bugs.truthful_device(categories=5_000, epsilon=ONE),
             "a device's answers stay below",
         ),
-        (planted_local.shared_words(categories=4, epsilon=ONE), "people who answer in one call"),
-        (planted_local.one_code_in_the_open(categories=1_000, epsilon=ONE), "bulk answers fit"),
-        (planted_local.telling_seed(categories=4, epsilon=ONE), "the seed of the hash"),
+        (planted_bugs.shared_words(categories=4, epsilon=ONE), "people who answer in one call"),
+        (planted_bugs.one_code_in_the_open(categories=1_000, epsilon=ONE), "bulk answers fit"),
+        (planted_bugs.telling_seed(categories=4, epsilon=ONE), "the seed of the hash"),
     ],
     ids=lambda value: getattr(value, "bug", value),
 )

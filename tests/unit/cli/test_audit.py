@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from audits.__main__ import app as all_audits
 from audits.registry import EVERY_CASE
 from sfumato import auditing
-from sfumato.auditing import results_table
+from sfumato.auditing import report
 from sfumato.cli.command_line import callback
 from sfumato.commands.audit import COMMAND
 from sfumato.errors import InputError
@@ -97,7 +97,7 @@ def test_numbers_out_of_range_are_refused(arguments):
 
 
 def test_a_claim_that_falls_is_one_message_and_exit_code_1(monkeypatch):
-    monkeypatch.setattr(results_table, "_is_caught", lambda bug, runs, effort, rng: False)
+    monkeypatch.setattr(report, "_is_caught", lambda bug, runs, effort, rng: False)
     outcome = run("ExponentialMechanism", "--quick")
     assert outcome.exit_code == 1
     message = outcome.stderr.splitlines()[-1]

@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from sfumato.auditing import planted_central
-from sfumato.auditing.case import Case, Planted, largest_ratio, with_larger
-from sfumato.auditing.finding import Ratio
+from sfumato.auditing import planted_bugs
+from sfumato.auditing.case import Case, Planted, Ratio, largest_ratio, with_larger
 from sfumato.auditing.outputs import Outputs
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy.guarantees import ZCDP, PureDP
@@ -29,9 +28,9 @@ def discrete_laplace(larger: Fraction) -> Case:
     """A count with two-sided geometric noise."""
     claimed, honest = PureDP(1), _laplace(ONE, 1)
     bugs = (
-        planted_central.smaller_scale(honest, DiscreteLaplace.for_cost(claimed, 1)),
-        planted_central.repeated_noise(honest, DiscreteLaplace.for_cost(claimed, 1)),
-        planted_central.float_laplace(claimed),
+        planted_bugs.smaller_scale(honest, DiscreteLaplace.for_cost(claimed, 1)),
+        planted_bugs.repeated_noise(honest, DiscreteLaplace.for_cost(claimed, 1)),
+        planted_bugs.float_laplace(claimed),
     )
     return with_larger(lambda factor: _laplace(factor, 1), larger, *bugs)
 
@@ -40,8 +39,8 @@ def discrete_gaussian(larger: Fraction) -> Case:
     """A count with discrete Gaussian noise, in the rho of zCDP; 1.2 times in 1 / sigma."""
     noise, honest = DiscreteGaussian.for_cost(ZCDP(Fraction(1, 2)), 1), _gaussian(ONE, 1)
     bugs = (
-        planted_central.smaller_scale(honest, noise),
-        planted_central.repeated_noise(honest, noise),
+        planted_bugs.smaller_scale(honest, noise),
+        planted_bugs.repeated_noise(honest, noise),
     )
     return with_larger(lambda factor: _gaussian(factor, 1), larger, *bugs)
 

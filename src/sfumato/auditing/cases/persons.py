@@ -1,7 +1,9 @@
-"""A person with several rows, and rows that Spark counts, as the gates count them.
+"""Persons with several rows, rows that Spark counts and tables without a schema, as cases.
 
 One table holds many experiments: all rows of a person stand under one value of a column, and
-nobody else's do. The gate counts them once and adds noise in each call.
+nobody else's do. The gate counts them once and adds noise in each call. Of texts that nobody
+declared, each has as many rows as the threshold or one more; that a text of one row is hardly ever
+shown is a matter of one in a billion, which no sample shows: it is computed.
 """
 
 import shutil
@@ -10,21 +12,23 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
-from math import exp
+from math import exp, floor, log
 from os import environ
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, with_larger
+from sfumato.auditing.checks import Check
 from sfumato.auditing.outputs import Outputs
 from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.table import Table
 from sfumato.gate import Curator
 from sfumato.gate.scout import Scout
 from sfumato.ledger.ledger import Ledger
+from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP
 from sfumato.privacy.protection import OnePerson, OneRow, Protection
@@ -45,7 +49,7 @@ NEEDED: Final = "GateSpark needs pyspark and java, which are not both here"
 """Why there is no case of Spark, where there is none."""
 
 _VALUES: Final = 4_096
-TEXTS: Final = tuple(
+NUMBERS: Final = tuple(
     f"{sign}{digit}{'0' * zeros}{decimals}"
     for sign in ("", "-")
     for digit in (1, 2, 5)
@@ -111,7 +115,7 @@ def shapes(larger: Fraction) -> Case:
     """Shapes of the values of a column, in the same way: every person has one of their own."""
     note = f"shapes of one column for {SCOUTED}, a person with {HELD} rows of which {MOST} count"
     return _case(
-        "GateShapes", _shaped, World(values=len(TEXTS)), larger, zcdp_budget(SCOUTED), note
+        "GateShapes", _shaped, World(values=len(NUMBERS)), larger, zcdp_budget(SCOUTED), note
     )
 
 
@@ -220,7 +224,7 @@ def _scouted(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
 
 def _shaped(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
     held = world.columns(more)
-    table = pa.table({"a": np.array(["", *TEXTS])[held["a"]], "who": held["who"]})
+    table = pa.table({"a": np.array(["", *NUMBERS])[held["a"]], "who": held["who"]})
     budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
     gates = (_scout(table, world, budget, rng) for _ in range(calls))
     return [gate.shapes(cost=budget)["a"].values[_codes()] for gate in gates]
@@ -228,7 +232,7 @@ def _shaped(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
 
 @cache
 def _codes() -> NDArray[np.int64]:
-    return shape_codes(pa.array(TEXTS))
+    return shape_codes(pa.array(NUMBERS))
 
 
 def _scout(table: pa.Table, world: World, budget: ApproxDP, rng: Rng) -> Scout:
@@ -256,3 +260,120 @@ def _costing(multiple: Fraction) -> ApproxDP:
         fits = zcdp_budget(ApproxDP(middle, SCOUTED.delta)).rho <= wanted
         low, high = (middle, high) if fits else (low, middle)
     return ApproxDP(low, SCOUTED.delta)
+
+
+TEXT_CLAIM: Final = ApproxDP(1, "1e-9")
+_ONE_ROW: Final = OneRow()
+
+_TEXT_VALUES: Final = 4_096
+_TEXT_RUNS: Final = 100_000
+
+
+def texts(larger: Fraction) -> Case:
+    """A text of as many rows as the threshold, or of one more."""
+    honest = Thresholding.for_cost(TEXT_CLAIM, 1)
+    case = _texts_case(Fraction(1))
+    halved = Thresholding(scale=honest.scale / 2, reach=honest.reach)
+    noisier = Planted(bug="half the noise", case=replace(case, draw=_beside(_Shown(spec=halved))))
+    exactly = [
+        Planted(bug=bug, case=replace(case, checks=(broken.within_delta,)), by="check")
+        for bug, broken in {
+            "a threshold one row lower": _Shown(spec=honest, above=honest.reach - 1),
+            "a threshold in floats, rounded down": _in_floats(honest),
+        }.items()
+    ]
+    return with_larger(_texts_case, larger, noisier, *exactly)
+
+
+def _texts_case(factor: Fraction) -> Case:
+    """The case that spends ``factor`` times the epsilon that it claims."""
+    spec = Thresholding.for_cost(ApproxDP(TEXT_CLAIM.epsilon * factor, TEXT_CLAIM.delta), 1)
+    shown = _Shown(spec=spec)
+    return Case(
+        name="GateTexts",
+        guarantee=TEXT_CLAIM,
+        inputs=(0, 1),
+        draw=_through_the_gate if factor == 1 else _beside(shown),
+        ratio=lambda: exp(1 / spec.scale),
+        checks=(shown.within_delta,) if factor == 1 else (),
+        runs=_TEXT_RUNS,
+        note=f"a text at the threshold of {TEXT_CLAIM}, a row more or less",
+    )
+
+
+def _through_the_gate(more: int, n: int, *, rng: Rng) -> Outputs:
+    """What is shown of many texts, call after call; a text that is not shown counts as 0."""
+    found = [_one_call(more, rng) for _ in range(-(-n // _TEXT_VALUES))]
+    return np.concatenate(found)[:n]
+
+
+def _one_call(more: int, rng: Rng) -> Outputs:
+    ledger = Ledger.in_memory(dataset="audit")
+    table, names = _table(more)
+    scout = Scout(
+        UndeclaredTable(source_of(table, ())),
+        protect=_ONE_ROW,
+        budget=TEXT_CLAIM,
+        ledger=ledger,
+        rng=rng,
+    )
+    shown = scout.texts(["a"], cost=TEXT_CLAIM)["a"]
+    return np.array([shown.get(name, NOT_SHOWN) for name in names], dtype=np.int16)
+
+
+@cache
+def _table(more: int) -> tuple[pa.Table, tuple[str, ...]]:
+    names = tuple(f"text {number}" for number in range(_TEXT_VALUES))
+    rows = Thresholding.for_cost(TEXT_CLAIM, 1).reach + more
+    return pa.table({"a": pa.array(np.repeat(np.array(names), rows))}), names
+
+
+def _beside(shown: "_Shown") -> Callable[..., Outputs]:
+    """The same draws beside the gate, which does not spend more than it says."""
+    rows = Thresholding.for_cost(TEXT_CLAIM, 1).reach
+
+    def draw(more: int, n: int, *, rng: Rng) -> Outputs:
+        return shown.spec.show(np.full(n, rows + more), rng=rng).astype(np.int16)
+
+    return draw
+
+
+def _in_floats(honest: Thresholding) -> "_Shown":
+    """The paper's formula for the threshold, but rounded to the wrong side."""
+    odds, delta = exp(1 / honest.scale), float(TEXT_CLAIM.delta)
+    near = log((odds + 2 * delta - 1) / (delta * (odds + 1))) * float(honest.scale)
+    return _Shown(spec=Thresholding(scale=honest.scale, reach=floor(near)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shown:
+    """A mechanism, and the largest sum that it does not show."""
+
+    spec: Thresholding
+    above: int | None = None
+    """By default its reach, as it should be."""
+
+    def within_delta(self, runs: int, rng: Rng) -> Check:
+        """The exact hockey-stick divergence for every number of rows; nothing is drawn."""
+        most = 2 * self.spec.reach + 2
+        found = max(
+            max(self._divergence(rows, rows + 1), self._divergence(rows + 1, rows))
+            for rows in range(most)
+        )
+        return Check(
+            name="a row more or less stays within delta, exactly",
+            passed=found <= TEXT_CLAIM.delta * (1 + Fraction(1, 10**6)),
+            detail=f"{found:.4g} of {float(TEXT_CLAIM.delta):g}",
+        )
+
+    def _divergence(self, one: int, other: int) -> float:
+        excess = self._chances(one) - exp(TEXT_CLAIM.epsilon) * self._chances(other)
+        return float(np.maximum(0.0, excess).sum())
+
+    def _chances(self, rows: int) -> NDArray[np.float64]:
+        """Of not being shown, and of every sum that can be."""
+        above = self.spec.reach if self.above is None else self.above
+        sums: NDArray[Any] = np.arange(3 * self.spec.reach + 4)
+        chances = self.spec.pmf(sums - rows)
+        hidden = 1.0 if rows == 0 else max(0.0, 1.0 - float(chances[above + 1 :].sum()))
+        return np.array([hidden, *(chances[above + 1 :] * (rows > 0))])

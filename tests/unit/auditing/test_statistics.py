@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from sfumato.auditing import clopper_pearson, epsilon_lower_bound, rho_lower_bound
-from sfumato.auditing.bounds import event_rho_lower_bound, incomplete_beta, rho_of_coins
+from sfumato.auditing.statistics import event_rho_lower_bound, incomplete_beta, rho_of_coins
 from sfumato.errors import InputError
 from sfumato.noise import DiscreteGaussian
 from sfumato.privacy import ZCDP

@@ -1,4 +1,4 @@
-"""Rows as text, JSON and a page, and what they call a problem."""
+"""Rows as text, JSON and a page, what they call a problem, and audits in several processes."""
 
 import json
 from dataclasses import replace
@@ -6,8 +6,19 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.auditing import CASES, FULL, QUICK, Check, audit_case, case, markdown, text
-from sfumato.auditing.cases.registry import known
+from audits.registry import EVERY_CASE
+from sfumato.auditing import (
+    CASES,
+    FULL,
+    QUICK,
+    Check,
+    audit_case,
+    audit_cases,
+    case,
+    markdown,
+    text,
+)
+from sfumato.auditing.cases import known
 from sfumato.errors import InputError
 from sfumato.privacy import LocalDP
 
@@ -138,3 +149,34 @@ def test_an_unknown_name_is_told_with_what_was_meant():
 
 def test_every_case_is_named_as_it_is_listed():
     assert [build(Fraction(2)).name for build in CASES.values()] == list(CASES)
+
+
+NAMES = ["DiscreteGaussian", "DiscreteLaplace"]
+
+
+def rows_of(processes, names=NAMES, cases=CASES):
+    told = []
+    found = audit_cases(
+        names,
+        effort=QUICK,
+        processes=processes,
+        cases=cases,
+        tell=lambda what, done, of: told.append(what),
+    )
+    same = [replace(row, seconds=0.0, finding=replace(row.finding, seconds=0.0)) for row in found]
+    return same, told
+
+
+def test_two_processes_find_the_same_as_one_in_the_order_of_the_names():
+    (alone, told), (together, done) = rows_of(1), rows_of(2)
+    assert together == alone
+    assert [row.finding.mechanism for row in together] == NAMES
+    assert told == ["1 of 2: DiscreteGaussian", "2 of 2: DiscreteLaplace"]
+    assert sorted(line.partition(": ")[2] for line in done) == sorted(NAMES)
+
+
+def test_whole_runs_go_to_other_processes_too():
+    names = ["Grr", "AskQuestion"]
+    found, _ = rows_of(2, names, EVERY_CASE)
+    assert [row.finding.mechanism for row in found] == names
+    assert [row.finding.end_to_end for row in found] == [False, True]

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.bounds import epsilon_lower_bound, rho_lower_bound
 from sfumato.auditing.case import Case
 from sfumato.auditing.outputs import whole
+from sfumato.auditing.statistics import epsilon_lower_bound, rho_lower_bound
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 

@@ -116,6 +116,17 @@ def rho_of_coins(p: float, q: float) -> float:
     return max(*found, *(_renyi(a, b, order) / order for a, b in ways for order in _ORDERS))
 
 
+def rho_between(
+    one: NDArray[np.float64], other: NDArray[np.float64], sigma: NDArray[np.float64] | float
+) -> float:
+    """Sum of (change / sigma)^2 / 2: what Gaussian noise of these deviations lets through.
+
+    Two measurements drawn with one seed have the same noise, so their difference is the exact
+    change: the whole way from ratings to what is released, rounding and all.
+    """
+    return float((((one - other) / sigma) ** 2).sum() / 2)
+
+
 def _renyi(p: float, q: float, order: float) -> float:
     both = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
     return log(both) / (order - 1)

@@ -72,15 +72,6 @@ def gaussian_auc(rho: float) -> float:
     return 1 - erfc(sqrt(rho) / sqrt(2)) / 2
 
 
-def rho_between(one: Floats, other: Floats, sigma: Floats | float) -> float:
-    """Sum of (change / sigma)^2 / 2: what Gaussian noise of these deviations lets through.
-
-    Two measurements drawn with one seed have the same noise, so their difference is the exact
-    change: the whole way from ratings to what is released, rounding and all.
-    """
-    return float((((one - other) / sigma) ** 2).sum() / 2)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaplaceNoise:
     """Some numbers with Laplace noise, as they come out under one input."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.auditing import Accuracy
-from sfumato.auditing.accuracy import of_rare_category, of_worst_mean, repeated
+from sfumato.auditing.case import of_rare_category, of_worst_mean, repeated
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.means.piecewise import Piecewise
 from sfumato.randomness import simulation_rng

@@ -5,15 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.auditing.cases.measurement import (
+from sfumato.auditing.cases.gate import (
     WITH,
     WITHOUT,
     measure,
     measure_replaced,
     score,
     score_replaced,
+    select,
+    select_replaced,
 )
-from sfumato.auditing.cases.selection import select, select_replaced
 from sfumato.randomness import simulation_rng
 
 TWICE = Fraction(2)

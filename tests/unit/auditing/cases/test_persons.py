@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from sfumato.auditing.cases.scout import CLAIMED, texts
+from sfumato.auditing.cases.persons import TEXT_CLAIM, texts
 from sfumato.noise.thresholding import Thresholding
 from sfumato.randomness import simulation_rng
 
@@ -13,7 +13,7 @@ CASE = texts(Fraction(2))
 
 def test_a_text_at_the_threshold_is_shown_half_of_the_time_and_one_row_more_oftener():
     """Within 0.05 of the exact chances in 4,096 texts each: one alarm in 10^9."""
-    spec = Thresholding.for_cost(CLAIMED, 1)
+    spec = Thresholding.for_cost(TEXT_CLAIM, 1)
     for more in (0, 1):
         drawn = CASE.draw(more, 4_096, rng=simulation_rng(1))
         exact = spec.pmf(range(1 - more, spec.reach + 1)).sum()

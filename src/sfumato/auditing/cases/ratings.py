@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, with_larger
 from sfumato.auditing.outputs import Outputs
-from sfumato.auditing.recommender_attacks import rho_between
+from sfumato.auditing.statistics import rho_between
 from sfumato.counting.ratings import Ratings
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.privacy.guarantees import ZCDP

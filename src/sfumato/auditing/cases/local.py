@@ -1,0 +1,602 @@
+"""Local mechanisms as cases: frequencies, means, key-value pairs, records, repeated questions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import exp, log
+from typing import Final
+
+import numpy as np
+
+from sfumato.auditing import planted_bugs
+from sfumato.auditing.case import (
+    PEOPLE,
+    RUNS,
+    Case,
+    Measure,
+    Planted,
+    Ratio,
+    constant,
+    counted,
+    local_case,
+    of_mechanism,
+    of_rare_category,
+    of_worst_mean,
+    repeated,
+    with_larger,
+)
+from sfumato.auditing.checks import standard_checks
+from sfumato.auditing.outputs import Codes, Declared, Outputs, Paths, by_weights, stacked
+from sfumato.local.frequency.bit_response import BitResponse
+from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.hadamard import HadamardResponse
+from sfumato.local.frequency.local_hashing import FastOlh, Olh
+from sfumato.local.frequency.subset_selection import SubsetSelection
+from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.keyvalue.pairs import Pairs
+from sfumato.local.keyvalue.pckv import PaddedSample, PckvGrr, PckvUe
+from sfumato.local.keyvalue.privkvm import PrivKvm
+from sfumato.local.keyvalue.sampled_key import (
+    F2M,
+    BiSample,
+    Floats,
+    PrivKv,
+    SampledKey,
+    StateEncoding,
+)
+from sfumato.local.means.duchi import Duchi, DuchiVector
+from sfumato.local.means.hybrid import Hybrid
+from sfumato.local.means.laplace import LocalLaplace
+from sfumato.local.means.mechanism import MeanMechanism
+from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.sampled import SampledMeans
+from sfumato.local.mechanism import FrequencyMechanism, Transition, transition_of
+from sfumato.local.memo import Memo
+from sfumato.local.records.mechanism import Sampling, Splitting
+from sfumato.local.records.rsfd import RsFd
+from sfumato.models.answers import keyvalue as models
+from sfumato.privacy.guarantees import LocalDP
+from sfumato.randomness import Rng
+
+ONE: Final = Fraction(1)
+
+
+def grr(larger: Fraction) -> Case:
+    """Generalized randomized response."""
+    careless = planted_bugs.careless_threshold(categories=4, epsilon=ONE)
+    seeded = planted_bugs.repeated_seed(categories=4, epsilon=ONE)
+    truthful = planted_bugs.truthful_device(categories=4, epsilon=ONE)
+    shared = planted_bugs.shared_words(categories=4, epsilon=ONE)
+    open_ = planted_bugs.one_code_in_the_open(categories=1_000, epsilon=ONE)
+    return _frequency(Grr, larger, careless, seeded, truthful, shared, open_, categories=4)
+
+
+def sue(larger: Fraction) -> Case:
+    """Symmetric unary encoding."""
+    mistaken = planted_bugs.truth_probability_for_odds(categories=4, symmetric=True)
+    return _frequency(Sue, larger, mistaken, categories=4)
+
+
+def oue(larger: Fraction) -> Case:
+    """Optimized unary encoding."""
+    mistaken = planted_bugs.truth_probability_for_odds(categories=4, symmetric=False)
+    return _frequency(Oue, larger, mistaken, categories=4)
+
+
+def olh(larger: Fraction) -> Case:
+    """Optimized local hashing."""
+    note = "4 categories; bound: which of them an answer supports; seeds are checked apart"
+    telling = planted_bugs.telling_seed(categories=4, epsilon=ONE)
+    return _frequency(Olh, larger, telling, categories=4, note=note)
+
+
+def fast_olh(larger: Fraction) -> Case:
+    """Local hashing by a linear family."""
+    return _frequency(FastOlh, larger, categories=4)
+
+
+def hadamard_response(larger: Fraction) -> Case:
+    """Hadamard response."""
+    return _frequency(HadamardResponse, larger, categories=5)
+
+
+def subset_selection(larger: Fraction) -> Case:
+    """Subset selection."""
+    first = planted_bugs.true_value_first(categories=6, epsilon=ONE)
+    return _frequency(SubsetSelection, larger, first, categories=6)
+
+
+def bit_response(larger: Fraction) -> Case:
+    """Two bits, each for itself, any of them set: what is promised follows from p and q."""
+
+    def make(factor: Fraction) -> Case:
+        spec = _bits(factor)
+
+        inputs = ((0, 0), (1, 0), (0, 1), (1, 1))
+        vectors = np.array(inputs, dtype=np.uint8)
+
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            return spec.answer_many(vectors[codes], rng=rng)
+
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            return stacked([spec.answer(vectors[code], rng=rng) for code in codes], spec.layout)
+
+        def declared() -> Declared:
+            matrix = spec.transition()
+            return by_weights(stacked(matrix.answers, spec.layout), matrix.weights)
+
+        paths = Paths(inputs=len(inputs), bulk=bulk, device=device, declared=declared)
+        return Case(
+            name="BitResponse",
+            guarantee=LocalDP(_bits(ONE).epsilon),
+            inputs=inputs,
+            draw=constant(bulk, inputs),
+            ratio=lambda: spec.transition().ratio,
+            device=constant(device, inputs),
+            checks=standard_checks(paths),
+            note="2 bits",
+            accuracy=_unset_bit(_bits(ONE)),
+        )
+
+    return with_larger(make, larger)
+
+
+def _frequency(
+    kind: type[FrequencyMechanism],
+    larger: Fraction,
+    *more: Planted,
+    categories: int,
+    note: str | None = None,
+) -> Case:
+    return local_case(
+        lambda epsilon: kind(categories=categories, epsilon=epsilon),
+        larger,
+        *more,
+        note=f"{categories} categories" if note is None else note,
+        accuracy=of_rare_category(kind(categories=categories, epsilon=ONE)),
+    )
+
+
+def _bits(factor: Fraction) -> BitResponse:
+    """Odds of 1.65 for each bit, to the power of ``factor``."""
+    odds = exp(float(factor) * log(1.65))
+    p = Fraction(f"{odds / (odds + 1):.9f}")
+    return BitResponse(length=2, p=p, q=1 - p)
+
+
+def _unset_bit(spec: BitResponse) -> Measure:
+    """The error of the share of a bit that nobody has: q(1-q)/(p-q)^2."""
+    bits = np.zeros((PEOPLE, spec.length), dtype=np.uint8)
+
+    def estimate(rng: Rng) -> float:
+        counts = np.zeros(spec.cells, dtype=np.int64)
+        spec.add(spec.answer_many(bits, rng=rng), counts)
+        return float(spec.estimate(counts, PEOPLE).counts[0]) / PEOPLE
+
+    return repeated(estimate, formula=float(spec.q * (1 - spec.q) / (spec.p - spec.q) ** 2))
+
+
+def duchi(larger: Fraction) -> Case:
+    """Two answers about a number."""
+    return _mean(Duchi, larger, planted_bugs.value_and_square(epsilon=ONE), points=5)
+
+
+def piecewise(larger: Fraction) -> Case:
+    """A window around a number."""
+    return _mean(Piecewise, larger, planted_bugs.float_piecewise(epsilon=ONE), points=9)
+
+
+def hybrid(larger: Fraction) -> Case:
+    """One of the two above, by a coin."""
+    return _mean(Hybrid, larger, points=9, runs=400_000)
+
+
+def local_laplace(larger: Fraction) -> Case:
+    """Discrete Laplace noise on a number."""
+    return _mean(LocalLaplace, larger, points=5)
+
+
+def square_wave(larger: Fraction) -> Case:
+    """A window for a whole distribution."""
+    return _mean(SquareWave, larger, points=9)
+
+
+def duchi_vector(larger: Fraction) -> Case:
+    """Several signs at once."""
+    mechanism = DuchiVector(dimensions=3, epsilon=ONE)
+    return local_case(
+        lambda epsilon: DuchiVector(dimensions=3, epsilon=epsilon),
+        larger,
+        note="3 signs",
+        accuracy=_first_of_several(mechanism, truth=-1.0),
+    )
+
+
+def sampled_means(larger: Fraction) -> Case:
+    """Several numbers, of which one is answered."""
+    mechanism = SampledMeans(dimensions=3, points=3, inner="duchi", epsilon=ONE)
+    return local_case(
+        lambda epsilon: SampledMeans(dimensions=3, points=3, inner="duchi", epsilon=epsilon),
+        larger,
+        note="1 of 3 numbers on 3 points, by Duchi",
+        accuracy=_first_of_several(mechanism, truth=-1.0),
+    )
+
+
+def _mean(
+    kind: type[MeanMechanism], larger: Fraction, *more: Planted, points: int, runs: int = RUNS
+) -> Case:
+    return local_case(
+        lambda epsilon: kind(points=points, epsilon=epsilon),
+        larger,
+        *more,
+        note=f"{points} points",
+        accuracy=of_worst_mean(kind(points=points, epsilon=ONE)),
+        runs=runs,
+    )
+
+
+def _first_of_several(mechanism: DuchiVector | SampledMeans, *, truth: float) -> Measure:
+    """The error of the first mean when everybody has -1 everywhere, code 0."""
+    codes = np.zeros(PEOPLE, dtype=np.uint32)
+
+    def estimate(rng: Rng) -> float:
+        first = mechanism.means(counted(mechanism, codes, rng))[0]
+        return truth if first is None else first.mean
+
+    return repeated(estimate, formula=mechanism.variance(truth), truth=truth)
+
+
+KEYS: Final = 2
+Protocol = SampledKey | PaddedSample
+Person = tuple[float | None, ...]
+PEOPLE_OF_TWO_KEYS: Final[tuple[Person, ...]] = tuple(product((None, -1.0, 1.0), repeat=KEYS))
+HELD: Final = tuple(
+    {key: value for key, value in enumerate(person) if value is not None}
+    for person in PEOPLE_OF_TWO_KEYS
+)
+"""The same as a device holds them, in the order of ``transition``: the place is the code."""
+DENSE: Final = np.array(PEOPLE_OF_TWO_KEYS, dtype=np.float64)
+"""The same as rows, NaN for no such key."""
+FILLS: Final = (-1.0, 1.0)
+"""What people without a key answer for in PrivKVM's second round, as published after the first."""
+
+
+def priv_kv(larger: Fraction) -> Case:
+    """PrivKV, one round."""
+    return _pairs(
+        lambda epsilon: PrivKv(keys=KEYS, epsilon=epsilon),
+        larger,
+        planted_bugs.every_key(epsilon=ONE),
+    )
+
+
+def state_encoding(larger: Fraction) -> Case:
+    """Absent, minus or plus by three-ary response."""
+    return _pairs(lambda epsilon: StateEncoding(keys=KEYS, epsilon=epsilon), larger)
+
+
+def f2m(larger: Fraction) -> Case:
+    """Frequency and mean apart."""
+    return _pairs(lambda epsilon: F2M(keys=KEYS, epsilon=epsilon), larger)
+
+
+def bi_sample(larger: Fraction) -> Case:
+    """One of two questions."""
+    return _pairs(lambda epsilon: BiSample(keys=KEYS, epsilon=epsilon), larger)
+
+
+def pckv_ue(larger: Fraction) -> Case:
+    """Padding and sampling with unary encoding."""
+    return _pairs(
+        lambda epsilon: PckvUe(keys=KEYS, padding=1, epsilon=epsilon), larger, runs=800_000
+    )
+
+
+def pckv_grr(larger: Fraction) -> Case:
+    """Padding and sampling with randomized response."""
+    first = planted_bugs.own_keys_first(keys=3, epsilon=ONE)
+    return _pairs(lambda epsilon: PckvGrr(keys=KEYS, padding=2, epsilon=epsilon), larger, first)
+
+
+def priv_kvm(larger: Fraction) -> Case:
+    """PrivKVM: the answers of one person in two rounds together."""
+
+    def make(factor: Fraction) -> Case:
+        rounds = PrivKvm(keys=KEYS, epsilon=ONE * factor, rounds=2)
+        parts = rounds.first(), rounds.next(FILLS)
+
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            crowd = _people(codes)
+            return np.stack([part.answer_many(crowd, rng=rng) for part in parts], axis=1)
+
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            return np.array(
+                [[part.answer(HELD[code], rng=rng) for part in parts] for code in codes],
+                dtype=parts[0].layout.dtype,
+            )
+
+        def declared() -> Declared:
+            pairs = list(product(*(range(part.cells) for part in parts)))
+            return by_weights(np.array(pairs), _together(parts).weights)
+
+        return _case(
+            "PrivKvm",
+            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
+            ratio=lambda: _together(parts).ratio,
+            runs=400_000,
+            accuracy=_rare_key(parts[0]),  # frequencies come from the first round
+            note=f"{KEYS} keys, 2 rounds",
+        )
+
+    return with_larger(make, larger)
+
+
+def _pairs(
+    make: Callable[[Fraction], Protocol], larger: Fraction, *more: Planted, runs: int = RUNS
+) -> Case:
+    def spending(factor: Fraction) -> Case:
+        mechanism = make(ONE * factor)
+
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            return mechanism.answer_many(_people(codes), rng=rng)
+
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            single = [mechanism.answer(HELD[code], rng=rng) for code in codes]
+            return stacked(single, mechanism.layout)
+
+        def declared() -> Declared:
+            matrix = mechanism.transition()
+            return by_weights(stacked(matrix.answers, mechanism.layout), matrix.weights)
+
+        return _case(
+            type(mechanism).__name__,
+            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
+            ratio=lambda: mechanism.transition().ratio,
+            note=_note(mechanism),
+            accuracy=_rare_key(mechanism),
+            runs=runs,
+        )
+
+    return with_larger(spending, larger, *more)
+
+
+def _case(
+    name: str,
+    paths: Paths,
+    *,
+    ratio: Callable[[], Ratio],
+    note: str,
+    accuracy: Measure,
+    runs: int,
+) -> Case:
+    return Case(
+        name=name,
+        guarantee=LocalDP(ONE),
+        inputs=PEOPLE_OF_TWO_KEYS,
+        draw=constant(paths.bulk, PEOPLE_OF_TWO_KEYS),
+        ratio=ratio,
+        device=constant(paths.device, PEOPLE_OF_TWO_KEYS),
+        checks=standard_checks(paths),
+        runs=runs,
+        accuracy=accuracy,
+        note=note,
+    )
+
+
+def _note(mechanism: Protocol) -> str:
+    if isinstance(mechanism, PaddedSample):
+        return f"{KEYS} keys, padded to {mechanism.padding}"
+    return f"{KEYS} keys"
+
+
+def _people(codes: Codes) -> Pairs:
+    """Many people, each with the pairs of a code."""
+    return Pairs.from_dense(DENSE[codes])
+
+
+def _together(parts: tuple[SampledKey, ...]) -> Transition:
+    """Independent answers: the weights of all pairs of answers are products."""
+    first, second = (part.transition() for part in parts)
+    rows = [
+        [x * y for x in one for y in other]
+        for one, other in zip(first.weights, second.weights, strict=True)
+    ]
+    return transition_of(range(len(rows[0])), rows)
+
+
+def _rare_key(mechanism: Protocol) -> Measure:
+    """The error of the frequency of a key that nobody has; everybody has the other one."""
+    crowd = _people(np.full(PEOPLE, PEOPLE_OF_TWO_KEYS.index((None, 1.0))))
+
+    def estimate(rng: Rng) -> float:
+        counts = np.zeros(mechanism.cells, dtype=np.int64)
+        mechanism.add(mechanism.answer_many(crowd, rng=rng), counts)
+        return float(models.estimate(mechanism, counts).frequencies[0])
+
+    return repeated(estimate, formula=_rare_variance(mechanism))
+
+
+def _rare_variance(mechanism: Protocol) -> float:
+    """The variance, times n, of the frequency of an absent key.
+
+    With u the reading, y the probabilities of the cells and G groups whose shares are taken apart:
+    k G sum_g (sum y u^2 - (sum y u)^2), where one person in k is asked about the key.
+    """
+    sampled = isinstance(mechanism, SampledKey)
+    row = mechanism.weights[0] if isinstance(mechanism, SampledKey) else mechanism.channel[0]
+    groups, chances = mechanism.groups, np.array(row, dtype=np.float64)
+    parts = [groups == group for group in range(int(groups.max()) + 1)]
+    total = sum(_spread(chances[part], mechanism.reading[0][part]) for part in parts)
+    return total * len(parts) * (mechanism.keys if sampled else 1)
+
+
+def _spread(weights: Floats, values: Floats) -> float:
+    """The variance of values drawn with these weights."""
+    chances = weights / weights.sum()
+    return float(chances @ values**2 - (chances @ values) ** 2)
+
+
+SIZES: Final = (2, 3)
+Record = tuple[int, ...]
+EQUAL: Final = (2, 2)
+"""Sizes for which the published amplification of RS+FD was claimed."""
+
+
+def splitting(larger: Fraction) -> Case:
+    """Every attribute with its part of epsilon."""
+
+    def make(factor: Fraction) -> Case:
+        spec = Splitting(sizes=SIZES, epsilon=ONE * factor, protocol=Grr)
+
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            return np.stack(spec.answer_many(block, rng=rng).parts, axis=1)
+
+        def sent(record: Record, *, rng: Rng) -> Record:
+            return tuple(int(answer) for _, answer in spec.answer(record, rng=rng))
+
+        return _record_case(spec, bulk, sent, answers=[*spec.records()])
+
+    return with_larger(make, larger)
+
+
+def sampling(larger: Fraction) -> Case:
+    """One attribute with all of epsilon; the answer says which."""
+
+    def make(factor: Fraction) -> Case:
+        spec = Sampling(sizes=SIZES, epsilon=ONE * factor, protocol=Grr)
+
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            parts = spec.answer_many(block, rng=rng).parts
+            sent = [_pair(part, own) for part, own in enumerate(parts)]
+            return np.concatenate(sent)[rng.permutation(block.shape[1])]  # they come by part
+
+        def sent(record: Record, *, rng: Rng) -> Record:
+            ((part, answer),) = spec.answer(record, rng=rng)
+            return part, int(answer)
+
+        answers = [(part, own) for part, size in enumerate(SIZES) for own in range(size)]
+        return _record_case(spec, bulk, sent, answers=answers, in_order=False)
+
+    return with_larger(make, larger)
+
+
+def rsfd(larger: Fraction) -> Case:
+    """One true response among uniform codes."""
+
+    def make(factor: Fraction, sizes: tuple[int, ...] = SIZES) -> Case:
+        spec = RsFd(sizes=sizes, epsilon=ONE * factor)
+
+        def bulk(block: Outputs, *, rng: Rng) -> Outputs:
+            return spec.answer_many(block, rng=rng).T
+
+        return _record_case(spec, bulk, spec.answer, answers=[*spec.records()])
+
+    amplified = make(planted_bugs.amplified_epsilon(ONE, len(EQUAL)), EQUAL)
+    return with_larger(
+        make,
+        larger,
+        Planted(bug="the published amplification, sampled", case=amplified),
+        Planted(bug="the published amplification, exactly", case=amplified, by="ratio"),
+    )
+
+
+def memo(larger: Fraction) -> Case:
+    """The same question twice: the second answer must add nothing."""
+
+    def make(factor: Fraction) -> Case:
+        mechanism = Grr(categories=2, epsilon=ONE * factor)
+
+        def draw(code: int, n: int, *, rng: Rng) -> Outputs:
+            return np.array([_twice(mechanism, code, Memo.fresh(rng=rng)) for _ in range(n)])
+
+        return replace(
+            of_mechanism(mechanism, name="Memo"),
+            guarantee=LocalDP(ONE),
+            draw=draw,
+            device=None,  # this is the device
+            checks=(),
+            runs=20_000,
+            note="2 answers of 2 categories to one question",
+        )
+
+    return with_larger(make, larger, planted_bugs.fresh_answers(epsilon=ONE))
+
+
+def _twice(mechanism: Grr, code: int, kept: Memo) -> bytes:
+    answers = (kept.answer(mechanism, code, "smoker") for _ in range(2))
+    return bytes(int(answer) for answer in answers)
+
+
+def _record_case(
+    spec: Splitting | Sampling | RsFd,
+    bulk: Callable[..., Outputs],
+    sent: Callable[..., Record],
+    *,
+    answers: Sequence[Record],
+    in_order: bool = True,
+) -> Case:
+    """A case of whole records.
+
+    Args:
+        spec: The mechanism.
+        bulk: What the people of a block send.
+        sent: The same for one person.
+        answers: All that can be sent, in the order of ``transition``.
+        in_order: Whether the rows of ``bulk`` are in the order of the people.
+    """
+    inputs = tuple(spec.records())
+    columns = np.array(inputs, dtype=np.uint8).T
+
+    def ask(codes: Codes, *, rng: Rng) -> Outputs:
+        if in_order:
+            return bulk(columns[:, codes], rng=rng)
+        out = np.empty((codes.size, len(answers[0])), dtype=np.uint8)
+        for code in np.unique(codes):
+            own = codes == code
+            out[own] = bulk(columns[:, codes[own]], rng=rng)
+        return out
+
+    def device(codes: Codes, *, rng: Rng) -> Outputs:
+        return np.array([sent(inputs[code], rng=rng) for code in codes], dtype=np.uint8)
+
+    def declared() -> Declared:
+        return by_weights(np.array(answers), spec.transition().weights)
+
+    paths = Paths(inputs=len(inputs), bulk=ask, device=device, declared=declared)
+    return Case(
+        name=type(spec).__name__,
+        guarantee=LocalDP(ONE),
+        inputs=inputs,
+        draw=constant(ask, inputs),
+        ratio=lambda: spec.transition().ratio,
+        device=constant(device, inputs),
+        checks=standard_checks(paths, in_order=in_order),
+        note=" and ".join(str(size) for size in spec.sizes) + " categories",
+        accuracy=_rare_category(spec),
+    )
+
+
+def _pair(part: int, own: Outputs) -> Outputs:
+    """Answers about one part, with the part beside them."""
+    return np.stack([np.full(own.size, part, dtype=np.uint8), own], axis=1)
+
+
+def _rare_category(spec: Splitting | Sampling | RsFd) -> Measure:
+    """The error of the last category of the first attribute; everybody has the first ones."""
+    block = _block((0,) * len(spec.sizes), PEOPLE)
+
+    def estimate(rng: Rng) -> float:
+        state = spec.zero()
+        if isinstance(spec, RsFd):
+            spec.add(spec.answer_many(block, rng=rng), state)
+        else:
+            spec.add(spec.answer_many(block, rng=rng), state)
+        return float(spec.estimate(state)[0].frequencies[-1])
+
+    return repeated(estimate, formula=spec.variance(0, 0.0))
+
+
+def _block(record: tuple[int, ...], n: int) -> Outputs:
+    return np.repeat(np.array(record, dtype=np.uint8)[:, np.newaxis], n, axis=1)
