@@ -300,3 +300,11 @@ def test_an_audit_of_the_sums_stands_and_every_planted_bug_is_refuted(name):
         _, bound = attacked(bug.case, runs=runs, rng=rng, confidence=0.999)
         assert bound > bug.case.claimed, bug.bug
     assert {bug.bug for bug in case.planted} >= {"half the sensitivity", "weights that do not fall"}
+
+
+def test_the_areas_of_small_examples_are_those_written_out_by_hand():
+    assert auc(np.array([1.0, 2.0]), np.array([1.0, 0.0])) == 0.875
+    assert allowed_auc(PureDP("0.5")) == pytest.approx(0.6225, abs=5e-5)
+    assert gaussian_auc(0.5) == pytest.approx(0.7602, abs=5e-5)
+    possible, too = np.array([True, True, False]), np.array([True, False, False])
+    assert only_under_one(possible, too).tolist() == [1]
