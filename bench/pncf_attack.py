@@ -23,9 +23,9 @@ from attacks.recommenders import (
     gaussian_auc,
     laplace_auc,
     only_under_one,
-    rho_between,
 )
 from recommend_speed import say
+from sfumato.auditing.statistics import rho_between
 from sfumato.evaluation.rating_splits import Split, random_split
 from sfumato.evaluation.recommender_errors import compare_recommender
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums

@@ -16,8 +16,8 @@ from attacks.recommenders import (
     allowed_auc,
     gaussian_auc,
     laplace_auc,
-    rho_between,
 )
+from sfumato.auditing.statistics import rho_between
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.lab.pncf import PairTable, Pncf, laplace_step, without
 from sfumato.lab.ratings import made_ratings
