@@ -25,8 +25,7 @@ from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import greedy_network
 from sfumato.models.code_counts import map_pairs
-from sfumato.models.pram.channels import along
-from sfumato.models.pram.pram import expected_frequencies
+from sfumato.models.pram.pram import along, expected_frequencies
 from sfumato.randomness import simulation_rng
 from sfumato.survey.dp2pub import semi_honest
 

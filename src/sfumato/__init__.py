@@ -71,10 +71,9 @@ _ROOMS = {
     "sfumato.local.memo": ("Memo", "total_guarantee"),
     "sfumato.local.records.mechanism": ("Sampling", "Splitting"),
     "sfumato.local.records.rsfd": ("RsFd",),
-    "sfumato.models.answers.consistency": ("consistent",),
-    "sfumato.models.answers.deconvolution": ("expectation_maximization",),
-    "sfumato.models.answers.frequencies": ("norm_sub",),
+    "sfumato.models.answers.frequencies": ("expectation_maximization", "norm_sub"),
     "sfumato.models.answers.keyvalue": ("KeyValueEstimate", "corrected_rounds"),
+    "sfumato.models.answers.pair_tables": ("consistent",),
     "sfumato.noise": (
         "DiscreteGaussian",
         "DiscreteLaplace",

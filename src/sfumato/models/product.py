@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.graphical.sampling import draw_given
+from sfumato.models.graphical.model import draw_given
 from sfumato.models.model import Rows
 from sfumato.randomness import Rng
 from sfumato.schema.schema import Marginal, Schema

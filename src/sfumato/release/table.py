@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError, StorageError
-from sfumato.models.model import Model, Rows, draw_possible
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import Model, PublishedRows, Rows, draw_possible
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import Protection
@@ -63,7 +62,7 @@ _MODELS: Final[Mapping[str, str]] = {
     "bayes_net": "sfumato.models.bayes.model:BayesNet",
     "mixture": "sfumato.models.answers.mixture:MixtureModel",
     "graphical": "sfumato.models.graphical.model:GraphicalModel",
-    "none": "sfumato.models.published_rows:PublishedRows",
+    "none": "sfumato.models.model:PublishedRows",
 }
 """The models that a release can save, by the name in ``release.json``; loaded when one is read."""
 

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import charts
-from sfumato.models.model import total_variation
+from sfumato.models.model import PublishedRows, total_variation
 from sfumato.models.prediction import unprojected_noise
-from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.guarantees import PureDP
 from sfumato.release import TableRelease
 from sfumato.report.view import MarginalView, MeasuredView

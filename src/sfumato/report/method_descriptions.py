@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 from sfumato.errors import InputError
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import PublishedRows
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.release import TableRelease
 from sfumato.report.view import BudgetView, StructureView

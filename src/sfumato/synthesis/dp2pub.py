@@ -22,16 +22,18 @@ from sfumato.gate import Curator, MutualInformation
 from sfumato.models.answers.frequencies import norm_sub
 from sfumato.models.bayes.network import Network
 from sfumato.models.information import entropy
-from sfumato.models.model import repaired
-from sfumato.models.pram.channels import Channel
+from sfumato.models.model import PublishedRows, repaired
 from sfumato.models.pram.clusters import (
     Cluster,
+    Known,
+    Pram,
     attribute_shares,
     budget_shares,
     disjoint_clusters,
+    redraw_columns,
+    weigh,
 )
-from sfumato.models.pram.columns import Known, Pram, redraw_columns, weigh
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.pram.pram import Channel
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow, Protection

@@ -16,7 +16,7 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator, MutualInformation
 from sfumato.models.bayes.model import elimination, fit_bayes_net
-from sfumato.models.bayes.parent_sets import affordable, largest_useful_table, maximal_parent_sets
+from sfumato.models.bayes.network import affordable, largest_useful_table, maximal_parent_sets
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import PureDP, portion
 from sfumato.privacy.protection import Protection

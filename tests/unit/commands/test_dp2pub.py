@@ -12,7 +12,7 @@ from sfumato.commands.dp2pub import dp2pub_table
 from sfumato.commands.publish import publish_table
 from sfumato.errors import BudgetError, InputError
 from sfumato.ledger import Ledger
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import PublishedRows
 from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.readers.open_table import open_table

@@ -13,6 +13,7 @@ from sfumato.models.dense.model import DenseModel
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
 from sfumato.models.model import (
     MOST_ROUNDS,
+    PublishedRows,
     draw_possible,
     estimated_total,
     project,
@@ -21,7 +22,6 @@ from sfumato.models.model import (
     total_variation,
 )
 from sfumato.models.product import ProductModel
-from sfumato.models.published_rows import PublishedRows
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Measurement, Range, Schema
 from sfumato.schema.schema import possible, possible_rows

@@ -11,7 +11,7 @@ import pytest
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
 from sfumato.ledger import Ledger
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import PublishedRows
 from sfumato.publishing.methods import METHODS, algorithm_named
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease

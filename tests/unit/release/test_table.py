@@ -17,8 +17,8 @@ from sfumato.errors import InputError, StorageError
 from sfumato.models.answers.mixture import MixtureModel
 from sfumato.models.answers.tree import TreeModel
 from sfumato.models.dense.model import DenseModel
+from sfumato.models.model import PublishedRows
 from sfumato.models.product import ProductModel
-from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import simulation_rng

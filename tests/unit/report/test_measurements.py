@@ -16,7 +16,7 @@ from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
 from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.information import tie_strength
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import PublishedRows
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease

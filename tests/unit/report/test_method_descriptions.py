@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
+from sfumato.models.model import PublishedRows
 from sfumato.models.product import ProductModel
-from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.guarantees import LocalDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import simulation_rng

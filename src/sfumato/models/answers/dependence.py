@@ -1,19 +1,32 @@
-"""Whether dependence between columns is worth its noise, and how much of it to believe.
+"""Whether dependence of columns is worth its noise, and how many people answer about pairs.
 
 All in squared distances of two-way tables from the product of their one-way tables: there both
 the signal and the noise can be predicted, and the noise subtracted without bias.
+
+Answers about pairs show dependence and cost precision in the one-way tables. Before anything is
+known the first round asks only for what hardly costs anything should columns be independent; the
+second asks for more if the first saw dependence. Public facts and noisy tables decide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, pi, sqrt
+from itertools import combinations
+from math import comb, inf, pi, prod, sqrt
 from statistics import NormalDist
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.answers.pair_tables import Edge, NoisyTable
+from sfumato import check
+from sfumato.models.answers.pair_tables import (
+    MOST_BINS,
+    Edge,
+    Noise,
+    NoisyTable,
+    bins_allowed,
+    side_noise,
+)
 
 Table = NDArray[np.float64]
 Kind = Literal["none", "tree", "pairs"]
@@ -183,3 +196,297 @@ def column_distance(frequencies: Table, variance: float) -> float:
     """
     error = MEAN_SIZE * sqrt(variance)
     return float(np.where(frequencies > error, error, error / 2).sum()) / 2
+
+
+HARM: Final = 0.0075
+"""How much of its error each round may expect to add, should columns be independent, for a chance
+to see that they are not. Predicted at equal shares of all codes; at unequal ones it is up to
+half as much again, about 2% in both rounds together."""
+
+SHARES: Final = (0.25, 0.5, 0.75, 1.0)
+PILOT_SHARES: Final = (1.0, *(part * 2**-power for power in range(9) for part in (0.75, 0.5)))
+PILOT_BINS: Final = (2, 3, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions:
+    """What the people of a round are asked: about one column, or some of them about a pair."""
+
+    bins: Mapping[str, int]
+    """The columns that pairs are asked of, and the number of bins of each."""
+    share: float
+    """Of the people who would be asked about one of these columns, the part asked about a pair."""
+    edges: tuple[Edge, ...]
+    """The pairs, each asked equally often."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairPlan:
+    """The questions of the second round, and the error predicted for them."""
+
+    questions: Questions
+    predicted: float
+    """The mean total variation of two-way tables."""
+
+
+NO_PAIRS: Final = Questions(bins={}, share=0.0, edges=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The columns, how people are divided among them, and what an answer is worth."""
+
+    sizes: Mapping[str, int]
+    """Codes by column; each has two or more."""
+    alone: Mapping[str, float]
+    """The variance of one code, times the people asked about that column alone."""
+    noise: Noise
+    """The variance of one cell of a pair, times the people asked about it, by its cells."""
+    shares: Mapping[str, float]
+    """The part of the people who are asked about each column: see ``column_shares``."""
+
+    def each(self, questions: Questions) -> float:
+        """The part of the people who are asked about each of the pairs."""
+        pooled = sum(self.shares[name] for name in questions.bins)
+        return questions.share * pooled / max(len(questions.edges), 1)
+
+    def precision(self, questions: Questions) -> dict[str, float]:
+        """What one person of the round adds, on average, to the precision of each column's codes.
+
+        An answer about a pair tells about both columns, except those whose codes bins hide.
+        """
+        found = {}
+        for name, share in self.shares.items():
+            left = 1 - questions.share if name in questions.bins else 1.0
+            found[name] = left * share / self.alone[name]
+        each = self.each(questions)
+        for edge in questions.edges:
+            shape = questions.bins[edge[0]], questions.bins[edge[1]]
+            for axis, name in enumerate(edge):
+                if questions.bins[name] == self.sizes[name]:
+                    found[name] += each / side_noise(shape, self.noise(prod(shape)), axis=axis)
+        return found
+
+    def insight(self, questions: Questions) -> float:
+        """How well dependence is seen, and of how many pairs.
+
+        The inverse standard error of its mean for one person, in squared total variations as
+        ``mean_dependence``, times the root of the number of pairs: as many people with as much
+        noise are worth the same whether they answer about few pairs or many. And times the part
+        of all pairs of columns that these columns have, since those left out may depend while
+        these do not. B bins of many codes are taken to show the part (1 - 1/B)^2 of it.
+        """
+        found, each = 0.0, self.each(questions)
+        for edge in questions.edges:
+            shape = questions.bins[edge[0]], questions.bins[edge[1]]
+            cells, freedom = prod(shape), (shape[0] - 1) * (shape[1] - 1)
+            shown = prod(
+                1.0 if questions.bins[name] == self.sizes[name] else (1 - 1 / count) ** 2
+                for name, count in zip(edge, shape, strict=True)
+            )
+            error = cells * interaction_noise(shape, self.noise(cells)) / sqrt(freedom)
+            found += (each * shown / error) ** 2
+        covered = comb(len(questions.bins), 2) / comb(len(self.sizes), 2)
+        return sqrt(found * len(questions.edges)) * covered
+
+
+def column_shares(sizes: Mapping[str, int], *, noise: Noise) -> dict[str, float]:
+    """How to divide the people who answer about one column: a part for each column, summing to 1.
+
+    A column of k codes with variance v/n each has the total variation k sqrt(v/n), about, and the
+    sum of these is least for n as (k sqrt v)^(2/3). But no distance exceeds 1, where more answers
+    would not help yet; half of that exponent was better on real tables than either end.
+    A column of one code needs nobody.
+    """
+    raw = {
+        name: (codes * sqrt(noise(codes))) ** (1 / 3) if codes > 1 else 0.0
+        for name, codes in sizes.items()
+    }
+    total = sum(raw.values()) or 1.0
+    return {name: part / total for name, part in raw.items()}
+
+
+def plan_pilot(people: Population, *, harm: float = HARM) -> Questions:
+    """The questions of the first round that see dependence best, but hardly cost anything.
+
+    Tried are the columns up to a size, code by code, and all columns in few bins; so that the
+    error of no column, see ``pilot_loss``, is predicted to grow by more than ``harm``. Where
+    answers about pairs tell more of their columns than answers about a column, all people of
+    these columns are asked about pairs.
+    """
+    best, insight = NO_PAIRS, 0.0
+    for bins in _pilot_bins(people.sizes):
+        for share in PILOT_SHARES:
+            questions = Questions(bins=bins, share=share, edges=pilot_edges(tuple(bins), share))
+            if pilot_loss(people, questions) <= harm:
+                if people.insight(questions) > insight:
+                    best, insight = questions, people.insight(questions)
+                break
+    return best
+
+
+def pilot_edges(names: Sequence[str], share: float) -> tuple[Edge, ...]:
+    """Which pairs the first round asks about: the neighbors in a circle, or all if all are asked.
+
+    The error of a mean over m pairs, each answered by N/m people, grows as sqrt(m): few pairs see
+    best whether there is dependence, all pairs see best what it is.
+    """
+    every = tuple(combinations(names, 2))
+    if share > 1 / 2:
+        return every
+    near = {frozenset((names[i - 1], names[i])) for i in range(len(names))}
+    return tuple(edge for edge in every if frozenset(edge) in near)
+
+
+def pilot_loss(people: Population, questions: Questions) -> float:
+    """How much the error of any column grows at most if the first of two rounds asks so.
+
+    Two rounds of equally many people, and all of the second asked about one column. The error of
+    a column is as 1/sqrt(P), P the precision of its codes; so no table of independent columns,
+    however its errors depend on those of the columns, loses more than the worst column does.
+    """
+    before, first = people.precision(NO_PAIRS), people.precision(questions)
+    return max(sqrt(2 * own / (own + first[name])) - 1 for name, own in before.items())
+
+
+def _pilot_bins(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    if len(sizes) < 2:
+        return
+    yield from ({name: sizes[name] for name in names} for names in _up_to_a_size(sizes))
+    for most in PILOT_BINS:
+        yield {name: min(size, most) for name, size in sizes.items()}
+
+
+def _up_to_a_size(sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """Two columns or more that have no more codes than so many, which bins could hold."""
+    for most in sorted({size for size in sizes.values() if size <= MOST_BINS}):
+        names = tuple(name for name, size in sizes.items() if size <= most)
+        if len(names) > 1:
+            yield names
+
+
+def plan_pairs(
+    people: Population,
+    known: Mapping[str, NoisyTable],
+    *,
+    left: int,
+    seen: Dependence | None,
+    whole: Collection[str] = (),
+    shares: Sequence[float] = SHARES,
+) -> PairPlan:
+    """What the people who are left should be asked: the least predicted error.
+
+    The prediction takes the dependence to be what was seen of it less one standard error, since
+    what looks large enough to matter is partly luck. And questions that would make the error of
+    some column larger are chosen only if what was seen has at most the chance HARM/L under
+    independence, where the worst of them multiplies an error by 1 + L: so the expected loss, should
+    there be no dependence, is at most HARM.
+
+    Args:
+        people: The columns, and what answers are worth.
+        known: What the first round says, by column, with the mean squared error of one code:
+            see ``known_columns``.
+        left: The people of the second round.
+        seen: The ``mean_dependence``; None if nobody was asked about pairs.
+        whole: The columns asked about code by code in pairs before, and so again: then answers
+            of both rounds are about the same cells.
+        shares: Parts of the people of some columns to be asked about pairs.
+    """
+    check.whole(at_least=0, left=left)
+    chance = 1.0 if seen is None else seen.chance()
+    assumed = 0.0 if seen is None else sqrt(min(max(seen.squared - seen.error, 0.0), 1.0))
+    alone = _Prediction(people, known, left, NO_PAIRS)
+    plans = [PairPlan(questions=NO_PAIRS, predicted=alone.distance(assumed=assumed))]
+    tried = [
+        _Prediction(people, known, left, questions)
+        for questions in _second_questions(people, left, whole, shares)
+    ]
+    worst = max((each.loss(alone) for each in tried), default=0.0)
+    for each in tried:
+        if each.loss(alone) <= 0 or chance * worst <= HARM:
+            distance = each.distance(assumed=assumed)
+            plans.append(PairPlan(questions=each.questions, predicted=distance))
+    return min(plans, key=lambda plan: plan.predicted)
+
+
+def _second_questions(
+    people: Population, left: int, whole: Collection[str], shares: Sequence[float]
+) -> Iterator[Questions]:
+    if len(people.sizes) < 2 or left == 0:
+        return
+    for names in dict.fromkeys([*_up_to_a_size(people.sizes), tuple(people.sizes)]):
+        edges = tuple(combinations(names, 2))
+        for share in shares:
+            asked = share * sum(people.shares[name] for name in names) * left / len(edges)
+            most = bins_allowed(asked, people.noise)
+            cut = (people.sizes[name] if name in whole else most for name in names)
+            bins = {name: min(people.sizes[name], k) for name, k in zip(names, cut, strict=True)}
+            yield Questions(bins=bins, share=share, edges=edges)
+
+
+class _Prediction:
+    """The error after a second round of so many people who were asked so."""
+
+    def __init__(
+        self,
+        people: Population,
+        known: Mapping[str, NoisyTable],
+        left: int,
+        questions: Questions,
+    ) -> None:
+        self._people, self.questions = people, questions
+        self._each = left * people.each(questions)
+        added = people.precision(questions)
+        self.precision = {
+            name: 1 / known[name].variance + left * added[name] for name in people.sizes
+        }
+        self._columns = {
+            name: column_distance(known[name].frequencies, 1 / precision)
+            for name, precision in self.precision.items()
+        }
+
+    def loss(self, other: "_Prediction") -> float:
+        """How much larger the error of a column is at most than in another prediction."""
+        pairs = zip(other.precision.values(), self.precision.values(), strict=True)
+        return max(sqrt(theirs / own) for theirs, own in pairs) - 1
+
+    def distance(self, *, assumed: float) -> float:
+        """The mean total variation of two-way tables, if columns are so far from their product.
+
+        The errors of two columns and of their dependence are independent, so their squares add.
+        """
+        names = list(self._people.sizes)
+        if len(names) == 1:
+            return self._columns[names[0]]
+        asked, averaged, found = set(self.questions.edges), self._averaged(), 0.0
+        for one, other in combinations(names, 2):
+            apart = assumed**2
+            if assumed > 0 and (one, other) in asked:
+                apart = self._apart((one, other), averaged, assumed)
+            found += sqrt(self._columns[one] ** 2 + self._columns[other] ** 2 + apart)
+        return min(found / comb(len(names), 2), 1.0)
+
+    def _averaged(self) -> float:
+        """The part of the pairs' noise that a fit of all of them keeps: of numbers to numbers.
+
+        A mixture of two classes has two for each bin but one of a column.
+        """
+        bins = self.questions.bins
+        measured = sum((bins[i] - 1) * (bins[j] - 1) for i, j in self.questions.edges)
+        fitted = 2 * sum(count - 1 for count in bins.values())
+        return min(1.0, fitted / max(measured, 1))
+
+    def _apart(self, edge: Edge, averaged: float, assumed: float) -> float:
+        """The squared error in the dependence of two columns: what bins hide, and noise.
+
+        B bins of many codes are taken to show the part 1 - 1/B of it.
+        """
+        counts = [self.questions.bins[name] for name in edge]
+        seen = 1.0
+        for name, count in zip(edge, counts, strict=True):
+            seen *= 1.0 if count == self._people.sizes[name] else 1 - 1 / count
+        cells = counts[0] * counts[1]
+        squared = (2 * assumed * seen / MEAN_SIZE) ** 2 / cells
+        variance = self._people.noise(cells) / self._each
+        noise = averaged * interaction_noise((counts[0], counts[1]), variance)
+        return distance_left(squared, noise, cells) ** 2 + assumed**2 * (1 - seen**2)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.models.answers.bins import Bins
 from sfumato.models.answers.dependence import (
     Dependence,
     Kind,
@@ -24,6 +23,7 @@ from sfumato.models.answers.dependence import (
 )
 from sfumato.models.answers.mixture import MixtureModel, fit_mixture
 from sfumato.models.answers.pair_tables import (
+    Bins,
     Edge,
     NoisyTable,
     PairAnswers,

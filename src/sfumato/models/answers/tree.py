@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.models.answers.bins import Bins, whole
 from sfumato.models.answers.dependence import shrink
-from sfumato.models.answers.pair_tables import Edge, NoisyTable
+from sfumato.models.answers.pair_tables import Bins, Edge, NoisyTable, whole
 from sfumato.models.graphical.kernels import deal
 from sfumato.models.model import Rows, project, round_counts
 from sfumato.randomness import Rng

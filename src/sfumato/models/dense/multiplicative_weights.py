@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.dense.kernels import sweep
-from sfumato.models.dense.model import Blocks, sums
+from sfumato.models.dense.model import Blocks, sums, sweep
 from sfumato.models.model import project
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement

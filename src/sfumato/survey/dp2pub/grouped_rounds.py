@@ -19,31 +19,30 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.local.records.parts import by_part
-from sfumato.models.answers.bins import (
-    WIDE,
-    Bins,
-    bins_by_mass,
-    even_bins,
-    ordered_codes,
-    whole,
-)
-from sfumato.models.answers.dependence import Dependence, mean_dependence
-from sfumato.models.answers.group_fit import GroupedFit, fit_grouped, strongest_ties
-from sfumato.models.answers.pair_allocation import (
+from sfumato.models.answers.dependence import (
     NO_PAIRS,
+    Dependence,
     PairPlan,
     Population,
     Questions,
     column_shares,
+    mean_dependence,
     plan_pairs,
     plan_pilot,
 )
+from sfumato.models.answers.group_fit import GroupedFit, fit_grouped, strongest_ties
 from sfumato.models.answers.pair_tables import (
+    WIDE,
+    Bins,
     Edge,
     NoisyTable,
     PairAnswers,
+    bins_by_mass,
     column_averages,
+    even_bins,
     known_columns,
+    ordered_codes,
+    whole,
 )
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng

@@ -21,26 +21,26 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import LearnedNetwork, greedy_network_from_scores
 from sfumato.models.code_counts import narrow
 from sfumato.models.information import debiased_information, entropy
-from sfumato.models.model import repaired
+from sfumato.models.model import PublishedRows, repaired
 from sfumato.models.pram import pram as redraws
-from sfumato.models.pram.channels import Channel
 from sfumato.models.pram.clusters import (
     Cluster,
+    Pram,
     attribute_shares,
     budget_shares,
     disjoint_clusters,
     importance,
+    joint_gain,
 )
-from sfumato.models.pram.columns import Pram, joint_gain
 from sfumato.models.pram.pram import (
     MOST_CELLS,
     MOST_LIKELY_CELLS,
+    Channel,
     Estimator,
     PramResult,
     compound_pram,
     redrawing_helps,
 )
-from sfumato.models.published_rows import PublishedRows
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, check_rng

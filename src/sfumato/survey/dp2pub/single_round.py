@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import Any
 
-from sfumato.models.answers.bins import whole
-from sfumato.models.answers.pair_tables import NoisyTable, known_columns
+from sfumato.models.answers.pair_tables import NoisyTable, known_columns, whole
 from sfumato.models.product import ProductModel
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator
-from sfumato.models.pram.columns import Pram
-from sfumato.models.published_rows import PublishedRows
+from sfumato.models.model import PublishedRows
+from sfumato.models.pram.clusters import Pram
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.local.means.grid import Grid
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.models.answers.deconvolution import expectation_maximization
+from sfumato.models.answers.frequencies import expectation_maximization
 from sfumato.randomness import simulation_rng
 from sfumato.schema.columns import Column, Integer, Number
 from sfumato.schema.values import limits

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError
 from sfumato.local.layout import IntegerLayout
 from sfumato.local.mechanism import FrequencyMechanism
-from sfumato.models.answers.deconvolution import expectation_maximization
-from sfumato.models.answers.frequencies import debias
+from sfumato.models.answers.frequencies import debias, expectation_maximization
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.values import code_of, numbers
 from sfumato.survey.device.client import Form

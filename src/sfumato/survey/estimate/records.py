@@ -20,7 +20,7 @@ from sfumato.local.records.mechanism import (
     State,
 )
 from sfumato.local.records.rsfd import RsFd
-from sfumato.models.answers.consistency import consistent
+from sfumato.models.answers.pair_tables import consistent
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.schema import Marginal, Schema

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.models.answers.bins import even_bins, whole
 from sfumato.models.answers.group_fit import (
     by_bins,
     fit_grouped,
@@ -15,7 +14,7 @@ from sfumato.models.answers.group_fit import (
     mutual_information,
 )
 from sfumato.models.answers.mixture import MixtureModel
-from sfumato.models.answers.pair_tables import NoisyTable, PairAnswers
+from sfumato.models.answers.pair_tables import NoisyTable, PairAnswers, even_bins, whole
 from sfumato.models.answers.tree import TreeModel
 from sfumato.models.dense.model import DenseModel
 from sfumato.models.product import ProductModel

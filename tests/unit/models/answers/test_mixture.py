@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.models.answers.bins import even_bins, whole
 from sfumato.models.answers.mixture import MixtureModel, fit_mixture
-from sfumato.models.answers.pair_tables import PairAnswers
+from sfumato.models.answers.pair_tables import PairAnswers, even_bins, whole
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError, SchemaError
-from sfumato.models.answers.bins import even_bins
-from sfumato.models.answers.pair_tables import NoisyTable
+from sfumato.models.answers.pair_tables import NoisyTable, even_bins
 from sfumato.models.answers.tree import TreeModel, draw_given, fit_tree, rake
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema

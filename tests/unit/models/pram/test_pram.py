@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import Grr
 from sfumato.models.answers.frequencies import norm_sub
-from sfumato.models.code_kernels import FULL, draw_from_rows, fill_alias_rows
-from sfumato.models.pram.channels import Channel, along
+from sfumato.models.code_counts import FULL, draw_from_rows, fill_alias_rows
 from sfumato.models.pram.pram import (
     MOST_LIKELY_CELLS,
+    Channel,
+    along,
     compound_pram,
     estimate,
     expected_frequencies,

@@ -13,7 +13,7 @@ from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.local.frequency.grr import Grr
 from sfumato.models.bayes.network import maximum_spanning_tree
 from sfumato.models.information import debiased_information, entropy
-from sfumato.models.pram.columns import joint_gain
+from sfumato.models.pram.clusters import joint_gain
 from sfumato.models.pram.pram import pram, redrawing
 from sfumato.privacy import OneRow
 from sfumato.privacy.guarantees import LocalDP, PureDP

@@ -10,10 +10,9 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.local.frequency.grr import Grr
-from sfumato.models.answers.bins import even_bins, whole
+from sfumato.models.answers.dependence import HARM
 from sfumato.models.answers.group_fit import fit_grouped
-from sfumato.models.answers.pair_allocation import HARM
-from sfumato.models.answers.pair_tables import possible_tables
+from sfumato.models.answers.pair_tables import even_bins, possible_tables, whole
 from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import secure_rng, simulation_rng
