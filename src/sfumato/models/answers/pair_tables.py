@@ -1,12 +1,12 @@
 """Noisy tables of one and two columns: bins that the noise allows, answers, and consistency.
 
-Bins have two uses. A question about two columns has one cell for each pair of bins, and a cell
-that holds less than its own noise says nothing. And a noisy one-way table of an ordered column is mostly
+Bins have two uses. A question about two columns has one cell for each pair of bins, and a cell that
+holds less than its own noise says nothing. And a noisy one-way table of an ordered column is mostly
 noise between neighbors: averages over stretches of them are nearer to the truth.
 
 Tables estimated from different answers contradict each other: each says something else about the
-attributes they share. The agreed tables are the nearest ones in weighted least squares; all that
-is known of an attribute goes into it, so errors fall.
+attributes they share. The agreed tables are the nearest ones in weighted least squares; all that is
+known of an attribute goes into it, so errors fall.
 """
 
 from collections.abc import Callable, Mapping
