@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 import sfumato as sf
 from sfumato import check
 from sfumato.cli import progress
-from sfumato.commands.parameters import Tell
+from sfumato.commands.request import Tell
 from sfumato.errors import InputError, SfumatoError, StorageError, naming_options
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.survey.protocol.announcements import Announcement, SurveyLink, server_address

@@ -55,9 +55,7 @@ MOST_SPINE: Final = 15
 """Lines of a walk in the page."""
 HELP_RUNS: Final = 5
 """Starts of ``sfumato --help``, of which the fastest counts."""
-PUBLISH_STARTS: Final = (
-    *("commands/table_publication.py", "commands/publish.py", "jobs/publishing.py"),
-)
+PUBLISH_STARTS: Final = (*("commands/publication.py", "commands/publish.py", "jobs/publishing.py"),)
 """Where publishing starts: the first of them that is there. ``commands/publish.py`` is the request
 alone, and loads the first of them when it runs."""
 HELP: Final = """

@@ -3,7 +3,7 @@
 What a command made or paid for is never worth less because it could not be said: streams may be
 closed, full, or read by nobody. An interruption is one message and one exit code, also while
 commands are being imported. An error or an interruption that comes after a charge carries notes of
-what was charged (``commands.resume``), which are shown with it.
+what was charged (``commands.publication``), which are shown with it.
 """
 
 import logging
@@ -157,7 +157,7 @@ def lines_after(error: BaseException) -> list[str]:
     notes = list(getattr(error, "__notes__", []))
     if not notes:
         return []
-    from sfumato.commands.resume import GO_ON
+    from sfumato.commands.publication import GO_ON
 
     if GO_ON not in notes:
         return notes

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from sfumato.cli import process
 
 if TYPE_CHECKING:
-    from sfumato.commands.parameters import Tell
+    from sfumato.commands.request import Tell
 
 log = logging.getLogger(__name__)
 

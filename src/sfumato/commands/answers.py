@@ -7,8 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from sfumato import check
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, as_path, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Cap,
+    Command,
+    Dataset,
+    Delimiter,
+    Encoding,
+    LedgerPlace,
+    OneTable,
+    Option,
+    Progress,
+    SchemaGiven,
+    Strict,
+    as_path,
+    function,
+)
 
 if TYPE_CHECKING:
     from sfumato.ledger import Ledger
@@ -28,8 +42,8 @@ AnswerEpsilon = Annotated[check.Number, Option("What each answer promises, for e
 class SimulateRequest:
     """One randomized answer for each row; the table's ledger is charged."""
 
-    table: parameters.OneTable = field(kw_only=False)
-    schema: parameters.SchemaGiven
+    table: OneTable = field(kw_only=False)
+    schema: SchemaGiven
     column: Annotated[str, Option("The column that is asked about.")]
     epsilon: AnswerEpsilon
     out: Annotated[
@@ -47,13 +61,13 @@ class SimulateRequest:
             "hybrid, laplace; square-wave for a distribution."
         ),
     ] = "auto"
-    ledger: parameters.LedgerPlace = None
-    dataset: parameters.Dataset = None
-    cap: parameters.Cap = None
+    ledger: LedgerPlace = None
+    dataset: Dataset = None
+    cap: Cap = None
     force: Annotated[bool, Option("Replace an older file.", kind=bool)] = False
-    encoding: parameters.Encoding = "utf-8"
-    delimiter: parameters.Delimiter = None
-    strict: parameters.Strict = False
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = None
+    strict: Strict = False
     seed: Annotated[
         int | None,
         Option(
@@ -62,7 +76,7 @@ class SimulateRequest:
             kind=int,
         ),
     ] = None
-    tell: parameters.Progress = None
+    tell: Progress = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +98,7 @@ class EstimateRequest:
         None
     )
     force: Annotated[bool, Option("Replace an older CSV file.", kind=bool)] = False
-    tell: parameters.Progress = None
+    tell: Progress = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,14 +124,14 @@ class AdviseRequest:
 
 def simulate(request: SimulateRequest) -> "tuple[Path | str, int]":
     """Check, charge, answer and write, in that order."""
-    from sfumato.commands.answer_simulation import simulate_rows
+    from sfumato.commands.answer_files import simulate_rows
 
     return simulate_rows(request)
 
 
 def estimate(request: EstimateRequest) -> "Estimate":
     """Count, estimate, and write the chart and the table that are wanted."""
-    from sfumato.commands.answer_estimation import estimate_file
+    from sfumato.commands.answer_files import estimate_file
 
     return estimate_file(request)
 
@@ -142,7 +156,7 @@ def advise(request: AdviseRequest) -> "list[Advice]":
 
 def show_simulation(request: SimulateRequest, written: "tuple[Path | str, int]") -> Iterator[str]:
     """How many answers there are, what they promise, and what to do next."""
-    from sfumato.commands.answer_estimation import question_at
+    from sfumato.commands.answer_files import question_at
 
     path, answers = written
     question, private = question_at(path), request.seed is None
@@ -159,7 +173,7 @@ def show_simulation(request: SimulateRequest, written: "tuple[Path | str, int]")
 
 
 def _simulation_json(request: SimulateRequest, written: "tuple[Path | str, int]") -> dict[str, Any]:
-    from sfumato.commands.answer_estimation import question_at
+    from sfumato.commands.answer_files import question_at
     from sfumato.privacy import guarantees
 
     path, answers = written
@@ -175,7 +189,7 @@ def _simulation_json(request: SimulateRequest, written: "tuple[Path | str, int]"
 
 
 def _ledger(request: SimulateRequest) -> "Ledger":
-    from sfumato.commands.inputs import dataset_name, loaded_schema
+    from sfumato.commands.publication import dataset_name, loaded_schema
     from sfumato.ledger import Ledger
 
     name = dataset_name(loaded_schema(request.schema), request.dataset)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands import parameters
-from sfumato.commands.request import Command, Option
+from sfumato.commands.request import Command, Option, Progress
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class AuditRequest:
     listed: Annotated[bool, Option("Name the mechanisms, and stop.", kind=bool, names="--list")] = (
         False
     )
-    tell: parameters.Progress = None
+    tell: Progress = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sfumato import check
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option
+from sfumato.commands import lines
+from sfumato.commands.request import Command, Option, Progress
 
 if TYPE_CHECKING:
     from sfumato.release import TableRelease
@@ -20,7 +20,7 @@ class DemoRequest:
     out: Annotated[Path, Option("The folder to write.", kind=Path)] = Path("demo")
     epsilon: Annotated[check.Number, Option("The budget of the release.")] = "1"
     force: Annotated[bool, Option("Replace an older demo.", kind=bool)] = False
-    tell: parameters.Progress = None
+    tell: Progress = None
 
 
 def run(request: DemoRequest) -> "TableRelease":

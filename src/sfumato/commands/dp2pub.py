@@ -4,8 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Command,
+    Epsilon,
+    Option,
+    SchemaGiven,
+    Table,
+    TableRun,
+    function,
+)
 
 if TYPE_CHECKING:
     from sfumato.commands.dp2pub_publication import Trust, Variant
@@ -14,15 +22,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dp2PubRequest(parameters.TableRun):
+class Dp2PubRequest(TableRun):
     """Publish a high-dimensional table by DP2-Pub, under one of three kinds of trust.
 
     The promise is pure epsilon, for one row that is replaced.
     """
 
-    table: parameters.Table = field(kw_only=False)
-    schema: parameters.SchemaGiven
-    epsilon: parameters.Epsilon
+    table: Table = field(kw_only=False)
+    schema: SchemaGiven
+    epsilon: Epsilon
     trust: Annotated[
         "Trust",
         Option(

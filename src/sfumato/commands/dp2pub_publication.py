@@ -13,18 +13,21 @@ from typing import Final, Literal
 
 from sfumato import check
 from sfumato.commands.dp2pub import Dp2PubRequest
-from sfumato.commands.inferred_schema import counted, inferred_before
-from sfumato.commands.inputs import (
+from sfumato.commands.inferred_schema import counted
+from sfumato.commands.internal_folder import publishable
+from sfumato.commands.publication import (
+    Make,
+    Publication,
+    check_outputs,
     check_resume,
     check_size,
     dataset_name,
+    inferred_before,
     loaded_schema,
     read_strictly,
+    run,
 )
-from sfumato.commands.internal_folder import publishable
-from sfumato.commands.parameters import check_one_table
-from sfumato.commands.publication import Make, Publication, check_outputs, run
-from sfumato.commands.request import as_path, public_options
+from sfumato.commands.request import as_path, check_one_table, public_options
 from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON

@@ -5,11 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Command,
+    Delimiter,
+    Encoding,
+    LedgerPlace,
+    Option,
+    Progress,
+    function,
+)
 
 if TYPE_CHECKING:
     from sfumato.evaluation.result import Evaluation
+    from sfumato.release import TableRelease
 
 MOST_APART: Final = 0.2
 """Numbers of rows that differ by a larger share are pointed out."""
@@ -36,17 +45,70 @@ class EvaluateRequest:
     all_labels: Annotated[bool, Option("Predict every column of 2 to 20 values.", kind=bool)] = (
         False
     )
-    ledger: parameters.LedgerPlace = None
-    encoding: parameters.Encoding = "utf-8"
-    delimiter: parameters.Delimiter = None
-    tell: parameters.Progress = None
+    ledger: LedgerPlace = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = None
+    tell: Progress = None
 
 
 def run(request: EvaluateRequest) -> "Evaluation":
-    """Compare, and write ``internal.html`` and ``internal.json`` into ``FOLDER-internal``."""
-    from sfumato.commands.release_comparison import compare_release
+    """Compare, and write ``FOLDER-internal``; the ledger notes the look, at cost 0."""
+    from sfumato.commands.internal_folder import (
+        check_described,
+        check_internal,
+        compare,
+        internal_folder,
+        write_internal,
+    )
+    from sfumato.commands.publication import (
+        asked_workload,
+        check_comparison,
+        check_ranges,
+        reading,
+        silent,
+    )
+    from sfumato.ledger.ledger import Ledger
+    from sfumato.randomness import simulation_rng
+    from sfumato.readers.open_table import open_table
+    from sfumato.release import TableRelease
 
-    return compare_release(request)
+    folder = Path(request.folder)
+    check_described(folder)
+    check_comparison(folder, request.against, request.workload, request.ledger)
+    release = TableRelease.load(folder)
+    chosen = None
+    if request.workload is not None:
+        chosen = asked_workload(release.schema, request.workload)
+        check_ranges(chosen)
+    labels = _labels(request, release)
+    tell = request.tell or silent
+    table = open_table(
+        request.against, release.schema, encoding=request.encoding, delimiter=request.delimiter
+    )
+    table.watch(reading(tell))
+    tell("checking the table", 0, 0)
+    table.validate()
+    check_internal(internal_folder(folder))
+    ledger = Ledger.open(request.ledger, dataset=release.dataset, create=False)
+    rng = simulation_rng(0)
+    found = compare(release, table, chosen, ledger, rng=rng, labels=labels, tell=tell)
+    write_internal(internal_folder(folder), release, found)
+    return found
+
+
+def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...]:
+    """The columns that classifiers shall predict."""
+    from sfumato.evaluation.classifiers import labels_of
+    from sfumato.evaluation.dependence import check_label
+
+    given = request.label
+    named = (given,) if isinstance(given, str) else tuple(given or ())
+    if not named and not request.all_labels:
+        return ()
+    labels = labels_of(release.schema, named)
+    for name in labels:
+        check_label(release.schema, name)
+    return tuple(labels)
 
 
 def show(request: EvaluateRequest, found: "Evaluation") -> Iterator[str]:

@@ -6,11 +6,13 @@ kept in the ledger, so that it is paid for and drawn once: later releases use th
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
@@ -23,10 +25,9 @@ from sfumato.commands.inferred_columns import (
     first_look,
     second_look,
 )
-from sfumato.commands.parameters import WORKLOADS
-from sfumato.commands.publication import Publication
+from sfumato.commands.request import WORKLOADS
 from sfumato.counting.table import Source
-from sfumato.errors import BudgetError, InputError, TableError
+from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator, Scout, thresholding_of
 from sfumato.ledger.charges import after_earlier_charge
 from sfumato.ledger.ledger import Ledger
@@ -38,7 +39,7 @@ from sfumato.privacy.protection import Protection
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA
-from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.randomness import Rng
 from sfumato.readers.csv import CsvFile
 from sfumato.readers.open_table import source_of
 from sfumato.readers.profile import first_row_is_data
@@ -62,7 +63,7 @@ FORM: Final = FileForm(trim=True)
 STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))
 """In the place of a schema that is not known yet, while all else is checked."""
 
-_OTHER_SEED: Final = 2**32
+SEED_OFFSET: Final = 2**32
 _SHAPES: Final = (Fraction(2, 5), Fraction(1, 4))
 """The shares of epsilon and of delta that pay for the shapes of all columns."""
 _TEXT_WEIGHT: Final = 3
@@ -145,36 +146,8 @@ def inferred_schema(
     return _from_json(outcome, protect, ledger, private=rng.secure)
 
 
-def find_schema(
-    plan: Publication, *, budget: ApproxDP, share: Fraction, ledger: Ledger
-) -> Inferred:
-    """The schema for a publication that was given none; all else of ``plan`` was checked.
-
-    Args:
-        plan: The table, whom it protects, and its seed.
-        budget: Of schema and release together.
-        share: Of its epsilon, for the schema.
-        ledger: Of the data set; the release is charged in the same one.
-    """
-    request = plan.request
-    # another stream than the release's, whose noise would else be the same
-    rng = secure_rng() if request.seed is None else simulation_rng(request.seed + _OTHER_SEED)
-    plan.tell("finding a schema, privately", 0, 0)
-    with ledger, _telling_what_was_paid(ledger):
-        return inferred_schema(
-            plan.table,
-            budget=budget,
-            share=share,
-            protect=plan.protect,
-            ledger=ledger,
-            rng=rng,
-            encoding=request.encoding,
-            delimiter=request.delimiter,
-        )
-
-
 @contextmanager
-def _telling_what_was_paid(ledger: Ledger) -> Iterator[None]:
+def note_schema_charge(ledger: Ledger) -> Iterator[None]:
     """Give whatever stops the search a note, if its charge is in the ledger."""
     before = ledger.head
     try:
@@ -188,20 +161,19 @@ def _telling_what_was_paid(ledger: Ledger) -> Iterator[None]:
         raise
 
 
-def inferred_before(plan: Publication) -> Inferred | None:
-    """What a data set paid for the columns that a schema gives now, if it was inferred from it.
+def inferred_earlier(ledger: Ledger, schema: Schema, protect: Protection) -> Inferred | None:
+    """What a data set paid for the columns of a schema, if they were inferred from its table.
 
-    Its columns are as they were found, all or some of them: only what nobody changed can be told
-    from what a person wrote.
+    All columns must be as they were inferred: a column that somebody changed can't be told from
+    one that a person wrote.
 
     Raises:
-        BudgetError: If they were found for another protection, which no guarantee adds up with.
+        BudgetError: If they were inferred for another protection; the two guarantees do not add up.
     """
-    with Ledger.open(plan.ledger, dataset=plan.dataset) as ledger:
-        kept = ledger.outcome(REQUEST)
-        if kept is None or not set(plan.schema.columns) <= _columns_of(kept):
-            return None
-        return _from_json(kept, plan.protect, ledger)
+    stored = ledger.outcome(REQUEST)
+    if stored is None or not set(schema.columns) <= _columns_of(stored):
+        return None
+    return _from_json(stored, protect, ledger)
 
 
 def published(
@@ -419,3 +391,45 @@ def _from_json(
     found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])
     return Inferred(schema=schema, cost=cost, found=found, private=private)
+
+
+@contextmanager
+def keeping_schema(inferred: Inferred, out: Path | None) -> Iterator[None]:
+    """If the release fails, leave the schema that was paid for beside its folder and say so."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(_what_is_left(inferred, out))
+        raise
+
+
+def _what_is_left(inferred: Inferred, out: Path | None) -> str:
+    """Of a run that failed after a schema was found: nothing, if it was a simulation."""
+    if not inferred.private:
+        return (
+            "Before that, a schema was inferred with seeded noise. This was a simulation: nothing "
+            "was charged, and nothing was kept."
+        )
+    paid = f"Before that, a schema was inferred for {inferred.cost}, which is spent."
+    again = "give this command again: it does not pay for the schema again."
+    beside = None if out is None else out.with_name(f"{out.name}.schema.json")
+    if beside is None or not _written(inferred.schema, beside):
+        return f"{paid} The ledger keeps it: {again}"
+    return (
+        f"{paid} It is in {beside} and may be published. To go on, give it with --schema, where "
+        f"the guarantee includes that cost too, or {again}"
+    )
+
+
+def _written(schema: Schema, path: Path) -> bool:
+    """Whether a schema could be written into a new file: why not matters less than what failed."""
+    if os.path.lexists(path):
+        return False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        schema.save(path)
+    except (OSError, StorageError):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        return False
+    return True

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sfumato import report
 from sfumato.counting.table import Table
@@ -16,7 +16,7 @@ from sfumato.randomness import Rng
 from sfumato.release import INTERNAL, TableRelease, is_internal, release_around
 from sfumato.schema import Schema, Workload
 
-if TYPE_CHECKING:  # evaluation is loaded by those who evaluate
+if TYPE_CHECKING:
     from sfumato.evaluation.measures import Measure, RangeQueries
     from sfumato.evaluation.result import Evaluation
 
@@ -164,3 +164,38 @@ def check_internal(folder: Path) -> None:
             f"{around} holds a release that may be published: real counts do not belong there. "
             "Move it, or choose another --out."
         )
+
+
+def check_described(folder: Path) -> None:
+    """Refuse a release whose ``release.json`` does not hold what commands read in it.
+
+    A file that can't be read at all is left to whoever loads the release.
+    """
+    try:
+        _try_parts(json.loads((folder / "release.json").read_text(encoding="utf-8")))
+    except OSError:
+        return
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
+        raise StorageError(
+            f"can't read the release {folder}: it is not a complete release, as its release.json "
+            "is damaged."
+        ) from None
+
+
+def _try_parts(value: Any) -> None:
+    """What reports and the ledger do with it, as far as it needs no rows."""
+    from sfumato.ledger import Head
+    from sfumato.privacy import guarantees
+    from sfumato.report.promise import account
+
+    account(value["ledger"], guarantees.from_json(value["guarantee"]["exact"]))
+    head = Head(**value["ledger"]["head"])
+    if not _whole(head.seq) or not isinstance(head.hash, str):
+        raise ValueError("a head is a number and a hash")
+    value["method"]["name"], value["versions"]["sfumato"]
+    for each in value["measurements"]:
+        dict(each)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

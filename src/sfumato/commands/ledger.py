@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option
+from sfumato.commands import lines
+from sfumato.commands.request import Command, Option, cap
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class CapRequest(LedgerRequest):
             "The new cap. Without DELTA it is 1e-6; 3,0 is pure.",
             argument=True,
             metavar="EPSILON[,DELTA]",
-            read=partial(parameters.cap, name="a cap"),
+            read=partial(cap, name="a cap"),
         ),
     ]
 
@@ -223,7 +223,7 @@ def _summary(ledger: "Ledger") -> dict[str, Any]:
 
 def _release(folder: Path) -> "TableRelease | RecommenderRelease":
     """A release that a ledger knows; for one that only devices know, what checks it instead."""
-    from sfumato.commands.release_check import check_described
+    from sfumato.commands.internal_folder import check_described
     from sfumato.release.load import load_release
 
     check_described(folder)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
-    from sfumato.commands.parameters import TableRun
+    from sfumato.commands.request import TableRun
     from sfumato.ledger import Ledger
     from sfumato.release import TableRelease
 

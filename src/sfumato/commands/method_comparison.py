@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
-from sfumato.commands.inputs import asked_workload, check_ranges, loaded_schema
-from sfumato.commands.parameters import Tell
 from sfumato.commands.plan import PlanRequest
-from sfumato.commands.publication import silent
+from sfumato.commands.publication import asked_workload, check_ranges, loaded_schema, silent
+from sfumato.commands.request import Tell
 from sfumato.errors import InputError
 from sfumato.models.prediction import Optimum, non_adaptive_optimum
 from sfumato.planning import noise

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from sfumato import check
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Command,
+    Encoding,
+    Neighbors,
+    Option,
+    Progress,
+    SchemaGiven,
+    WorkloadGiven,
+    function,
+)
 
 if TYPE_CHECKING:
     from sfumato.planning.plan import Plan
@@ -24,7 +33,7 @@ _MOST_MEASURED: Final = 5
 class PlanRequest:
     """Predict the error of each method, at and around an epsilon. Nothing is spent."""
 
-    schema: parameters.SchemaGiven = field(kw_only=False)
+    schema: SchemaGiven = field(kw_only=False)
     rows: Annotated[int, Option("About how many rows the table has.", kind=int)]
     epsilon: Annotated[check.Number, Option("The budget that is considered, for example 1.")]
     delta: Annotated[
@@ -39,8 +48,8 @@ class PlanRequest:
             python="A path or a data frame. Without one, a made-up table stands in.",
         ),
     ] = None
-    workload: parameters.WorkloadGiven = None
-    neighbors: parameters.Neighbors = "add-remove"
+    workload: WorkloadGiven = None
+    neighbors: Neighbors = "add-remove"
     methods: Annotated[
         Sequence[str] | None,
         Option(
@@ -54,8 +63,8 @@ class PlanRequest:
         Path | None,
         Option("Write error against epsilon as an SVG file.", kind=Path, shell_only=True),
     ] = None
-    encoding: parameters.Encoding = "utf-8"
-    tell: parameters.Progress = None
+    encoding: Encoding = "utf-8"
+    tell: Progress = None
 
 
 def run(request: PlanRequest) -> "Plan":

@@ -1,38 +1,77 @@
-"""What all publications of a table do: open, charge, look, write, compare, in that order."""
+"""Publishing a table, with its schema or without one: the work of ``sfumato publish``.
+
+Order of a publication: everything that can be checked without the data, then the cap, then the
+format of the table, then the charge, then the look, then the files, then the comparison.
+"""
 
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sfumato import report
-from sfumato.commands.inputs import check_size
+from sfumato import check, report
+from sfumato.commands.inferred_schema import (
+    SEED_OFFSET,
+    STAND_IN,
+    Inferred,
+    check_inferable,
+    check_share_unused,
+    inferred_earlier,
+    inferred_schema,
+    keeping_schema,
+    note_schema_charge,
+    published,
+    share_of,
+    whole_budget,
+)
 from sfumato.commands.internal_folder import (
     check_internal,
     compare,
     internal_folder,
+    publishable,
     remove_comparison,
     write_internal,
 )
-from sfumato.commands.parameters import TableRun, Tell, asked_cap
-from sfumato.commands.request import as_path
-from sfumato.commands.resume import journal_for, keeping, telling, telling_what_was_paid
+from sfumato.commands.publish import PublishRequest
+from sfumato.commands.request import (
+    WORKLOADS,
+    TableRun,
+    Tell,
+    as_path,
+    asked_cap,
+    check_one_table,
+    public_options,
+)
 from sfumato.errors import InputError
-from sfumato.gate import FINISHED, Curator
+from sfumato.gate import FINISHED, Curator, Journal, PaidStep, runs_of
 from sfumato.ledger import default_path
+from sfumato.ledger.charges import after_earlier_charge
 from sfumato.ledger.ledger import Ledger
+from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.privacy.guarantees import ApproxDP
+from sfumato.privacy.protection import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
+from sfumato.publishing.auto import Auto
+from sfumato.publishing.methods import LEAST_EPSILON, algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease, check_apart, check_free, check_usable, new_folder
-from sfumato.release.folder import with_copy
+from sfumato.release.folder import naming_copy, with_copy
 from sfumato.report.table_page import report_view
-from sfumato.schema import Schema, Workload
-from sfumato.schema.measurement import PublicTotal
+from sfumato.schema import Schema, Workload, all_marginals, load_workload
+from sfumato.schema.measurement import PublicTotal, load_totals
+from sfumato.synthesis.algorithm import Algorithm
+
+if TYPE_CHECKING:
+    from sfumato.release.recommender import RecommenderRelease
+
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +79,22 @@ Make = Callable[[Curator], TableRelease]
 """The part of a publication that spends: everything else is the same for all of them."""
 
 
+MOST_VALUES: Final = 2 * 10**10
+"""Rows times columns of what is published: a billion rows of twenty columns can be written."""
+LEAST_SCHEMA_EPSILON: Final = Fraction(1, 10**6)
+"""For finding a schema: with less, noise is all that is found."""
+GO_ON: Final = (
+    "Nothing half-written is left. To go on without a new charge, give the same command with "
+    "--resume (in Python, resume=True)."
+)
+NO_WAY_ON: Final = (
+    "Nothing half-written is left. This run can't be resumed, as its answers are not kept: the "
+    "same command again is a new charge."
+)
+"""Notes of an error or an interruption that came after a charge; others compare with them."""
+
+_MOST_NAMED: Final = 3
+_DOING: Final = "measuring and fitting"
 _NOTICED_S: Final = 2.0
 
 _SAID_EXACTLY: Final = (
@@ -95,6 +150,112 @@ class Publication:
         public = [self.budget, self.protect, self.dataset, asked, counts, self.schema.to_dict()]
         options = {name: said for name, said in self.command.items() if name not in _SAID_EXACTLY}
         return json.dumps([options, *public], default=repr, sort_keys=True)
+
+
+def publish(request: PublishRequest) -> TableRelease:
+    """Publish a table whose columns are declared, or are found out first, privately."""
+    check_one_table(request.table)
+    check.one_of(NEIGHBORS, neighbors=request.neighbors)
+    return _without_schema(request) if request.schema is None else _with_schema(request)
+
+
+def _with_schema(request: PublishRequest) -> TableRelease:
+    check_share_unused(request.infer_share)
+    known = loaded_schema(request.schema) if request.schema is not None else STAND_IN
+    algorithm, plan = _planned(request, read_strictly(known, request.strict), left=None)
+    found = inferred_before(plan)
+    return run(plan, partial(published, algorithm, found), doing=_DOING)
+
+
+def _without_schema(request: PublishRequest) -> TableRelease:
+    check_inferable(request.workload, request.totals, strict=request.strict)
+    check_schema_share(request.epsilon, request.infer_share)
+    whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
+    _, plan = _planned(request, STAND_IN, left=whole)
+    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=asked_cap(request.cap))
+    found = find_schema(plan, budget=whole, share=share, ledger=ledger)
+    with keeping_schema(found, plan.folder):
+        algorithm, plan = _planned(request, found.schema, left=found.rest(whole))
+        return run(plan, partial(published, algorithm, found), doing=_DOING, ledger=ledger)
+
+
+def _planned(
+    request: PublishRequest, known: Schema, *, left: ApproxDP | None
+) -> tuple[Algorithm | Auto, Publication]:
+    """All that is asked for, checked before the table is opened.
+
+    Args:
+        request: As it was given.
+        known: The schema.
+        left: What is left of the budget after finding it, if it was found.
+    """
+    wanted = asked_workload(known, request.workload)
+    check_ranges(wanted)
+    check_rows(request.rows, request.neighbors)
+    check_resume(request.resume, request.seed)
+    totals = asked_totals(known, request.totals)
+    algorithm = algorithm_named(
+        request.method,
+        workload=wanted,
+        rows=request.rows,
+        totals=totals,
+        options=request.options or {},
+    )
+    algorithm.check(known)
+    epsilon, delta = request.epsilon, request.delta
+    if left is not None:
+        epsilon, delta = left.epsilon, left.delta
+    if (out := as_path(request.out)) is not None:
+        publishable(out)
+    plan = Publication(
+        request=request,
+        table=request.table,
+        schema=known,
+        budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
+        protect=asked_protection(request.neighbors, request.person, request.max_rows),
+        dataset=dataset_name(known, request.dataset),
+        workload=wanted,
+        totals=totals,
+        command=public_options("publish", request),
+    )
+    check_promise(algorithm, known, protect=plan.protect, budget=plan.budget)
+    files = (request.schema, request.workload, request.totals)
+    check_outputs(plan, *(given for given in files if isinstance(given, str | Path)))
+    return algorithm, plan
+
+
+def find_schema(
+    plan: Publication, *, budget: ApproxDP, share: Fraction, ledger: Ledger
+) -> Inferred:
+    """The schema for a publication that was given none; all else of ``plan`` was checked.
+
+    Args:
+        plan: The table, whom it protects, and its seed.
+        budget: Of schema and release together.
+        share: Of its epsilon, for the schema.
+        ledger: Of the data set; the release is charged in the same one.
+    """
+    request = plan.request
+    # another stream than the release's, whose noise would else be the same
+    rng = secure_rng() if request.seed is None else simulation_rng(request.seed + SEED_OFFSET)
+    plan.tell("finding a schema, privately", 0, 0)
+    with ledger, note_schema_charge(ledger):
+        return inferred_schema(
+            plan.table,
+            budget=budget,
+            share=share,
+            protect=plan.protect,
+            ledger=ledger,
+            rng=rng,
+            encoding=request.encoding,
+            delimiter=request.delimiter,
+        )
+
+
+def inferred_before(plan: Publication) -> Inferred | None:
+    """What the data set paid for the schema's columns, if they were inferred from its table."""
+    with Ledger.open(plan.ledger, dataset=plan.dataset) as ledger:
+        return inferred_earlier(ledger, plan.schema, plan.protect)
 
 
 def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = None) -> TableRelease:
@@ -230,3 +391,194 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
             release.schema.save(inside / "schema.json")
         page = report_view(release, workload=plan.workload, csv=plan.request.csv)
         report.write(page, inside / "report.html")
+
+
+def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
+    """A schema as it is given: itself, its content or its file."""
+    if isinstance(given, Schema):
+        return given
+    return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
+
+
+def read_strictly(schema: Schema, strict: bool) -> Schema:
+    """The same schema, to be read strictly if that is asked for."""
+    return replace(schema, file=replace(schema.file, strict=True)) if strict else schema
+
+
+def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
+    """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
+    if isinstance(given, Workload):
+        if given.schema.columns != schema.columns:
+            raise InputError("the workload was made for another schema.")
+        return given
+    if given is None:
+        return all_marginals(schema, degree=min(2, len(schema)))
+    degree = WORKLOADS.get(str(given))
+    if degree is not None:
+        return all_marginals(schema, degree=degree)
+    if not Path(given).is_file():
+        raise InputError(f"workload must be 1-way, 2-way, 3-way or a file, got {str(given)!r}.")
+    return load_workload(schema, given)
+
+
+def check_ranges(workload: Workload) -> None:
+    """Refuse, before anything is spent, a range that no report could answer."""
+    for box in workload.ranges:
+        cells = workload.schema.cells(box.marginal)
+        if cells > CELL_LIMIT:
+            raise InputError(
+                f"the workload has a range over {len(box.bounds)} columns with "
+                f"{Decimal(cells):.2e} cells; at most {CELL_LIMIT:,} can be answered. Limit fewer "
+                "columns."
+            )
+
+
+def asked_totals(
+    schema: Schema, given: Sequence[PublicTotal] | str | Path
+) -> tuple[PublicTotal, ...]:
+    """Public totals as they are given: themselves, or their file."""
+    return load_totals(schema, given) if isinstance(given, str | Path) else tuple(given)
+
+
+def check_rows(rows: int | None, neighbors: Neighbors) -> None:
+    """Refuse a public number of rows that is none, or that the neighbors make public anyway."""
+    if rows is None:
+        return
+    check.whole(at_least=1, at_most=MOST_VALUES, rows=rows)
+    if neighbors == "replace":
+        raise InputError("with replace the number of rows is public and counted: leave --rows out.")
+
+
+def check_size(rows: int, columns: int, *, values: int = MOST_VALUES) -> int:
+    """A number of rows that can be drawn and written; more are refused before any spend.
+
+    Args:
+        rows: To be published.
+        columns: Of the schema.
+        values: The most rows times columns.
+    """
+    most = values // columns
+    if check.whole(at_least=1, rows=rows) > most:
+        raise InputError(f"rows must be at most {most:,} for {columns} columns, got {rows:,}.")
+    return rows
+
+
+def check_schema_share(epsilon: check.Number, share: check.Number | None) -> None:
+    """Refuse a share of epsilon that finds no schema or leaves no release, before it is spent."""
+    if share is None:
+        return
+    whole, part = check.exact(epsilon=epsilon), check.exact(infer_share=share)
+    if not 0 < part < 1 or whole < LEAST_EPSILON:
+        return  # said by others
+    if whole * part < LEAST_SCHEMA_EPSILON or whole * (1 - part) < LEAST_EPSILON:
+        raise InputError(
+            f"infer_share {share!s:.40} of epsilon {epsilon!s:.40} leaves nothing but noise: a "
+            f"schema takes an epsilon of at least {float(LEAST_SCHEMA_EPSILON):g}, a release of at "
+            f"least {float(LEAST_EPSILON):g}."
+        )
+
+
+def asked_protection(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:
+    """Whom to protect: one row, or one person with a bounded number of rows."""
+    if (person is None) != (max_rows is None):
+        raise InputError(
+            "one person with many rows needs both the column that names the person (--person) and "
+            "the most rows that count (--max-rows)."
+        )
+    if person is None or max_rows is None:
+        return OneRow(neighbors=neighbors)
+    return OnePerson(column=person, max_rows=max_rows, neighbors=neighbors)
+
+
+def dataset_name(schema: Schema, given: str | None) -> str:
+    """The name that the budget belongs to; one must be given."""
+    name = given if given is not None else schema.dataset
+    if name is None or not name.strip():
+        raise InputError(
+            'the budget belongs to a data set, and none is named. Put "dataset" into the schema '
+            "or give --dataset NAME."
+        )
+    return name
+
+
+def check_resume(resume: bool | None, seed: int | None) -> None:
+    """Refuse to resume what keeps no journal."""
+    if resume and seed is not None:
+        raise InputError(
+            "a simulation costs nothing and keeps no journal, so it can't be resumed. Leave "
+            "--resume or --seed out."
+        )
+
+
+def journal_for(ledger: Ledger, *, command: str, resume: bool | None) -> Journal:
+    """The journal of a new run, or of one that was stopped.
+
+    Args:
+        ledger: Where it pays.
+        command: All that is public about what is asked for, as text.
+        resume: Go on with the last run of the same command that was stopped; False begins a new
+            one, which is charged again; None refuses if there is one to go on with.
+    """
+    if resume:
+        return Journal.resume(ledger, command=command)
+    if resume is None:
+        _refuse_stopped(ledger, command)
+    return Journal.begin(ledger, command=command)
+
+
+@contextmanager
+def telling_what_was_paid(journal: Journal | None) -> Iterator[None]:
+    """Give whatever stops a run notes (PEP 678) that say what was charged and how to go on."""
+    try:
+        yield
+    except BaseException as error:
+        if journal is not None and journal.charged:
+            told = getattr(error, "__notes__", [])
+            paid = f"Charged, and kept in the ledger of {journal.ledger.dataset!r}: "
+            notes = (paid + _named(journal.charged), GO_ON if journal.resumable else NO_WAY_ON)
+            for note in notes:
+                if note not in told:
+                    error.add_note(note)
+        raise
+
+
+@contextmanager
+def keeping(release: "TableRelease | RecommenderRelease", curator: Curator) -> Iterator[None]:
+    """If a release can't be written and its run not be resumed, keep a copy beside the ledger."""
+    try:
+        yield
+    except BaseException:
+        if curator.journal.resumable:
+            raise
+        kept = with_copy(release, curator.ledger.path, run=curator.run).kept
+        with naming_copy(kept):
+            raise
+
+
+@contextmanager
+def telling(note: str) -> Iterator[None]:
+    """Give whatever stops the block a note."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(note)
+        raise
+
+
+def _refuse_stopped(ledger: Ledger, command: str) -> None:
+    runs = runs_of(ledger, command=command)
+    if runs and runs[-1].closed is None:
+        last = runs[-1]
+        raise after_earlier_charge(
+            InputError(
+                f"this very command was paid for on {last.steps[0].time} and did not finish: "
+                f"{_named(last.steps)} Add --resume to go on with it, without "
+                "a new charge, or --no-resume to leave it and pay again."
+            )
+        )
+
+
+def _named(steps: "tuple[PaidStep, ...] | list[PaidStep]") -> str:
+    shown = "; ".join(map(str, steps[:_MOST_NAMED]))
+    more = len(steps) - _MOST_NAMED
+    return f"{shown}." if more <= 0 else f"{shown}; and {more} more, to entry {steps[-1].seq}."

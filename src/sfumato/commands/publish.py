@@ -6,8 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from sfumato import check
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Command,
+    Epsilon,
+    Neighbors,
+    Option,
+    Settings,
+    Table,
+    TableRun,
+    WorkloadGiven,
+    function,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +29,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PublishRequest(parameters.TableRun):
+class PublishRequest(TableRun):
     """Publish a table: a synthetic table, a machine-readable guarantee and a report."""
 
-    table: parameters.Table = field(kw_only=False)
-    epsilon: parameters.Epsilon
+    table: Table = field(kw_only=False)
+    epsilon: Epsilon
     schema: Annotated[
         "Schema | Mapping[str, Any] | str | Path | None",
         Option(
@@ -55,8 +65,8 @@ class PublishRequest(parameters.TableRun):
             public=True,
         ),
     ] = "auto"
-    workload: parameters.WorkloadGiven = None
-    options: parameters.Settings = None
+    workload: WorkloadGiven = None
+    options: Settings = None
     rows: Annotated[
         int | None,
         Option(
@@ -74,7 +84,7 @@ class PublishRequest(parameters.TableRun):
             kind=Path,
         ),
     ] = ()
-    neighbors: parameters.Neighbors = "add-remove"
+    neighbors: Neighbors = "add-remove"
     person: Annotated[str | None, Option("The column that names the person.", public=True)] = None
     max_rows: Annotated[
         int | None, Option("Rows of one person that count.", kind=int, public=True)
@@ -83,7 +93,7 @@ class PublishRequest(parameters.TableRun):
 
 def run(request: PublishRequest) -> "TableRelease":
     """Check, charge, look, write and compare, in that order."""
-    from sfumato.commands.table_publication import publish
+    from sfumato.commands.publication import publish
 
     return publish(request)
 

@@ -6,8 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from sfumato import check
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Cap,
+    Command,
+    Encoding,
+    Epsilon,
+    Force,
+    LedgerPlace,
+    Option,
+    Out,
+    Progress,
+    Seed,
+    function,
+    settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,29 +103,29 @@ class RatingsRequest:
             python='As a mapping of texts, like ``{"goal": "ratings"}``.',
             names="--set",
             many=True,
-            read=parameters.settings,
+            read=settings,
             public=True,
         ),
     ] = None
     person: Annotated[str, Option("The column that names the person.")] = "user"
     item: Annotated[str, Option("The column of item ids, in both files.")] = "item"
     rating: Annotated[str, Option("The column of ratings.")] = "rating"
-    ledger: parameters.LedgerPlace = None
+    ledger: LedgerPlace = None
     dataset: Annotated[
         str | None, Option("Required: the name the budget belongs to.", public=True)
     ] = None
-    encoding: parameters.Encoding = "utf-8"
-    tell: parameters.Progress = None
+    encoding: Encoding = "utf-8"
+    tell: Progress = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitRequest(RatingsRequest):
     """Publish a recommender: a model, a machine-readable guarantee and a report."""
 
-    epsilon: parameters.Epsilon
-    out: parameters.Out = None
-    cap: parameters.Cap = None
-    force: parameters.Force = False
+    epsilon: Epsilon
+    out: Out = None
+    cap: Cap = None
+    force: Force = False
     strict: Annotated[
         bool,
         Option(
@@ -122,7 +135,7 @@ class FitRequest(RatingsRequest):
             public=True,
         ),
     ] = False
-    seed: parameters.Seed = None
+    seed: Seed = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,7 +161,7 @@ class TopRequest:
         Option("A table with the column item: only these.", python="Or their ids.", kind=Path),
     ] = None
     include_seen: Annotated[bool, Option("List what is in the history, too.", kind=bool)] = False
-    encoding: parameters.Encoding = "utf-8"
+    encoding: Encoding = "utf-8"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,7 +194,7 @@ def fit(request: FitRequest) -> "RecommenderRelease":
 
 def top(request: TopRequest) -> "list[Recommended]":
     """The list of one person, or of one item, best first."""
-    from sfumato.commands.recommender_lists import listed
+    from sfumato.commands.recommender_publication import listed
 
     return listed(request)
 

@@ -19,7 +19,6 @@ from sfumato.commands.internal_folder import (
     publishable,
     write_comparison,
 )
-from sfumato.commands.parameters import Tell
 from sfumato.commands.publication import silent
 from sfumato.commands.recommend import RecommenderEvaluationRequest
 from sfumato.commands.recommender_publication import (
@@ -27,6 +26,7 @@ from sfumato.commands.recommender_publication import (
     budget_of,
     public_parameters,
 )
+from sfumato.commands.request import Tell
 from sfumato.errors import InputError
 from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.rating_splits import RatingFormat, Split, random_split

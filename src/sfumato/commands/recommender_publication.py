@@ -1,23 +1,23 @@
-"""Recommenders from file to folder: the work of ``sfumato recommend fit``.
+"""Recommenders from file to folder, and lists from a folder: the work of ``sfumato recommend``.
 
 Order of a fit: everything that can be checked without the ratings, the public catalogue too, then
 the cap, then the format of the ratings, then the charge, then the look.
 """
 
+import json
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
-from sfumato.commands.parameters import asked_cap
-from sfumato.commands.publication import check_comparison, silent
-from sfumato.commands.recommend import DELTA, UNITS, FitRequest, RatingsRequest
-from sfumato.commands.request import as_path, public_options
-from sfumato.commands.resume import keeping, telling_what_was_paid
+from sfumato.commands.publication import check_comparison, keeping, silent, telling_what_was_paid
+from sfumato.commands.recommend import DELTA, UNITS, FitRequest, RatingsRequest, TopRequest
+from sfumato.commands.request import as_path, asked_cap, public_options
 from sfumato.counting.ratings import Ratings
-from sfumato.errors import InputError, SfumatoError
+from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.gate import Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
@@ -26,13 +26,14 @@ from sfumato.privacy.protection import OnePerson, OneRow, Protection
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.open_table import source_of
 from sfumato.readers.ratings import open_catalogue, open_ratings, refuse_own_catalogue
 from sfumato.recommend.algorithm import RecommenderAlgorithm
 from sfumato.release import check_apart, check_free, new_folder
 from sfumato.release.folder import with_copy
-from sfumato.release.recommender import RecommenderRelease
+from sfumato.release.recommender import Recommended, RecommenderRelease
 from sfumato.report.recommender_page import recommender_view, write_recommender
-from sfumato.schema.ratings import Catalogue, RatingScale
+from sfumato.schema.ratings import Catalogue, ItemId, RatingScale
 
 MAX_ROWS: Final = 200
 """Ratings of a person that count, if nothing else is said. Public, and in the release."""
@@ -198,3 +199,87 @@ def _write(release: RecommenderRelease, folder: Path, *, force: bool) -> None:
         write_recommender(recommender_view(release), inside / "report.html")
     if force:
         remove_comparison(internal_folder(folder))
+
+
+def listed(request: TopRequest) -> list[Recommended]:
+    """The items for one person, or those most similar to one item, best first."""
+    check.whole(at_least=1, n=request.n)
+    if (request.history is None) == (request.item is None):
+        raise InputError(
+            "give either the person's own ratings (--history FILE) or an item to find others like "
+            "it (--item ID)."
+        )
+    if request.item is not None and (request.candidates is not None or request.include_seen):
+        raise InputError("--candidates and --include-seen go with --history.")
+    release = RecommenderRelease.load(request.folder)
+    if request.item is not None:
+        return release.similar(request.item, n=request.n)
+    given = request.history
+    return release.recommend(
+        given if isinstance(given, Mapping) else read_history(Path(str(given)), request.encoding),
+        n=request.n,
+        candidates=_candidates(request.candidates, request.encoding),
+        exclude_seen=not request.include_seen,
+    )
+
+
+def read_history(path: Path, encoding: str = "utf-8") -> list[tuple[Any, Any]]:
+    """One person's ratings from a file; pairs, so that an item named twice is noticed."""
+    if path.suffix.lower() == ".json":
+        content = _read_json(path)
+        if isinstance(content, dict):
+            return list(content.items())
+        if content == []:
+            return []
+        if not content or not isinstance(content, list):
+            raise InputError(
+                f'{path} is no history: it is {{"item": rating}}, or a list of objects with item '
+                "and rating."
+            )
+    items, ratings = _columns(path, ("item", "rating"), encoding)
+    return list(zip(items, ratings, strict=True))
+
+
+def _candidates(
+    given: str | Path | Iterable[ItemId] | None, encoding: str
+) -> Iterable[ItemId] | None:
+    if not isinstance(given, str | Path):
+        return given
+    (items,) = _columns(Path(given), ("item",), encoding)
+    return items
+
+
+def _columns(path: Path, names: tuple[str, ...], encoding: str) -> list[list[Any]]:
+    """Columns of a small table of a person's own."""
+    source = source_of(path, names, encoding)
+    absent = [name for name in names if name not in source.names()]
+    if absent:
+        raise InputError(f"{source.describe()}: these columns are missing: {', '.join(absent)}.")
+    batches = list(source.batches(names))
+    return [
+        [value for batch in batches for value in batch.column(index).to_pylist()]
+        for index in range(len(names))
+    ]
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"can't read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not JSON in UTF-8.") from None
+    try:
+        return json.loads(text, object_pairs_hook=_without_repetition)
+    except InputError:
+        raise
+    except (ValueError, RecursionError):  # also thousands of digits, or of lists within lists
+        raise InputError(f"{path} is not JSON that we can read.") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a name that stands twice is refused, where Python would take the last."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise InputError("the history names an item twice.")
+    return made

@@ -27,16 +27,12 @@ GROUPS: Final = {
     "ledger": "Show, cap, verify or export the budget ledger.",
 }
 """The first words of commands that are called by two, and what they are about."""
-_MORE_OF: Final = {"survey": ("survey_answer",)}
-"""Modules of a group beside the one that has its name."""
 
 
 def commands_of(group: str) -> tuple[Command[Any, Any], ...]:
     """The commands of a group."""
-    modules = [
-        import_module(f"sfumato.commands.{name}") for name in (group, *_MORE_OF.get(group, ()))
-    ]
-    return tuple(command for module in modules for command in module.COMMANDS)
+    commands: tuple[Command[Any, Any], ...] = import_module(f"sfumato.commands.{group}").COMMANDS
+    return commands
 
 
 def every_command() -> dict[str, Command[Any, Any]]:

@@ -7,8 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from sfumato.commands import lines, parameters
-from sfumato.commands.request import Command, Option, function
+from sfumato.commands import lines
+from sfumato.commands.request import (
+    Command,
+    Delimiter,
+    Encoding,
+    LedgerPlace,
+    OneTable,
+    Option,
+    Progress,
+    function,
+)
 from sfumato.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +43,7 @@ def field_names(text: str) -> list[str]:
 class DraftRequest:
     """Read a table, without any guarantee, and draft a schema for a person to confirm."""
 
-    table: parameters.OneTable = field(kw_only=False)
+    table: OneTable = field(kw_only=False)
     out: Annotated[
         Path, Option("The file to write.", kind=Path, names="--out/-o", shell_only=True)
     ] = Path("schema.json")
@@ -58,11 +67,11 @@ class DraftRequest:
             read=field_names,
         ),
     ] = ()
-    encoding: parameters.Encoding = "utf-8"
-    delimiter: parameters.Delimiter = None
-    ledger: parameters.LedgerPlace = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = None
+    ledger: LedgerPlace = None
     force: Annotated[bool, Option("Replace an older schema.", kind=bool, shell_only=True)] = False
-    tell: parameters.Progress = None
+    tell: Progress = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PUBLISH = "sfumato.commands.table_publication.publish"
+PUBLISH = "sfumato.commands.publication.publish"
 
 
 def raising(error: BaseException) -> Any:

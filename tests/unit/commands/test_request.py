@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from sfumato.commands.parameters import asked_cap
+from sfumato.commands.request import asked_cap
 from sfumato.commands.publish import publish_table
 from sfumato.commands.request import Option, function, public_options
 from sfumato.privacy import ApproxDP, PureDP
