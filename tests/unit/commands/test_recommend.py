@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.commands.recommend import evaluate_recommender, fit_recommender, recommend_top
-from sfumato.commands.recommender_publication import read_history
-from sfumato.commands.recommender_publication import parsed_scale
+from sfumato.commands.recommender_publication import parsed_scale, read_history
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator
 from sfumato.lab.ratings import made_ratings

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from sfumato.commands.request import asked_cap
 from sfumato.commands.publish import publish_table
-from sfumato.commands.request import Option, function, public_options
+from sfumato.commands.request import Option, asked_cap, function, public_options
 from sfumato.privacy import ApproxDP, PureDP
 
 
