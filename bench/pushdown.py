@@ -4,8 +4,8 @@ python bench/pushdown.py [--rows 1000000] [--kind integers|texts] [--tasks check
 
 A server is started for the run, with the settings of the tests and its own defaults for the rest.
 Both ways count the same marginals of the same 15 columns (2 to 30 values) and must agree; neither
-keeps anything between tasks. The server's way is forced: the last column says what ``plan`` would
-take for a table that does not fit in memory. Bytes are counted by a proxy in a process of its own.
+keeps anything between tasks. Both ways are forced: the last column says what ``server_sets``
+chooses by the schema. Bytes are counted by a proxy in a process of its own.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.readers import pushdown
 from sfumato.readers.open_table import source_of
-from sfumato.readers.pushdown import PushdownTable, plan
+from sfumato.readers.pushdown import PushdownTable, server_sets
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Category, Integer, Schema
 
@@ -94,14 +94,15 @@ def make(database: Database, kind: str, rows: int) -> None:
 def compare(
     address: str, server: Postgres, passed: Any, kind: str, task: str
 ) -> tuple[Cost, Cost, str]:
-    """Both ways, one after the other, and the one that would be taken."""
+    """Both ways, one after the other, and the one that the rule chooses."""
     marginals = TASKS[task]
     names = NAMES[:6] if task == "6 columns" else NAMES
     schema = Schema(columns=tuple(column(name, kind) for name in names))
+    sets = server_sets(schema, marginals)
     costs, counts = [], []
     with (
         patch.object(coded_table, "CACHE_BYTES", -1),
-        patch.object(pushdown, "_MOST_COLUMNS", 10**6),
+        patch.object(pushdown, "server_sets", lambda *_: sets or tuple(marginals)),
     ):
         for table in (SourceTable, PushdownTable):
             opened = table(schema, source_of(address, names))
@@ -110,7 +111,7 @@ def compare(
             costs.append(cost)
             counts.append(found)
     assert all(np.array_equal(counts[0][m], counts[1][m]) for m in marginals), "they differ"
-    return costs[0], costs[1], "server" if plan(schema, marginals).sets else "read"
+    return costs[0], costs[1], "server" if sets else "read"
 
 
 def measured(table: Table, marginals: Sequence[Any], server: Postgres, passed: Any) -> Any:
@@ -197,7 +198,7 @@ def show(task: str, read: Cost, asked: Cost, takes: str) -> None:
         print(
             f"{task:<10} {label:<7} {cost.cpu_here_s:7.2f} CPU-s here {cost.cpu_server_s:7.2f} "
             f"CPU-s server {cost.seconds:7.2f} s {cost.megabytes:9.2f} MB"
-            + ("   <- taken" if label == takes else ""),
+            + ("   <- chosen" if label == takes else ""),
             flush=True,
         )
 

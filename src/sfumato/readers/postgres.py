@@ -4,7 +4,6 @@ The first look exports a snapshot; each read joins it on a connection of its own
 run sees the same rows. What the driver says may quote values or passwords: it is never passed on.
 """
 
-import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from sfumato.errors import InputError, StorageError, TableError
-from sfumato.readers.group_query import Grouping
 from sfumato.readers.locations import Address
+from sfumato.readers.pushdown import Grouping
 from sfumato.schema import Marginal
 
 COLUMNS: Final = """
@@ -141,10 +140,6 @@ class PostgresTable:
             arrays = map(_or_unread, chosen, batch.columns)
             yield pa.RecordBatch.from_arrays(list(arrays), names=list(columns))
 
-    def estimated_rows(self) -> int:
-        """What the server's planner expects, also of a view, or of a table it knows little of."""
-        return self._estimated_rows
-
     def grouped(self, sets: Sequence[Marginal]) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
         """For each set of columns its different rows, and how many there are of each."""
         grouping = Grouping(tuple(sets))
@@ -200,13 +195,6 @@ class PostgresTable:
     @cached_property
     def _snapshot(self) -> str:
         return str(self._ask("SELECT quote_literal(pg_export_snapshot())")[0][0])
-
-    @cached_property
-    def _estimated_rows(self) -> int:
-        with self._joined() as connection, closing(connection.cursor()) as cursor:
-            cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
-            cursor.execute(f"EXPLAIN (FORMAT JSON) SELECT FROM {self._relation.sql}")
-            return int(json.loads(cursor.fetchone()[0])[0]["Plan"]["Plan Rows"])
 
     def _answers(self, query: str, settings: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """What the server answers in the snapshot, on a connection of its own."""

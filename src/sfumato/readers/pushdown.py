@@ -2,42 +2,43 @@
 
 A group is a combination of raw values and the number of rows that have it. ``encode`` reads it as
 it reads each of those rows, so the counts are those of a whole read, bit for bit. What does not
-fit, or more groups than were expected, is left to a whole read, which names the row. Which way is
-taken changes the time and nothing else; ``plan`` decides it from the schema alone.
+fit, or more groups than were expected, is left to a whole read, which names the row. Whether the
+server counts changes the time and nothing else; ``server_sets`` decides it from the schema alone.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from math import prod
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import MarginalCounts, RowCount
 from sfumato.counting.table import CodeBatch, FoldKernel, Source
 from sfumato.errors import StorageError, TableError
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Marginal, Schema
-from sfumato.schema.codes import code_type
 from sfumato.schema.columns import Column, Date, DateTime, Integer, Number
 
 MOST_GROUPS: Final = 2**16
-"""Groups that a set of columns may have, by the schema, to be counted on the server."""
-_MERGED_GROUPS: Final = 2**12
-"""Groups that merged marginals may have: the server's tables of larger ones leave its caches."""
-_MORE_THAN_DECLARED: Final = 4
-"""So many times as many are still taken: undeclared values, several spellings of one."""
-_MOST_COLUMNS: Final = 1.5
-"""To group by a column costs about 0.6 of reading it, both sides together: bench/pushdown.py."""
-_KEPT_BYTES: Final = 16 * 2**20
-_MOST_LEFT_CELLS: Final = 2**23
-"""A larger state of what is read beside is not held twice."""
+"""The most groups that a set of columns may have, by the schema, to be counted on the server.
 
-Counts = Mapping[Marginal, NDArray[np.int64]]
+Chosen by judgment: a hash table of that many groups fits into the server's ``work_mem``.
+"""
+_MORE_THAN_DECLARED: Final = 4
+"""A set may have this many times ``MOST_GROUPS``, then the rows are read: values that are not
+declared and several spellings of one make more groups. Chosen by judgment."""
+_CACHE_BYTES: Final = 16 * 2**20
+"""Memory for groups that later counts use again; chosen by judgment."""
+_MASK_COLUMNS: Final = 31
+"""The most arguments of PostgreSQL's ``GROUPING``, by its documentation."""
+
+Counts = dict[Marginal, NDArray[np.int64]]
 """Exact counts, one flat array for each marginal: sensitive."""
 
 _log = logging.getLogger(__name__)
@@ -47,9 +48,6 @@ _log = logging.getLogger(__name__)
 class GroupingSource(Source, Protocol):
     """Where rows come from, if it can also count equal ones by itself."""
 
-    def estimated_rows(self) -> int:
-        """About how many rows there are, told without reading them; it decides about time only."""
-
     def grouped(self, sets: Sequence[Marginal]) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
         """For each set of columns its different rows, and after them how many there are of each.
 
@@ -58,23 +56,80 @@ class GroupingSource(Source, Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What the server groups by, and what is read row by row beside it."""
+@dataclass(frozen=True)
+class Grouping:
+    """One query for the different rows of each set of columns, and the number of rows of each.
+
+    The SQL is that which most warehouses share. Columns are called c0, c1, ... in it, so that no
+    name of a table's column can do harm; a warehouse gives the expression of each column.
+    """
 
     sets: tuple[Marginal, ...]
-    """Each marginal that is not left is a part of one of them."""
-    left: tuple[Marginal, ...]
+
+    @cached_property
+    def columns(self) -> Marginal:
+        """All columns of the sets, each once."""
+        return tuple(dict.fromkeys(name for names in self.sets for name in names))
+
+    def sql(self, expressions: Mapping[str, str], table: str) -> str:
+        """The query: all columns, the number of rows, then the masks that identify the sets.
+
+        Args:
+            expressions: what gives the values of a column, in the SQL of the warehouse.
+            table: its name, quoted.
+
+        >>> Grouping((("age",),)).sql({"age": '"age"'}, "people")
+        'SELECT c0, count(*) FROM (SELECT "age" AS c0 FROM people) AS t GROUP BY c0'
+        """
+        named = (f"{expressions[name]} AS {self._short(name)}" for name in self.columns)
+        masks = [f"GROUPING({self._list(names)})" for names in self._masked]
+        selected = ", ".join([self._list(self.columns), "count(*)", *masks])
+        sets = ", ".join(f"({self._list(names)})" for names in self.sets)
+        by = f"GROUPING SETS ({sets})" if masks else self._list(self.columns)
+        return f"SELECT {selected} FROM (SELECT {', '.join(named)} FROM {table}) AS t GROUP BY {by}"
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
+        """The rows of an answer by their set: its columns and the number of rows."""
+        rows = batch.column(len(self.columns))
+        masks = batch.columns[len(self.columns) + 1 :]
+        for names in self.sets:
+            values = [batch.column(self.columns.index(name)) for name in names]
+            part = pa.RecordBatch.from_arrays([*values, rows], names=[*names, ""])
+            if masks:
+                same = map(pc.equal, masks, self._masks(names))
+                part = part.filter(reduce(pc.and_, same))
+            if part.num_rows:
+                yield names, part
+
+    @property
+    def _masked(self) -> Sequence[Marginal]:
+        """The columns of each mask: none where one set needs none."""
+        if len(self.sets) == 1:
+            return ()
+        starts = range(0, len(self.columns), _MASK_COLUMNS)
+        return [self.columns[start : start + _MASK_COLUMNS] for start in starts]
+
+    def _masks(self, names: Marginal) -> list[int]:
+        """A bit for each column, the last one the lowest: 1 where the set lacks it."""
+        return [
+            int("".join("01"[name not in names] for name in masked), 2) for masked in self._masked
+        ]
+
+    def _list(self, names: Marginal) -> str:
+        return ", ".join(map(self._short, names))
+
+    def _short(self, name: str) -> str:
+        return f"c{self.columns.index(name)}"
 
 
 class PushdownTable(SourceTable):
-    """A table of a server that counts for us where that is cheaper than sending all rows."""
+    """A table whose server counts a few small marginals, so that their columns are not read."""
 
     def __init__(self, schema: Schema, source: GroupingSource) -> None:
         super().__init__(schema, source)
         self._server = source
         self._groups: dict[Marginal, _Groups] = {}
-        self._asks = True
+        self._can_count = True
         self._unfit_groups: dict[str, int] = {}
         """For each column, how many values of the server's groups did not fit."""
 
@@ -84,7 +139,7 @@ class PushdownTable(SourceTable):
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
-        if not self._asks or all(name in self._kept for name in kernel.columns):
+        if not self._can_count or all(name in self._kept for name in kernel.columns):
             return super().fold(kernel)
         if isinstance(kernel, RowCount):
             return self._checked(kernel)
@@ -94,63 +149,43 @@ class PushdownTable(SourceTable):
 
     def _checked(self, kernel: RowCount) -> NDArray[np.int64]:
         """The rows, every value of the columns having been translated."""
-        found = self._on_server(tuple((name,) for name in kernel.columns))
-        if found is None:
+        counts = self._on_server(tuple((name,) for name in kernel.columns))
+        if not counts:
             return super().fold(kernel)
-        if left := tuple(name for name in kernel.columns if (name,) not in found):
-            super().fold(RowCount(left))
-        return np.array([_total(found)])
+        if others := tuple(name for name in kernel.columns if (name,) not in counts):
+            super().fold(RowCount(others))
+        return np.array([_total(counts)])
 
     def _counted(self, kernel: MarginalCounts) -> NDArray[np.int64]:
-        """The counts of the server and, of what it was not asked for, those of a read."""
-        found = self._on_server(tuple(filter(None, kernel.marginals)) or (kernel.columns,))
-        if found is None:
+        """The counts of the server and, of marginals that it does not count, those of a read."""
+        counts = self._on_server(tuple(filter(None, kernel.marginals)) or (kernel.columns,))
+        if not counts:
             return super().fold(kernel)
+        if others := tuple(each for each in kernel.marginals if each and each not in counts):
+            read = MarginalCounts(self.schema, others)
+            counts |= read.parts(super().fold(read))
         state = kernel.zero()
-        parts = kernel.parts(state)
-        left = tuple(each for each in kernel.marginals if each and each not in found)
-        if left:
-            beside = MarginalCounts(self.schema, left)
-            found = {**found, **beside.parts(super().fold(beside))}
-        for marginal, counts in parts.items():
-            counts[:] = found[marginal] if marginal else _total(found)
+        for marginal, cells in kernel.parts(state).items():
+            cells[:] = counts[marginal] if marginal else _total(counts)
         return state
 
-    def _on_server(self, marginals: Sequence[Marginal]) -> Counts | None:
-        """The counts that the server is asked for; None where it is not asked or can't say."""
-        new = tuple(marginal for marginal in marginals if not _home(marginal, self._groups))
-        chosen = self._chosen(new)
-        if len(chosen.left) == len(marginals) or self._cells(chosen.left) > _MOST_LEFT_CELLS:
-            return None
+    def _on_server(self, marginals: Sequence[Marginal]) -> Counts:
+        """The counts that the server makes; none where it counts nothing or fails."""
+        new = tuple(each for each in marginals if not _superset(each, self._groups))
         try:
-            groups = {**self._groups, **self._grouped(chosen.sets)}
+            groups = {**self._groups, **self._grouped(server_sets(self.schema, new))}
         except (TableError, StorageError) as error:
             _log.debug("not counted on the server, reading all rows: %s", type(error).__name__)
-            self._asks = False
-            return None
-        homes = {marginal: _home(marginal, groups) for marginal in marginals}
+            self._can_count = False
+            return {}
         return {
-            marginal: groups[home].counts(self.schema, marginal)
-            for marginal, home in homes.items()
-            if home is not None
+            marginal: groups[names].counts(self.schema, marginal)
+            for marginal in marginals
+            if (names := _superset(marginal, groups)) is not None
         }
 
-    def _chosen(self, marginals: Sequence[Marginal]) -> Plan:
-        """The plan, unless the columns fit in memory: then one read makes all later ones free."""
-        found = plan(self.schema, marginals)
-        if not found.sets or found.sets == (self.schema.names,):
-            return found  # the groups of all columns make all later reads free as well
-        names = {name for marginal in marginals for name in marginal}
-        row_bytes = sum(np.dtype(code_type(self.schema[name])).itemsize for name in names)
-        if self._server.estimated_rows() * row_bytes <= coded_table.CACHE_BYTES:
-            return Plan(sets=(), left=tuple(marginals))
-        return found
-
-    def _cells(self, marginals: Sequence[Marginal]) -> int:
-        return sum(map(self.schema.cells, marginals))
-
     def _grouped(self, sets: Sequence[Marginal]) -> dict[Marginal, "_Groups"]:
-        """The groups of some sets; kept while there is room."""
+        """The groups of some sets of columns; stored while there is room."""
         parts: dict[Marginal, list[_Groups]] = {names: [] for names in sets}
         unfit: dict[tuple[Marginal, str], int] = {}
         for names, batch in self._server.grouped(sets) if sets else ():
@@ -161,12 +196,11 @@ class PushdownTable(SourceTable):
             parts[names].append(_Groups(codes, rows))
             if sum(part.rows.size for part in parts[names]) > _MORE_THAN_DECLARED * MOST_GROUPS:
                 raise TableError(f"{self.describe()}: far more values than are declared")
-        found = {names: _Groups.joined(names, some) for names, some in parts.items()}
+        groups = {names: _Groups.joined(names, some) for names, some in parts.items()}
         self._unfit_groups |= {name: number for (_, name), number in unfit.items()}
-        held = sum(groups.nbytes for groups in (*self._groups.values(), *found.values()))
-        if held <= _KEPT_BYTES:
-            self._groups |= found
-        return found
+        if sum(each.nbytes for each in (*self._groups.values(), *groups.values())) <= _CACHE_BYTES:
+            self._groups |= groups
+        return groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,28 +229,24 @@ class _Groups:
         return cls(codes, np.concatenate([part.rows for part in parts]))
 
 
-def plan(schema: Schema, marginals: Sequence[Marginal]) -> Plan:
-    """The sets of columns to group by, from public knowledge; none where reading costs less.
+def server_sets(schema: Schema, marginals: Sequence[Marginal]) -> tuple[Marginal, ...]:
+    """The sets of columns that the server groups by, from public knowledge; none to read the rows.
 
-    One set of all columns is best: with its groups everything is known. Otherwise marginals that
-    share a column are merged while the declared values allow few groups. Grouping pays if the
-    sets have together at most one and a half times as many columns as need not be read.
+    If all columns together have few combinations, they are the one set: its groups answer every
+    later count too. Otherwise each small marginal is a set, unless there are more of them than
+    columns that need not be read then: a set costs the server about what sending a column costs.
     """
     most = {column.name: most_values(column) for column in schema}
     if marginals and _most_groups(schema.names, most) <= MOST_GROUPS:
-        return Plan(sets=(schema.names,), left=())
-    small = [names for names in marginals if _most_groups(names, most) <= MOST_GROUPS]
-    left = [names for names in marginals if _most_groups(names, most) > MOST_GROUPS]
-    read = {name for names in left for name in names}
+        return (schema.names,)
+    small = tuple(names for names in marginals if _most_groups(names, most) <= MOST_GROUPS)
+    read = {name for names in marginals if names not in small for name in names}
     saved = {name for names in small for name in names} - read
-    sets = _merged(small, most, at_most=_MOST_COLUMNS * len(saved))
-    if sets is None:
-        return Plan(sets=(), left=tuple(marginals))
-    return Plan(sets=tuple(map(schema.marginal, sets)), left=tuple(left))
+    return small if len(small) <= len(saved) else ()
 
 
 def most_values(column: Column) -> float:
-    """The most different values of a column as it is declared; infinite where nothing tells.
+    """The most different values of a column as it is declared; infinite where nothing bounds them.
 
     >>> most_values(Integer(name="age", low=0, high=99, step=10))
     100.0
@@ -230,32 +260,11 @@ def most_values(column: Column) -> float:
     return float(column.size)
 
 
-def _merged(
-    marginals: Sequence[Marginal], most: Mapping[str, float], *, at_most: float
-) -> list[frozenset[str]] | None:
-    """Sets with few columns that hold all marginals, greedily; None if they have too many."""
-    sets: list[frozenset[str]] = []
-    for names in map(frozenset, sorted(marginals, key=len, reverse=True)):
-        fitting = [
-            place
-            for place, each in enumerate(sets)
-            if each & names and _most_groups(each | names, most) <= _MERGED_GROUPS
-        ]
-        if fitting:
-            place = min(fitting, key=lambda place: len(names - sets[place]))
-            sets[place] |= names
-        else:
-            sets.append(names)
-        if sum(map(len, sets)) > at_most:
-            return None
-    return sets
-
-
-def _most_groups(names: Sequence[str] | frozenset[str], most: Mapping[str, float]) -> float:
+def _most_groups(names: Marginal, most: Mapping[str, float]) -> float:
     return prod(most[name] for name in names)
 
 
-def _home(marginal: Marginal, sets: Iterable[Marginal]) -> Marginal | None:
+def _superset(marginal: Marginal, sets: Iterable[Marginal]) -> Marginal | None:
     """The first of some sets that has all columns of a marginal."""
     return next((names for names in sets if {*marginal} <= {*names}), None)
 
