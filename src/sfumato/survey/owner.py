@@ -21,6 +21,7 @@ _FIELDS: Final = {
     *("sfumato", "kind", "server", "task", "key", "admin", "reader", "survey_hash"),
 }
 _LARGEST_RELEASE: Final = 2 * 2**30
+"""Bytes of a release that are downloaded, at most; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True)

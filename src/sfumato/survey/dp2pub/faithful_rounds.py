@@ -44,6 +44,7 @@ from sfumato.survey.protocol.rounds import (
     Agreement,
     RecordPlan,
     RecordRows,
+    check_question,
     first_budgets,
 )
 
@@ -181,7 +182,7 @@ def count(
         if each is None:
             continue
         given = each if isinstance(each, RecordRows | Answer) else Answer.from_dict(each)
-        _check_plan(given.question, plan)
+        check_question(given.question, plan)
         simulated |= given.simulated
         if isinstance(given, RecordRows):
             blocks.append(_checked(given.codes, agreed))
@@ -355,14 +356,6 @@ def _method(
 def _spread(made: Grr) -> Fraction:
     p, q = made.p, made.q
     return (p * (1 - p) + (made.categories - 1) * q * (1 - q)) / (p - q) ** 2
-
-
-def _check_plan(question: str, plan: RecordPlan) -> None:
-    if question != plan.id:
-        raise InputError(
-            f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
-            "round or survey."
-        )
 
 
 def _codes(value: Any, agreed: Agreement) -> list[int]:

@@ -56,6 +56,7 @@ from sfumato.survey.protocol.rounds import (
     AnswerRows,
     PlanPart,
     RoundPlan,
+    check_question,
     mechanism_of,
 )
 
@@ -365,7 +366,7 @@ def _gathered(answers: Collected | Iterable[Collected], plan: RoundPlan) -> Iter
 
 
 def _read(answer: Answer, plan: RoundPlan) -> tuple[int, int]:
-    _same_plan(answer.question, plan)
+    check_question(answer.question, plan)
     value = answer.value
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise InputError("an answer is a part and what is answered about it.")
@@ -374,7 +375,7 @@ def _read(answer: Answer, plan: RoundPlan) -> tuple[int, int]:
 
 
 def _checked(rows: AnswerRows, plan: RoundPlan) -> AnswerRows:
-    _same_plan(rows.question, plan)
+    check_question(rows.question, plan)
     part, answer = np.asarray(rows.part), np.asarray(rows.answer)
     whole_numbers = part.dtype.kind in "iu" and answer.dtype.kind in "iu"
     if part.ndim != 1 or part.shape != answer.shape or not whole_numbers:
@@ -382,11 +383,3 @@ def _checked(rows: AnswerRows, plan: RoundPlan) -> AnswerRows:
     if part.size and (part.min() < 0 or part.max() >= len(plan.parts)):
         raise InputError(f"parts are from 0 to {len(plan.parts) - 1}; some are not.")
     return rows
-
-
-def _same_plan(question: str, plan: RoundPlan) -> None:
-    if question != plan.id:
-        raise InputError(
-            f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
-            "round or survey."
-        )

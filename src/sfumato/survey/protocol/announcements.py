@@ -30,8 +30,11 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _INVISIBLE: Final = "\n\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 """Signs without a shape that texts need, Persian ones for example."""
 LONGEST_TITLE: Final = 200
+"""Characters of a survey's title, at most; chosen by judgment."""
 LONGEST_TEXT: Final = 4_000
+"""Characters of the text that explains a survey, at most; chosen by judgment."""
 LONGEST_QUESTION: Final = 500
+"""Characters of the question about a column, at most; chosen by judgment."""
 
 _ANNOUNCED: Final = {
     *("sfumato", "kind", "task", "title", "text", "questions", "survey", "agreement"),

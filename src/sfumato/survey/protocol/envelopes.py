@@ -19,6 +19,7 @@ from sfumato.errors import InputError
 from sfumato.survey.protocol.messages import parse
 
 KEY_BYTES: Final = 32
+"""The length of an Ed25519 public key, RFC 8032."""
 _FIELDS: Final = {"payload", "signature"}
 
 

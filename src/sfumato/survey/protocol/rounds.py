@@ -36,7 +36,9 @@ ROUNDS: Final = 2
 PROTOCOLS: Final = ("grr", "fast-olh", "hadamard")
 """Those whose answers are one integer."""
 MAX_PARTS: Final = 50_000
+"""The most parts that one round lists; chosen by judgment, so that a message stays small."""
 MAX_CELLS: Final = 1_000_000
+"""The most cells of one part; chosen by judgment, so that a device's memory suffices."""
 BUDGET_UNITS: Final = 2**24
 """A column's epsilon in a plan is a multiple of 1 in so many of an even share: short to spell."""
 
@@ -492,6 +494,15 @@ def read_plan(message: Any, agreed: Agreement) -> RoundPlan | RecordPlan:
     """The plan in a message of the agreed variant; anything else is refused."""
     kind = RecordPlan if agreed.variant == "faithful" else RoundPlan
     return kind.from_dict(message, agreed)
+
+
+def check_question(question: str, plan: RoundPlan | RecordPlan) -> None:
+    """Refuse an answer to another round or survey: it carries another fingerprint."""
+    if question != plan.id:
+        raise InputError(
+            f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
+            "round or survey."
+        )
 
 
 def _check_first(plan: RecordPlan, agreed: Agreement) -> None:

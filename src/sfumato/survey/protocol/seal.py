@@ -20,6 +20,7 @@ from sfumato.survey.protocol.messages import VERSION
 SEAL: Final = "survey.json"
 _KIND: Final = "release"
 _LARGEST_SEAL: Final = 64 * 2**20
+"""Bytes of ``survey.json`` that are read, at most; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
