@@ -20,13 +20,13 @@ from audits.lockstep import Lockstep
 from audits.recorder import Hearing, Overheard, told_facts
 from sfumato.auditing.case import Case, parameter
 from sfumato.auditing.checks import Check
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
 from sfumato.privacy.protection import OneRow
 from sfumato.publishing.algorithm_release import ledger_part, publish
 from sfumato.publishing.methods import algorithm_named
 from sfumato.randomness import Rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.release import TableRelease
 from sfumato.schema import Category, Schema, all_marginals
 from sfumato.survey.dp2pub.table_survey import semi_honest_release, two_round_release

@@ -11,11 +11,11 @@ import numpy as np
 from audits.end_to_end import EndToEnd, Tell, promised_within
 from audits.facts import Facts, facts_of, flattened
 from sfumato.auditing.case import Case
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import LocalDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Number, Schema
 from sfumato.survey.device.device import Client
 from sfumato.survey.dp2pub.two_round import TwoRound

@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from environments import HERE, ask, peer_python
 from recording import LIMIT, OURS, record
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Integer, Schema
 

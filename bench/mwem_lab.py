@@ -20,8 +20,8 @@ import sfumato as sf
 from document_mwem import as_written
 from sfumato import charts as drawing
 from sfumato.charts import Line
-from sfumato.counting.array_table import ArrayTable
 from sfumato.models.dense.model import DenseAnswers
+from sfumato.readers.array_table import ArrayTable
 
 EPSILONS = (0.1, 1, 5, 10)
 MEASURES = ("max", "min", "mean_squared", "mean")

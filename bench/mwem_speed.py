@@ -19,8 +19,8 @@ import numpy as np
 import sfumato as sf
 from document_mwem import loops_1d, loops_2d, weights_1d, weights_2d
 from recording import OURS, record
-from sfumato.counting.array_table import ArrayTable
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
+from sfumato.readers.array_table import ArrayTable
 
 REPLACE = sf.OneRow(neighbors="replace")
 

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 import sfumato as sf
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.evaluation.rows import read_rows, row_count
 from sfumato.models.model import project, total_variation
 from sfumato.publishing.methods import algorithm_named, budget_for
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 
 DELTA = "1e-9"

@@ -40,7 +40,7 @@ ENCODING: Final = "schema/codes.py"
 ROW_READERS: Final = (
     *("readers/csv.py", "readers/csv_kernels.py", "readers/frames.py", "readers/parquet.py"),
     *("readers/source_table.py", "readers/sqlite.py", "readers/rating_rows.py"),
-    *("readers/undeclared_table.py", "readers/value_texts.py"),
+    *("readers/source.py", "readers/undeclared_table.py", "readers/value_texts.py"),
 )
 """Files that read one row without regard to the others; names that are not there do not count."""
 

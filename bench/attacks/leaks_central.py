@@ -18,10 +18,10 @@ from attacks.figures import (
     searched_epsilon,
 )
 from document_mwem import loops_1d
-from sfumato.counting.array_table import ArrayTable
 from sfumato.ledger import Ledger
 from sfumato.privacy import OnePerson, OneRow
 from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Range
 
 CELLS: Final = 22

@@ -16,10 +16,10 @@ import numpy as np
 
 import sfumato as sf
 from attacks.figures import Figure, advantage_allowed, of_advantage
-from sfumato.counting.array_table import ArrayTable
 from sfumato.ledger import Ledger
 from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 DELTA: Final = "1e-6"
 SIZES: Final = {"age": 5, "help": 4, "grade": 3, "member": 2}

@@ -15,11 +15,11 @@ import numpy as np
 
 import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError
 from sfumato.ledger import Ledger
 from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Range
 
 PEOPLE: Final = 64

@@ -15,10 +15,10 @@ import numpy as np
 import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
 from attacks.twister import recovered, words_of
-from sfumato.counting.array_table import ArrayTable
 from sfumato.ledger import Ledger
 from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 KNOWN: Final = 640
 """Cells that the attacker knows to be empty."""

@@ -19,10 +19,10 @@ import numpy as np
 import sfumato as sf
 from attacks.figures import Figure
 from environments import HERE, ask, peer_python
-from sfumato.counting.array_table import ArrayTable
 from sfumato.ledger import Ledger
 from sfumato.privacy import OneRow
 from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 COLUMNS: Final = (
     "age",

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
@@ -13,6 +12,7 @@ from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.auto import Auto
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.report.table_page import report_view
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
 from sfumato.synthesis.aim import Aim

@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 
 from kernels import Copy
 from servers import Database
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals, rows
 from sfumato.counting.table import BATCH_ROWS, Table
 from sfumato.errors import TableError
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
 from sfumato.schema.files import FileForm

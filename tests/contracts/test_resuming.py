@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.gate.counts import Counts
 from sfumato.gate.journal import Journal
@@ -14,6 +13,7 @@ from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.auto import Auto
 from sfumato.randomness import derived_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals, ranges
 from sfumato.synthesis.aim import Aim
 from sfumato.synthesis.clique_tree import CliqueTree

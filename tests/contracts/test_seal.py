@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
@@ -19,6 +18,7 @@ from sfumato.local.means.duchi import Duchi
 from sfumato.local.records.parts import Part
 from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import secure_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema
 
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ from math import pi
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation.dependence import mean_count_error, mean_total_variation
 from sfumato.lab.tables import independent_table, integer_schema
 from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 COLUMNS, SIZES = 50, (100, 150)
 SEEDS = range(3)

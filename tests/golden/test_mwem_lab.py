@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.counting.array_table import ArrayTable
 from sfumato.models.dense.model import DenseModel
 from sfumato.models.model import answer_ranges
+from sfumato.readers.array_table import ArrayTable
 
 
 def mean_error(table, workload, truth, algorithm, epsilon, runs):

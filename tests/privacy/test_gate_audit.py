@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator, L1Error, MutualInformation, budget
 from sfumato.gate import curator as gate
 from sfumato.ledger import Ledger
 from sfumato.privacy import OnePerson, OneRow, PureDP
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Integer, Range, Schema
 
 SCHEMA = Schema(

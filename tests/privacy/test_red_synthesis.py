@@ -6,7 +6,6 @@ Each was tried against the code; those that a mutant of it survived are here too
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
@@ -14,6 +13,7 @@ from sfumato.privacy import ApproxDP, OnePerson, OneRow, rating_sensitivity, sen
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Range, Schema
 from sfumato.schema.measurement import Coarse, PublicTotal
 from sfumato.synthesis.independent import Independent

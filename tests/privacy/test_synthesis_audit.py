@@ -27,13 +27,13 @@ from sfumato.auditing.cases.gate import (
     select,
     select_replaced,
 )
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator, budget, scout
 from sfumato.gate import curator as gate
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.noise import noise_for
 from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Boolean, Measurement, Schema
 from sfumato.schema.workload import all_marginals

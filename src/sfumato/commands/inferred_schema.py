@@ -26,7 +26,6 @@ from sfumato.commands.inferred_columns import (
     second_look,
 )
 from sfumato.commands.request import WORKLOADS
-from sfumato.counting.table import Source
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator, Scout, thresholding_of
 from sfumato.ledger.charges import after_earlier_charge
@@ -43,6 +42,7 @@ from sfumato.randomness import Rng
 from sfumato.readers.csv import CsvFile
 from sfumato.readers.open_table import source_of
 from sfumato.readers.profile import first_row_is_data
+from sfumato.readers.source import Source
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.release import TableRelease
 from sfumato.schema import Schema

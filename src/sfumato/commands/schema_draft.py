@@ -14,12 +14,12 @@ from sfumato.commands.column_guess import Guess, LeftOut, guess
 from sfumato.commands.internal_folder import write_whole
 from sfumato.commands.publication import silent
 from sfumato.commands.schema import DraftRequest
-from sfumato.counting.table import Source, public_names
 from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
 from sfumato.ledger.ledger import Ledger
 from sfumato.readers.csv import CsvFile
 from sfumato.readers.open_table import source_of
 from sfumato.readers.profile import first_row_is_data, profiles
+from sfumato.readers.source import Source, public_names
 from sfumato.release import check_apart, check_usable, release_around
 from sfumato.schema import Schema, files
 from sfumato.schema.files import PLAIN, FileForm

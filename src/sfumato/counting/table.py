@@ -5,8 +5,8 @@ frozen object that names the columns it needs; only those are read. What a fold 
 and sensitive: only the curator may call it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -99,16 +99,6 @@ class WritingTable(Protocol):
         """The kernel on each batch, as Parquet files in a random order; how many rows."""
 
 
-class OpenedTable(Table, Protocol):
-    """A table as it was opened: what a job may ask of it before a curator takes it over."""
-
-    def left_out(self) -> tuple[str, ...]:
-        """Columns that the schema neither declares nor excludes: never read."""
-
-    def watch(self, tell: Callable[[int, int], None]) -> None:
-        """While rows are read, tell how many parts were, and how many there are; 0 if unknown."""
-
-
 class TextTable(Protocol):
     """A table of which nothing is declared but the names of its columns: values are texts."""
 
@@ -133,57 +123,6 @@ class TextTable(Protocol):
 
     def texts(self, columns: Marginal) -> dict[str, TextCounts]:
         """For each column, how many rows have each of its short texts: exact, sensitive."""
-
-
-class Source(Protocol):
-    """Where rows come from: a file or a data frame, as Arrow batches of raw values."""
-
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns that are there, each once."""
-
-    def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
-        """The named columns of all rows, in order; nothing else is read. Repeatable."""
-
-    def describe(self) -> str:
-        """Where the rows come from, for messages."""
-
-
-@runtime_checkable
-class NamedByRows(Protocol):
-    """A source whose rows name its columns, as JSON objects do: such names may be private."""
-
-    def shared_names(self) -> tuple[str, ...]:
-        """The names of the columns if each row has all of them; else an error."""
-
-
-@runtime_checkable
-class RoundingSource(Protocol):
-    """A source that makes texts of floats by itself, so that two may come out as the same."""
-
-    def has_inexact(self, column: str) -> bool:
-        """Whether a value is a float other than a whole number up to 2^53, or no single value."""
-
-
-@runtime_checkable
-class TypesFollowRows(Protocol):
-    """A source whose types some tool may have chosen by all rows: floats where one has no value."""
-
-    @property
-    def types_follow_rows(self) -> Literal[True]:
-        """Always; whole numbers that floats can't hold are read as if they were floats."""
-
-
-def public_names(source: Source) -> tuple[str, ...]:
-    """The columns that have a name, of a table of which nothing is declared.
-
-    Whoever holds the table says them without looking at any row. Where rows say them, adding or
-    removing a row must not change them, so they are taken only if no row differs.
-
-    Raises:
-        TableError: the names depend on the rows.
-    """
-    names = source.shared_names() if isinstance(source, NamedByRows) else source.names()
-    return tuple(name for name in names if name.strip())
 
 
 def batch_rows(codes: Mapping[str, NDArray[Any]]) -> int:

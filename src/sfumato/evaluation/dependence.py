@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.errors import InputError
@@ -23,6 +22,7 @@ from sfumato.evaluation.rows import Rows, read_rows, row_count, take
 from sfumato.ledger.ledger import Ledger
 from sfumato.models.information import mutual_information
 from sfumato.randomness import Rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Marginal, Schema
 
 

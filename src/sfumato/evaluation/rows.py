@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.table import CodeBatch, Table
 from sfumato.randomness import Rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Category, Marginal, Schema
 from sfumato.schema.columns import Column
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import InputError
 from sfumato.evaluation.marginals import distance, in_batches
@@ -28,6 +27,7 @@ from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Marginal, Measurement, Range, Schema, Target, Workload
 from sfumato.schema.workload import sum_ranges

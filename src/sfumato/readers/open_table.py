@@ -4,10 +4,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sfumato.counting.table import OpenedTable, Source
 from sfumato.errors import InputError
 from sfumato.readers.locations import PACKED, SPARK, is_address, parse
 from sfumato.readers.pushdown import GroupingSource, PushdownTable
+from sfumato.readers.source import OpenedTable, Source
 from sfumato.readers.source_table import SourceTable, require_columns
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.files import require_file

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.counting.table import Source, public_names
 from sfumato.errors import TableError
+from sfumato.readers.source import Source, public_names
 from sfumato.readers.value_texts import decoded, parts
 from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts, written_days
 from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.counting.exact_counts import MarginalCounts, RowCount
-from sfumato.counting.table import CodeBatch, FoldKernel, Source
+from sfumato.counting.table import CodeBatch, FoldKernel
 from sfumato.errors import StorageError, TableError
+from sfumato.readers.source import Source
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.columns import Column, Date, DateTime, Integer, Number

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sfumato.counting.coded_table import run_fold, slices
 from sfumato.counting.ratings import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
-from sfumato.counting.table import FoldKernel, MapKernel, Source
+from sfumato.counting.table import FoldKernel, MapKernel
+from sfumato.readers.source import Source
 from sfumato.readers.source_table import require_exact
 from sfumato.readers.value_texts import decoded, has_text, parts, person_texts
 from sfumato.schema.arrow_values import is_text

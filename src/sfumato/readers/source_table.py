@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.counting.coded_table import CodedTable, Decode
-from sfumato.counting.table import BATCH_ROWS, CodeBatch, RoundingSource, Source, TypesFollowRows
+from sfumato.counting.table import BATCH_ROWS, CodeBatch
 from sfumato.errors import TableError
+from sfumato.readers.source import RoundingSource, Source, TypesFollowRows
 from sfumato.readers.value_texts import as_if_mixed, parts, person_texts, trimmed
 from sfumato.schema import Column, Marginal, Schema
 from sfumato.schema.arrow_values import extension, plain

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.counting.table import Source, TextCounts, public_names
+from sfumato.counting.table import TextCounts
 from sfumato.errors import TableError
+from sfumato.readers.source import Source, public_names
 from sfumato.readers.source_table import SourceTable, require_exact
 from sfumato.readers.value_texts import as_texts, decoded, has_text, is_bytes, person_texts
 from sfumato.schema import Marginal, Schema

@@ -8,13 +8,13 @@ from audits.end_to_end import EndToEnd
 from audits.facts import facts_of, flattened, stacked_facts
 from sfumato.auditing import Case, audit
 from sfumato.auditing.audit import attacked
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import ZCDP, ApproxDP, LocalDP, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Schema
 from sfumato.synthesis.histogram import Histogram
 

@@ -9,13 +9,13 @@ from audits.facts import facts_of
 from audits.lockstep import Lockstep, follow
 from audits.publishing import METHODS as CASES
 from audits.recorder import Hearing, Overheard, told_facts
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.publishing.algorithm_release import ledger_part, publish
 from sfumato.publishing.methods import METHODS, algorithm_named
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Schema, all_marginals
 from sfumato.survey.dp2pub.table_survey import semi_honest_release, two_round_release
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import InputError, TableError
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema
 
 PEOPLE = 4

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import (
     MAX_CELLS,
     ExactCounts,
@@ -20,6 +19,7 @@ from sfumato.counting.exact_counts import (
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError, InternalError, SchemaError
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema
 from sfumato.schema.measurement import Coarse
 

@@ -5,7 +5,6 @@ import sys
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.classifiers import (
     MODELS,
@@ -18,6 +17,7 @@ from sfumato.evaluation.classifiers import (
 from sfumato.evaluation.measures import Classifiers
 from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Number, Schema
 
 SCHEMA = Schema(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.correlations import (
     chosen_columns,
@@ -15,6 +14,7 @@ from sfumato.evaluation.correlations import (
 )
 from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Schema
 
 

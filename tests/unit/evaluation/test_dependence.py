@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.dependence import (
     compare_classifiers,
@@ -21,6 +20,7 @@ from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.ledger import Ledger
 from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 
 def table(sizes, codes):

@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation.distances import RelativeErrors
 from sfumato.evaluation.range_queries import CELLS_A_RANGE, answer, drawn_ranges
 from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Ordinal, Range, Schema
 
 SCHEMA = Schema(

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.evaluation import marginals
 from sfumato.evaluation.marginals import compare_distances, marginals_of
 from sfumato.evaluation.rows import PERMUTED, RESAMPLED, baseline_tables, read_rows
 from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 
 CODES = np.arange(2_000) % 40
 SCHEMA = integer_schema((40, 40))

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate import Curator, L1Error, MutualInformation, requests
 from sfumato.gate import curator as gate
@@ -17,6 +16,7 @@ from sfumato.noise import DiscreteGaussian, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within
 from sfumato.privacy.guarantees import split
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Integer, Range, Schema
 from sfumato.schema.measurement import Coarse

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
@@ -16,6 +15,7 @@ from sfumato.local.records.parts import Part
 from sfumato.privacy import ZCDP, OneRow, PureDP
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Schema
 
 SCHEMA = Schema(

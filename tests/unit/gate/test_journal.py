@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.gate.journal import BY_ROW, FINISHED, Journal, runs_of
@@ -13,6 +12,7 @@ from sfumato.ledger import Ledger
 from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Integer, Schema
 
 SCHEMA = Schema(

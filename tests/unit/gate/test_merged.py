@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, L1Error, MutualInformation, WeightedL1Error
 from sfumato.gate.scores import Asked
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Integer, Range, Schema
 from sfumato.schema.measurement import Coarse
 

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.gate.rating_sums import Gram, ItemSums
@@ -15,6 +14,7 @@ from sfumato.ledger import Ledger
 from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema import Integer, Schema
 from sfumato.schema.ratings import RatingScale

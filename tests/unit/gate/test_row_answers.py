@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from sfumato.counting import shuffle
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, row_answers
 from sfumato.gate.row_answers import BATCH_ROWS
@@ -22,6 +21,7 @@ from sfumato.local.means.grid import Grid
 from sfumato.local.means.piecewise import Piecewise
 from sfumato.privacy import ZCDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Integer, Schema
 

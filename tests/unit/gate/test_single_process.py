@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError
 from sfumato.gate import Curator
 from sfumato.gate.rating_sums import Gram, ItemSums
@@ -17,6 +16,7 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.local.records.parts import Part
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema import Integer, Schema
 from sfumato.schema.ratings import RatingScale

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import InputError, SchemaError, TableError
 from sfumato.planning import noise, rehearsal
@@ -19,6 +18,7 @@ from sfumato.planning.rehearsal import rehearse, scaled_budget, stage
 from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema, all_marginals
 from sfumato.synthesis.histogram import Histogram
 from sfumato.synthesis.independent import Independent

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
@@ -18,6 +17,7 @@ from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.auto import Auto, choose
 from sfumato.publishing.methods import algorithm_named, budget_for
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.schema import Boolean, Integer, Schema, all_marginals, chosen_marginals, random_ranges
 from sfumato.synthesis.clique_tree import CliqueTree

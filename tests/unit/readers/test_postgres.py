@@ -16,9 +16,9 @@ import pytest
 
 from servers import PASSWORD, Database, Postgres
 from sfumato.counting.exact_counts import count_marginals, rows
-from sfumato.counting.table import Source
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.readers.open_table import open_table, source_of
+from sfumato.readers.source import Source
 from sfumato.schema import Schema
 from sfumato.schema.files import FileForm
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.evaluation.baselines import run_baselines
 from sfumato.evaluation.recommender_errors import compare_recommender
@@ -13,6 +12,7 @@ from sfumato.models.items.recommenders import History
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.recommend.auto import AutoRecommender
 from sfumato.recommend.item_bias import ItemBias
 from sfumato.recommend.item_neighbors import ItemNeighbors

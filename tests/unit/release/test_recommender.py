@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError, StorageError
 from sfumato.gate import Curator
 from sfumato.lab.ratings import made_ratings
@@ -16,6 +15,7 @@ from sfumato.models.items.recommenders import PopularityModel
 from sfumato.privacy import ApproxDP, OnePerson, OneRow
 from sfumato.publishing.algorithm_release import ledger_part
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.ratings import open_ratings
 from sfumato.recommend.algorithm import release_recommender
 from sfumato.recommend.auto import AutoRecommender

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema
 
 ROWS = 4_000

@@ -7,12 +7,12 @@ from json import loads
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP, within
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema, all_marginals, chosen_marginals, ranges
 from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.aim import Aim, next_share

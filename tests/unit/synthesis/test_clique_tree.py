@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
 from sfumato.lab.tables import integer_schema, tree_table
@@ -15,6 +14,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP, within, zcdp_budget
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema, Workload, all_marginals, chosen_marginals, ranges
 from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.clique_tree import CliqueTree

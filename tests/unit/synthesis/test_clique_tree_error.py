@@ -5,12 +5,12 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import all_marginals
 from sfumato.synthesis.clique_tree import CliqueTree
 from sfumato.synthesis.independent import Independent

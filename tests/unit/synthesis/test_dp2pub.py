@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator
@@ -19,6 +18,7 @@ from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.methods import algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
 from sfumato.report.table_page import report_view

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from sfumato.auditing.case import Case, Planted, Ratio, largest_ratio, ratio_of, with_larger
 from sfumato.auditing.outputs import Outputs
 from sfumato.auditing.statistics import rho_between
-from sfumato.counting.array_table import ArrayTable
 from sfumato.gate import Curator, L1Error, WeightedL1Error
 from sfumato.gate.requests import amount, same_kind
 from sfumato.gate.scores import Score
@@ -32,6 +31,7 @@ from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, Cost, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Marginal, Schema
 from sfumato.schema.measurement import Coarse
 

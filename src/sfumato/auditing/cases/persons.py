@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from sfumato.auditing.case import Case, Planted, with_larger
 from sfumato.auditing.checks import Check
 from sfumato.auditing.outputs import Outputs
-from sfumato.counting.array_table import ArrayTable
 from sfumato.counting.table import Table
 from sfumato.gate import Curator
 from sfumato.gate.scout import Scout
@@ -33,6 +32,7 @@ from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP
 from sfumato.privacy.protection import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table, source_of
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Integer, Measurement, Schema

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import draw_rounds, simulate_clients

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sfumato.counting.array_table import ArrayTable
 from sfumato.errors import InputError
 from sfumato.local.memo import Memo
 from sfumato.privacy import LocalDP
 from sfumato.randomness import secure_rng, simulation_rng
+from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Number, Schema
 from sfumato.survey.device.client import Form
 from sfumato.survey.estimate.question import Question
