@@ -1,20 +1,80 @@
-"""An object that holds exact data lives once, in one process.
+"""Durable files, and objects that live once.
 
-A copy, or the other half of a fork, would share what was paid and answer afresh with new noise:
-two answers for one charge. Its verbs take turns, for the same reason.
+``write_file`` is the one way to write a file that survives a crash whole. ``SingleProcess`` is an
+object with exact data that lives in one process: a copy, or the other half of a fork, would share
+what was paid and answer again with new noise: two answers for one charge.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from threading import RLock
+from pathlib import Path
+from threading import RLock, get_native_id
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sfumato.errors import BudgetError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def write_file(
+    path: Path, content: bytes, *, mode: int | None = None, new: bool = False, sync: bool = True
+) -> None:
+    """Write a whole file: on the disk under its name when this returns, and never half of it.
+
+    It is written beside its name, forced to the disk and renamed, so a reader, and a crash at any
+    time, leaves the older file or the new one. A link under the name is replaced, not followed.
+
+    Args:
+        path: The file.
+        content: All of it.
+        mode: Its exact permissions; nobody else can read it before it has them. By default those
+            that the umask leaves to a new file.
+        new: Refuse, with FileExistsError, to replace anything that has the name.
+        sync: Whether it is forced to the disk; without it only a power cut can undo it.
+    """
+    aside = path.parent / f".{path.name}.{get_native_id()}.new"
+    aside.unlink(missing_ok=True)  # of a process that was killed: no two threads share a number
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(aside, flags, 0o666 if mode is None else 0o600), "wb") as file:
+            if mode is not None:
+                aside.chmod(mode)
+            file.write(content)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        if new:
+            _link(aside, path)
+        else:
+            aside.replace(path)
+        if sync:
+            sync_to_disk(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk; Windows opens no folder for that."""
+    if os.name == "posix":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _link(aside: Path, path: Path) -> None:
+    """A second name in one step, never over an existing one."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: take the name first
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        aside.replace(path)
 
 
 class SingleProcess:

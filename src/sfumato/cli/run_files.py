@@ -16,6 +16,7 @@ import typer
 from sfumato.commands.publish import PublishRequest
 from sfumato.commands.registry import every_command
 from sfumato.commands.request import Command, Option, boundary, options_of
+from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
@@ -98,9 +99,7 @@ def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> 
     lines = [f"{key} = {_toml(value)}" for key, value in moved.items()]
     head = f'{_HEADING}sfumato = {FORMAT}\ncommand = "{command}"\n'
     try:
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(head + "\n".join(lines) + "\n")
+        write_file(path, (head + "\n".join(lines) + "\n").encode(), mode=0o600)
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror}.") from None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sfumato import report
 from sfumato.counting.table import Table
+from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import Rng
@@ -124,18 +125,8 @@ def write_comparison(folder: Path, text: str, page: str) -> None:
 
 def write_whole(path: Path, text: str, *, mode: int) -> None:
     """The file as a whole or not at all, never to be read by others than ``mode`` says."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        try:
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(handle)
-            aside.chmod(mode)
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        write_file(path, text.encode(), mode=mode)
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror}") from None
 

@@ -11,10 +11,11 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from sfumato.durable import write_file
 from sfumato.errors import StorageError
 from sfumato.ledger.entries import Row, corrupt
 
@@ -181,24 +182,14 @@ class SqliteStorage:
         return self._connection
 
 
-def create(path: Path, first: Row, token: str) -> None:
+def create(path: Path, first: Row) -> None:
     """Make a ledger file with its first row; if somebody else just did, theirs stands."""
-    aside = path.with_name(f".{path.name}.{token}.new")
-    try:
-        with _plain_errors(path):
-            os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            connection = sqlite3.connect(aside)
-            try:
-                connection.executescript(_SCHEMA)
-                SqliteTransaction(connection).append(first)
-                connection.commit()
-            finally:
-                connection.close()
-            with suppress(FileExistsError):
-                os.link(aside, path)  # in one step, and never over an existing file
-            _sync(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
+    with _plain_errors(path), closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        SqliteTransaction(connection).append(first)
+        connection.commit()
+        with suppress(FileExistsError):
+            write_file(path, connection.serialize(), mode=0o600, new=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -242,15 +233,6 @@ def _roll_back(connection: sqlite3.Connection) -> None:
 def _inode(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_dev, found.st_ino
-
-
-def _sync(directory: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager

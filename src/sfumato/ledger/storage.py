@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
+from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 from sfumato.ledger import rules, sqlite_store
 from sfumato.ledger.entries import Head, Row, corrupt, genesis
@@ -87,8 +88,7 @@ def opened(path: str | Path | None, *, create: bool) -> tuple[Storage, Path | st
         if not create:
             raise _missing(where)
         refuse_lost(anchors_directory(), where)
-        token = secure_rng().token()
-        sqlite_store.create(where, genesis(token, rules.today()), token)
+        sqlite_store.create(where, genesis(secure_rng().token(), rules.today()))
     return sqlite_store.SqliteStorage(where), where
 
 
@@ -184,15 +184,12 @@ def write_anchor(
     kept = read_anchor(directory, ledger_id)
     if kept and kept.seq >= head.seq:
         return
-    target = _file(directory, ledger_id)
-    fresh = target.with_suffix(f".{os.getpid()}.tmp")
     content: dict[str, str | int] = {"ledger": ledger_id, "seq": head.seq, "hash": head.hash}
     if ledger is not None:
         content["path"] = _kept_place(ledger)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh.write_text(json.dumps(content))
-        fresh.replace(target)
+        write_file(_file(directory, ledger_id), json.dumps(content).encode(), sync=False)
     except OSError as error:  # the spend is durable; failing it now would only hide that
         _log.warning("The ledger's anchor can't be written (%s): no check for rollback.", error)
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from sfumato.durable import sync_to_disk
 from sfumato.errors import InputError, SfumatoError, StorageError, sentence
 from sfumato.schema.columns import is_text
 
@@ -31,7 +32,7 @@ _OURS = {
 
 _NAME_KEPT: Final = 40
 """Signs of a folder's name that its temporary name begins with."""
-_LONGEST: Final = ".report.html.0000000.draft"
+_LONGEST: Final = ".report.html.00000000.new"
 """What is written into a release, with room in the length of its path."""
 
 
@@ -57,6 +58,8 @@ def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator
         yield inside
         if not internal and not is_internal(folder):
             inside.chmod(_usual_mode())
+        for path in (*inside.rglob("*"), inside):
+            sync_to_disk(path)
     except BaseException as error:
         shutil.rmtree(inside, ignore_errors=True)
         if isinstance(error, OSError):
@@ -98,6 +101,8 @@ def _take(inside: Path, folder: Path, *, force: bool) -> str | None:
         if isinstance(error, OSError):
             return f"can't be {'replaced' if there else 'made'} ({error.strerror or error})"
         raise
+    with suppress(OSError):  # it is complete and has its name
+        sync_to_disk(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
     return None
 

@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfumato import charts
+from sfumato.durable import write_file
 from sfumato.errors import StorageError
 from sfumato.report.measurements import Ties, matrix_ties, measured_sentence, size_sentence
 from sfumato.report.method_descriptions import exact_text, sum_sentence
@@ -103,20 +104,11 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
     Raises:
         StorageError: the file can't be written; an older one is left as it was.
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
-        try:
-            with draft.open("xb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_file(Path(path), text.encode())
     except OSError as error:
         raise StorageError(
-            f"the report {target} can't be written: {error.strerror}. Check the folder and the "
+            f"the report {path} can't be written: {error.strerror}. Check the folder and the "
             "free space."
         ) from error
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 from sfumato.survey.protocol.announcements import ID, TOKEN, SurveyLink, matching
 from sfumato.survey.protocol.http_client import Patience, Server
@@ -164,11 +165,7 @@ class SurveyOwner:
 def write_secret(path: Path, text: str) -> None:
     """Write a new file that only its owner can read; an older one is never replaced."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_file(path, text.encode(), mode=0o600, new=True)
     except FileExistsError:
         raise InputError(f"{path} exists, and may hold secrets. Name another file.") from None
     except OSError as error:

@@ -27,7 +27,7 @@ TWO = linked({"dataset": "census"}, ONE.head)
 
 
 def in_file(folder: Path) -> Storage:
-    sqlite_store.create(folder / "study.ledger", FIRST, "token")
+    sqlite_store.create(folder / "study.ledger", FIRST)
     return sqlite_store.SqliteStorage(folder / "study.ledger")
 
 

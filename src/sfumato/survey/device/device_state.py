@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.messages import VERSION
@@ -120,18 +121,8 @@ class Keepsake:
 
     def write(self, kept: Kept) -> None:
         """Keep a state: on the disk when this returns, and never half of it."""
-        aside = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
         with self._plain_errors():
-            try:
-                descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(json.dumps(kept.to_dict(), indent=1).encode())
-                    file.flush()
-                    os.fsync(file.fileno())
-                aside.replace(self.path)
-                _sync(self.path.absolute().parent)
-            finally:
-                aside.unlink(missing_ok=True)
+            write_file(self.path, json.dumps(kept.to_dict(), indent=1).encode(), mode=0o600)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -150,12 +141,3 @@ def _by_round(found: Any, kind: type) -> bool:
         and set(found) <= _ROUNDS
         and all(isinstance(each, kind) for each in found.values())
     )
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
