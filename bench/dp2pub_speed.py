@@ -23,7 +23,6 @@ import numpy as np
 import network
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.local.frequency.grr import Grr
-from sfumato.models.bayes.network import greedy_network
 from sfumato.models.code_counts import map_pairs
 from sfumato.models.pram.pram import along, expected_frequencies
 from sfumato.randomness import simulation_rng
@@ -119,10 +118,8 @@ def small(columns):
     say(f"  the document's perturbation   {1e3 * columns * both[0]:10.0f} ms")
     say(f"  the document's TVD            {1e3 * columns * both[1]:10.0f} ms")
     say(f"  ratio                         {columns * sum(both) / ours:10,.0f} times")
-    greedy_network(np.eye(4, dtype=int), [2] * 4, degree=2, rng=rng)  # compiled
-    learned, cpu, _ = network.cpu_seconds(
-        lambda: greedy_network(block, sizes, degree=DEGREE, rng=rng)
-    )
+    network.our_network(np.eye(4, dtype=int), [2] * 4, degree=2)  # compiled
+    learned, cpu, _ = network.cpu_seconds(lambda: network.our_network(block, sizes, degree=DEGREE))
     say(f"  network of degree {DEGREE}: {learned.evaluations:,} evaluations, {cpu:.2f} CPU-s")
     total = network.all_evaluations(columns, DEGREE)
     for kind, each in network.their_seconds().items():

@@ -24,7 +24,8 @@ from sfumato.errors import InputError
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.lab.pncf import PairTable, Pncf, laplace_step, noisy_neighbors, without
 from sfumato.lab.ratings import made_ratings
-from sfumato.models.items.neighbors import cosine_neighbors, matrix_neighbors
+from sfumato.models.items.gram import nearest
+from sfumato.models.items.neighbors import cosine_neighbors
 from sfumato.models.items.rating_rows import RatingRows
 from sfumato.privacy.conversions import zcdp_budget
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
@@ -216,8 +217,7 @@ def our_lists(rows, cost, seed):
     ratings = open_ratings(pa.table(rows.columns()), catalogue=range(ITEMS), scale=STARS)
     ask = Gram(items=np.arange(ITEMS), c0=50)
     gram = measured_gram(ratings, ask, cost, OneRow(), rng=simulation_rng(seed)).matrix
-    sizes = np.sqrt(np.maximum(np.diag(gram), 1e-9))
-    return matrix_neighbors(gram / np.outer(sizes, sizes), 10).codes
+    return nearest(gram, 10)[0]
 
 
 def list_attack(rows, lists, known=8):

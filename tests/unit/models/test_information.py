@@ -1,7 +1,6 @@
-"""Entropy and mutual information: identities, undone randomized response, and chance."""
+"""Entropy and mutual information: identities, and undone randomized response."""
 
-from itertools import permutations
-from math import exp, log, sqrt
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -11,13 +10,9 @@ from hypothesis import strategies as st
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import Grr
 from sfumato.models.information import (
-    chance_information,
     debiased_information,
     debiased_joint,
     entropy,
-    expected_noise_information,
-    information_error,
-    information_matrix,
     mutual_information,
 )
 from sfumato.randomness import simulation_rng
@@ -147,76 +142,3 @@ def test_every_attribute_needs_its_own_response():
 def test_a_response_that_does_not_fit_the_table_is_refused(left, message):
     with pytest.raises(InputError, match=message):
         debiased_joint(np.ones((2, 2)), left, (1.0, 0.0))
-
-
-def test_independent_values_show_the_expected_information_and_not_one_that_is_wrong_by_30_percent():
-    """Mean of 1,000 tables; 2n I is chi-squared with 12 degrees of freedom, deviation sqrt(24).
-
-    False alarm of the band of four standard errors: 6e-5 for a fresh seed.
-    """
-    n, runs, sizes, rng = 2_000, 1_000, (4, 5), simulation_rng(3)
-    left, right = rng.below(4, n * runs).reshape(runs, n), rng.below(5, n * runs).reshape(runs, n)
-    tables = (paired(*both, sizes) for both in zip(left, right, strict=True))
-    found = np.array([mutual_information(table) for table in tables])
-    band = 4 * sqrt(24) / (2 * n) / sqrt(runs)
-    expected = expected_noise_information(sizes, n)
-    assert abs(found.mean() - expected) < band
-    assert abs(found.mean() - 1.3 * expected) > band
-    assert abs(found.mean() - 0.7 * expected) > band
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]), ([0, 0, 0, 0, 1, 2], [0, 1, 1, 1, 1, 2])],
-)
-def test_chance_information_is_the_mean_over_all_pairings(left, right):
-    pairings = [
-        mutual_information(paired(np.array(left), np.array(shuffled), (3, 3)))
-        for shuffled in permutations(right)
-    ]
-    found = chance_information(np.bincount(left), np.bincount(right))
-    assert found == pytest.approx(np.mean(pairings), abs=1e-14)
-
-
-def test_chance_information_is_the_first_order_formula_where_values_are_frequent():
-    left, right = np.array([30_000, 50_000, 20_000]), np.array([60_000, 40_000])
-    first_order = expected_noise_information((3, 2), 100_000)
-    assert chance_information(left, right) == pytest.approx(first_order, rel=1e-4)
-
-
-def test_chance_information_is_the_whole_entropy_where_every_value_is_unique():
-    margin, unique = np.array([50, 30, 20]), np.ones(100, dtype=np.int64)
-    assert chance_information(margin, unique) == pytest.approx(entropy(margin), abs=1e-14)
-    assert chance_information(unique, margin) == pytest.approx(entropy(margin), abs=1e-14)
-
-
-@pytest.mark.parametrize("left", [[1, 2], [1.0, 2.0], [-1, 4], [0, 0], [[1, 2]]])
-def test_margins_that_do_not_count_the_same_records_are_refused(left):
-    with pytest.raises(InputError):
-        chance_information(np.array(left), np.array([2, 2]))
-
-
-def test_an_information_matrix_takes_a_pair_in_either_order():
-    ab, cb, ac = (random_joint(shape, seed) for seed, shape in enumerate([(2, 3), (4, 3), (2, 4)]))
-    found = information_matrix({("a", "b"): ab, ("c", "b"): cb, ("a", "c"): ac}, ["a", "b", "c"])
-    assert np.array_equal(found, found.T)
-    assert np.array_equal(np.diag(found), np.zeros(3))
-    assert found[0, 1] == mutual_information(ab)
-    assert found[1, 2] == mutual_information(cb)
-
-
-def test_an_information_matrix_says_which_pair_is_missing():
-    with pytest.raises(InputError, match="no table of 'a' and 'c'"):
-        information_matrix({("a", "b"): np.ones((2, 2))}, ["a", "b", "c"])
-
-
-def test_the_error_of_a_matrix_counts_each_pair_once_and_no_diagonal():
-    exact = np.zeros((3, 3))
-    found = np.array([[9.0, 1.0, -2.0], [1.0, 9.0, 3.0], [-2.0, 3.0, 9.0]])
-    assert information_error(found, exact) == 2
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (1, 1), (3,)])
-def test_matrices_of_other_shapes_are_not_compared(shape):
-    with pytest.raises(InputError, match="2 or more attributes"):
-        information_error(np.zeros(shape), np.zeros(shape))

@@ -7,7 +7,6 @@ step it recovers densities of numbers from very noisy answers.
 
 from collections.abc import Callable
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -67,24 +66,6 @@ def norm_sub(frequencies: Frequencies) -> Frequencies:
     return project(np.asarray(frequencies, dtype=np.float64), 1.0)
 
 
-def interval(
-    frequencies: Frequencies, errors: Frequencies, confidence: float
-) -> tuple[Frequencies, Frequencies]:
-    """Lower and upper ends of normal confidence intervals, f -+ z error.
-
-    Each covers its own frequency with about the stated probability, all together with less. The
-    ends are not cut to [0, 1]: an interval around a negative estimate would vanish.
-
-    >>> low, high = interval(np.array([0.5]), np.array([0.1]), confidence=0.95)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.304], [0.696])
-    """
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must be above 0 and below 1, got {confidence!r}")
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * errors
-    return frequencies - reach, frequencies + reach
-
-
 Vector = NDArray[np.float64]
 Product = Callable[[Vector], Vector]
 
@@ -135,19 +116,6 @@ def expectation_maximization(
             break
         before = now
     return frequencies
-
-
-def log_likelihood(
-    counts: NDArray[Any], transition: NDArray[np.float64], frequencies: Vector
-) -> float:
-    """The logarithm of the probability of these answers, but for a constant.
-
-    >>> log_likelihood(np.array([1, 1]), np.eye(2), np.array([0.5, 0.5]))
-    -1.3862943611198906
-    """
-    counts, matrix = _checked(counts, transition)
-    given = counts > 0
-    return _log_likelihood(counts[given], (frequencies @ matrix)[given])
 
 
 def smoothed(frequencies: Vector) -> Vector:

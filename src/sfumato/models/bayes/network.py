@@ -1,9 +1,8 @@
 """Bayesian networks: which attribute is drawn given which others.
 
-A network is learned greedily, as in PrivBayes and DP2-Pub, from a block of codes that may be
-public (answers, synthetic rows) or from scores of pairs. When a node joins, only parent sets that
-contain it are new, so the best set of each remaining attribute is kept and never found again.
-Attributes are numbered by their place: 0, 1, ...
+A network is learned greedily, as in PrivBayes and DP2-Pub, from public scores of pairs. When a node
+joins, only parent sets that contain it are new, so the best set of each remaining attribute is
+stored and never computed again. Attributes are numbered 0, 1, ...
 
 The sets of parents that a column may have are those whose noisy table would still say something.
 Zhang, Cormode, Procopiuc, Srivastava, Xiao 2017, "PrivBayes: private data release via Bayesian
@@ -12,30 +11,19 @@ columns, the number of rows, the noise that a budget brings, and what fits into 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, combinations
-from math import ceil, log, log2, prod
-from typing import Any, Final
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.models.information import score_sets
 from sfumato.randomness import Rng
 
 Matrix = NDArray[np.float64]
 Parents = tuple[int, ...]
-
-LARGEST_SIZE: Final = 2**16
-"""The most values of one attribute of a block."""
-
-_THREADS: Final = 2
-"""Threads that score parent sets; one for each core of a small machine."""
-_LOWEST: Final = -(2**63)
-"""The smallest number of 64 bits: any score is larger."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,54 +74,22 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LearnedNetwork:
-    """A network and how it was found."""
+    """A network and how it was learned."""
 
     network: Network
     information: tuple[float, ...]
-    """The score, in nats, of attribute 0, 1, ... with its parents; 0 for the root. A corrected
-    score is what is left after the subtraction, so it may be below 0."""
+    """The score, in nats, of attribute 0, 1, ... with its parents; 0 for the root."""
     evaluations: int
     """How many scores of an attribute with a parent set were computed."""
 
 
-def greedy_network(
-    block: NDArray[Any],
-    sizes: Sequence[int],
-    *,
-    degree: int,
-    rng: Rng,
-    correct: bool = False,
-) -> LearnedNetwork:
+def greedy_network_from_scores(scores: Matrix, *, degree: int, rng: Rng) -> LearnedNetwork:
     """From a random root on, always the attribute and parents with the most mutual information.
 
     With V the attributes that are in, a candidate is one of the others with min(degree, |V|)
     parents from V. Ties go to the lowest attribute, then to the parents that come first in
-    lexicographic order. Zhang et al. 2014, "PrivBayes", algorithm 2, without noise: the block must
-    be public already. Scores are sums of whole numbers (c log c in fixed point), so the result
-    depends on the block and the root alone.
-
-    Information grows with the number of values of the parents even if all are independent:
-    with a million possible parents' values for ten thousand records, every record has its own and
-    "explains" the attribute completely. ``correct`` subtracts from each score the mean over
-    all pairings of the attribute's column with the parents' column (``chance_information`` of the
-    counts as observed), which leaves 0 on average where nothing but chance is.
-
-    Args:
-        block: Codes, a row for each attribute and a column for each record.
-        sizes: How many values each attribute has.
-        degree: The most parents of an attribute.
-        rng: Chooses the root.
-        correct: Whether to subtract what chance explains.
-    """
-    codes = _checked_block(block, sizes)
-    check.whole(at_least=1, degree=degree)
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="sfumato-network") as pool:
-        scores = _BlockScores(codes, pool, correct=correct)
-        return _grow(len(codes), degree, rng, scores.best, one_nat=scores.one_nat)
-
-
-def greedy_network_from_scores(scores: Matrix, *, degree: int, rng: Rng) -> LearnedNetwork:
-    """The same greedy choice where only scores of pairs are known, as from debiased tables.
+    lexicographic order. Zhang et al. 2014, "PrivBayes", algorithm 2, without noise: the scores must
+    be public already, as those of debiased tables are.
 
     The score of x with parents P is sum I(x; p) - T(P), and at least max I(x; p), where T(P) is
     the weight of the maximum spanning tree of P. For I(x; P) = sum I(x; p) - TC(P) + TC(P | x),
@@ -149,149 +105,31 @@ def greedy_network_from_scores(scores: Matrix, *, degree: int, rng: Rng) -> Lear
     """
     pairs = _checked_scores(scores)
     check.whole(at_least=1, degree=degree)
-
-    def best(newcomer: int, others: Sequence[int], size: int, children: Sequence[int]) -> _Best:
-        sets = np.array([sorted((newcomer, *rest)) for rest in combinations(others, size - 1)])
-        relevance = [pairs[np.ix_(np.array(children), sets[:, index])] for index in range(size)]
-        joint = np.sum(relevance, axis=0) - _tree_weights(pairs, sets)
-        values = np.maximum(np.max(relevance, axis=0), joint)
-        firsts = values.argmax(axis=1)
-        ranks = [
-            (-values[row, first].item(), tuple(sets[first].tolist()))
-            for row, first in enumerate(firsts)
-        ]
-        return ranks, values.size
-
-    return _grow(len(pairs), degree, rng, best, one_nat=1.0)
-
-
-def maximum_spanning_tree(scores: Matrix) -> tuple[tuple[int, int], ...]:
-    """The tree over all attributes with the largest sum of scores: its edges (low, high).
-
-    Largest score first, ties to the edge that comes first in lexicographic order; an edge that
-    would close a cycle is left out. Kruskal 1956; with mutual information as the score, the tree
-    distribution nearest to the truth: Chow, Liu 1968, "Approximating discrete probability
-    distributions with dependence trees".
-
-    >>> maximum_spanning_tree(np.array([[0, 3, 1], [3, 0, 2], [1, 2, 0]]))
-    ((0, 1), (1, 2))
-    """
-    pairs = _checked_scores(scores)
-    component = list(range(len(pairs)))
-    edges: list[tuple[int, int]] = []
-    candidates = combinations(range(len(pairs)), 2)
-    for low, high in sorted(candidates, key=lambda edge: (-pairs[edge], edge)):
-        here, there = component[low], component[high]
-        if here != there:
-            edges.append((low, high))
-            component = [here if own == there else own for own in component]
-    return tuple(edges)
-
-
-_Rank = tuple[float, Parents]
-"""A candidate of one attribute: minus its score and its parents. The least is the best."""
-
-_Best = tuple[list[_Rank], int]
-"""The best rank of each child, and how many candidates were scored."""
-
-
-def _grow(
-    attributes: int,
-    degree: int,
-    rng: Rng,
-    best_new: Callable[[int, Sequence[int], int, Sequence[int]], _Best],
-    *,
-    one_nat: float,
-) -> LearnedNetwork:
-    """The greedy choice; ``best_new`` scores parent sets of one size that hold the newcomer."""
-    root = int(rng.below(attributes, 1)[0])
-    order, left = [root], [attribute for attribute in range(attributes) if attribute != root]
-    parents: list[Parents] = [()] * attributes
-    information, evaluations = [0.0] * attributes, 0
-    best: dict[int, _Rank] = {}
+    root = int(rng.below(len(pairs), 1)[0])
+    order, left = [root], [attribute for attribute in range(len(pairs)) if attribute != root]
+    parents: list[Parents] = [()] * len(pairs)
+    information, evaluations = [0.0] * len(pairs), 0
+    best: dict[int, tuple[float, Parents]] = {}  # minus the score and the parents: the least wins
     while left:
         if len(order) <= degree:
             best.clear()  # parent sets have grown: smaller ones are no candidates any more
-        new, scored = best_new(order[-1], sorted(order[:-1]), min(degree, len(order)), left)
-        evaluations += scored
-        for child, rank in zip(left, new, strict=True):
+        size = min(degree, len(order))
+        new_sets = combinations(sorted(order[:-1]), size - 1)
+        sets = np.array([sorted((order[-1], *rest)) for rest in new_sets])
+        relevance = [pairs[np.ix_(np.array(left), sets[:, index])] for index in range(size)]
+        joint = np.sum(relevance, axis=0) - _tree_weights(pairs, sets)
+        values = np.maximum(np.max(relevance, axis=0), joint)
+        evaluations += values.size
+        for row, (child, first) in enumerate(zip(left, values.argmax(axis=1), strict=True)):
+            rank = (-values[row, first].item(), tuple(sets[first].tolist()))
             best[child] = min(best.get(child, rank), rank)
         chosen = min(left, key=lambda child: (best[child][0], child))
         minus_score, parents[chosen] = best.pop(chosen)
-        information[chosen] = -minus_score / one_nat
+        information[chosen] = -minus_score
         order.append(chosen)
         left.remove(chosen)
     network = Network(order=tuple(order), parents=tuple(parents))
     return LearnedNetwork(network=network, information=tuple(information), evaluations=evaluations)
-
-
-class _BlockScores:
-    """Scores from counts of a block, in fixed point, several parent sets at a time."""
-
-    def __init__(self, codes: NDArray[np.uint16], pool: ThreadPoolExecutor, *, correct: bool):
-        self._codes, self._pool = codes, pool
-        records, width = codes.shape[1], int(codes.max()) + 1
-        counts = np.arange(records + 1)
-        nats = counts * np.log(np.maximum(counts, 1))
-        # A power of two that leaves sums, at most n log n, below 2^61.
-        self._unit: float = 2.0 ** (60 - ceil(log2(max(records * log(records), 1.0))))
-        self._weights = np.rint(nats * self._unit).astype(np.int64)
-        self._margins = np.array([np.bincount(row, minlength=width) for row in codes])
-        largest = int(self._margins.max())
-        # What chance explains of an attribute in a group of some size: found when first needed.
-        known = np.full((len(codes), largest + 1 if correct else 0), -1, dtype=np.int64)
-        self._chance = known
-        alone = self._weights[-1] - self._weights[self._margins].sum(axis=1)
-        self._entropies = np.zeros_like(alone) if correct else alone
-
-    @property
-    def one_nat(self) -> float:
-        """What a score of one nat is."""
-        return self._unit * float(self._codes.shape[1])
-
-    def best(
-        self, newcomer: int, others: Sequence[int], size: int, children: Sequence[int]
-    ) -> _Best:
-        """The best of each child; one task for each parent that follows the newcomer."""
-        names, wanted = np.array(others, dtype=np.int64), np.array(children)
-        starts = range(len(others) - size + 2 if size > 1 else 1)
-        tasks = [
-            self._pool.submit(self._score, newcomer, names, first, size, wanted) for first in starts
-        ]
-        results = [task.result() for task in tasks]
-        scores = np.array([result[0] for result in results])
-        firsts, ranks = scores.argmax(axis=0), []
-        for index, (child, first) in enumerate(zip(children, firsts.tolist(), strict=True)):
-            score = scores[first, index].item() + self._entropies[child].item()
-            own = names[results[first][1][index]].tolist()
-            ranks.append((-score, tuple(sorted((newcomer, *own)))))
-        return ranks, sum(result[2] for result in results)
-
-    def _score(
-        self,
-        newcomer: int,
-        others: NDArray[np.int64],
-        first: int,
-        size: int,
-        children: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        best = np.full(children.size, _LOWEST, dtype=np.int64)
-        picks = np.zeros((children.size, size - 1), dtype=np.int64)
-        evaluations = score_sets(
-            self._codes,
-            newcomer,
-            others,
-            first,
-            size,
-            children,
-            self._margins,
-            self._weights,
-            self._chance,
-            self._unit,
-            best,
-            picks,
-        )
-        return best, picks, evaluations
 
 
 def _tree_weights(pairs: Matrix, sets: NDArray[np.int64]) -> Matrix:
@@ -319,36 +157,6 @@ def _checked_scores(scores: Matrix) -> Matrix:
     return pairs
 
 
-def _checked_block(block: NDArray[Any], sizes: Sequence[int]) -> NDArray[np.uint16]:
-    codes = np.asarray(block)
-    if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu":
-        raise InputError(
-            "block must hold whole codes, a row for each attribute and a column for each record, "
-            f"and at least one of both; got {codes.dtype} of shape {codes.shape}"
-        )
-    if len(sizes) != len(codes):
-        raise InputError(f"sizes must have {len(codes)} entries, as the block, got {len(sizes)}")
-    if codes.shape[1] >= 2**31:
-        raise InputError("block must have less than 2^31 records; learn from a sample of them")
-    for attribute, (row, size) in enumerate(zip(codes, sizes, strict=True)):
-        check.whole(at_least=1, at_most=LARGEST_SIZE, sizes=size)
-        if row.min() < 0 or row.max() >= size:
-            raise InputError(f"attribute {attribute} has codes outside 0 to {size - 1}")
-    return np.ascontiguousarray(codes, dtype=np.uint16)
-
-
-def usefulness(*, rows: int, cells: int, noise_counts: float) -> float:
-    """The mean count of a cell over the mean size of its noise: n / (m E|noise|).
-
-    With Laplace noise of scale 2 d / epsilon on each of d tables, as rows are replaced, this is
-    n epsilon / (2 d m): definition 4.7 and lemma 4.8.
-
-    >>> usefulness(rows=20_000, cells=2**8, noise_counts=2 * 10 / 1)  # 10 tables, epsilon 1
-    3.90625
-    """
-    return rows / (cells * noise_counts)
-
-
 def largest_useful_table(
     sizes: Sequence[int],
     *,
@@ -358,7 +166,11 @@ def largest_useful_table(
     most: int,
     noise_counts: Callable[[int], float],
 ) -> int:
-    """The most cells that a table may have and still be theta-useful.
+    """The most cells m that a table may have and still be theta-useful: n / (m E|noise|) >= theta.
+
+    Usefulness is the mean count of a cell over the mean size of its noise. With Laplace noise of
+    scale 2 d / epsilon on each of d tables, as rows are replaced, it is n epsilon / (2 d m):
+    definition 4.7 and lemma 4.8.
 
     Columns whose joint table is small enough all become parents of each other, in a chain, and
     one table tells of them all: of d columns, if even the m largest fit together, at most
@@ -375,8 +187,7 @@ def largest_useful_table(
     """
     falling = sorted(sizes, reverse=True)[: degree + 1]
     for tables in range(1, len(sizes) + 1):
-        useful = usefulness(rows=rows, cells=1, noise_counts=noise_counts(tables)) / theta
-        limit = int(min(useful, most))
+        limit = int(min(rows / noise_counts(tables) / theta, most))
         together = sum(cells <= limit for cells in accumulate(falling, lambda a, b: a * b))
         if len(sizes) - max(together, 1) + 1 <= tables:
             break

@@ -226,15 +226,6 @@ def _correlation(n: float, products: float, sums: Floats) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def matrix_rows(matrix: Array, lists: Lists) -> None:
-    """Offer every positive entry beside the diagonal."""
-    for row in range(matrix.shape[0]):
-        for other in range(matrix.shape[1]):
-            if other != row and matrix[row, other] > 0.0:
-                _offer(lists, row, matrix[row, other], other)
-
-
-@numba.njit(cache=True, nogil=True)
 def merge(lists: Lists, more: Lists) -> None:
     """Offer what another worker found."""
     values, codes, sizes, _ = more
@@ -336,20 +327,6 @@ def pearson_neighbors(
     """
     check.whole(at_least=1, fewest=fewest)
     return _counted(ratings, ratings.ratings, k, pearson=True, fewest=fewest, shrink=shrink)
-
-
-def matrix_neighbors(similarities: NDArray[Any], k: int) -> Neighbors:
-    """The best of each row of a matrix of similarities, the diagonal left out.
-
-    >>> matrix_neighbors(np.array([[9, 0.1, 0.3], [0.1, 9, -1], [0.3, -1, 9]]), 2).codes.tolist()
-    [[2, 1], [0, -1], [0, -1]]
-    """
-    if similarities.ndim != 2 or similarities.shape[0] != similarities.shape[1]:
-        raise InputError(f"similarities must be a square matrix, got shape {similarities.shape}.")
-    lists = _empty_lists(len(similarities), k)
-    matrix_rows(similarities, lists)
-    sort_lists(lists)
-    return Neighbors(codes=lists[1], weights=lists[0])
 
 
 def _counted(

@@ -1,7 +1,7 @@
 """Structure of Bayesian networks, and the sets of parents that a budget allows."""
 
 from itertools import chain, combinations, product
-from math import ceil, comb, log, log2, prod
+from math import comb, prod
 
 import numpy as np
 import pytest
@@ -9,50 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
-from sfumato.models.bayes import network
+from sfumato.models.answers.dependence import spanning_tree
 from sfumato.models.bayes.network import (
     Network,
     affordable,
-    greedy_network,
     greedy_network_from_scores,
     largest_useful_table,
     maximal_parent_sets,
-    maximum_spanning_tree,
-    usefulness,
 )
-from sfumato.models.information import chance_information, mutual_information
+from sfumato.models.information import mutual_information
 from sfumato.randomness import simulation_rng
 
 DIAMOND = Network(order=(2, 0, 1, 3, 4), parents=((2,), (2,), (), (0, 1), (3,)))
-
-
-def joint_codes(rows):
-    """One code for each combination of values that occurs."""
-    return np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
-
-
-def counts_of(*rows):
-    return np.unique(np.array(rows), axis=1, return_counts=True)[1]
-
-
-def whole_score(block, child, parents):
-    """Mutual information in the same fixed point, counted by sorting: exact, so comparable."""
-    n = block.shape[1]
-    unit = 2.0 ** (60 - ceil(log2(max(n * log(n), 1))))
-
-    def total(*rows):
-        counts = counts_of(*rows)
-        return sum(int(np.rint(c * np.log(c) * unit)) for c in counts)
-
-    whole = total(np.zeros(n)) + total(block[child], *block[list(parents)])
-    return (whole - total(block[child]) - total(*block[list(parents)])) / (unit * n)
-
-
-def float_score(block, child, parents):
-    left, right = block[child], joint_codes(block[list(parents)])
-    table = np.zeros((left.max() + 1, right.max() + 1))
-    np.add.at(table, (left, right), 1)
-    return mutual_information(table)
 
 
 def brute_force(attributes, degree, root, score):
@@ -67,15 +35,6 @@ def brute_force(attributes, degree, root, score):
         order.append(child)
         parents[child], scores[child] = own, -minus
     return tuple(order), tuple(parents), tuple(scores), evaluations
-
-
-def random_block(attributes, records, seed, largest=4):
-    rng = simulation_rng(seed)
-    block = rng.below(largest, attributes * records).reshape(attributes, records)
-    copied = rng.uniform(attributes * records).reshape(block.shape) < 0.5
-    for row in range(1, attributes):
-        block[row] = np.where(copied[row], block[row - 1], block[row])
-    return block
 
 
 def symmetric(attributes, seed, whole=None):
@@ -123,83 +82,9 @@ def test_a_network_with_a_cycle_or_a_gap_can_not_be_made(order, parents):
         Network(order=order, parents=parents)
 
 
-@given(st.integers(1, 5), st.integers(1, 30), st.integers(1, 4), st.integers(0, 10_000))
-def test_the_greedy_choice_is_that_of_brute_force_with_exactly_equal_scores(
-    attributes, records, degree, seed
-):
-    block = random_block(attributes, records, seed, largest=2 + seed % 3)
-    found = greedy_network(block, [4] * attributes, degree=degree, rng=simulation_rng(seed))
-    order, parents, scores, _ = brute_force(
-        attributes, degree, root_of(seed, attributes), lambda *one: whole_score(block, *one)
-    )
-    assert (found.network.order, found.network.parents) == (order, parents)
-    assert found.information == scores
-
-
-def test_scores_are_the_mutual_information_of_the_observed_tables():
-    block = random_block(8, 3_000, 1, largest=7)
-    found = greedy_network(block, [7] * 8, degree=3, rng=simulation_rng(1))
-    for child in found.network.order[1:]:
-        exact = float_score(block, child, found.network.parents[child])
-        assert found.information[child] == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3])
-def test_corrected_scores_are_less_by_what_chance_explains(degree):
-    block = random_block(6, 400, 7)
-
-    def score(child, own):
-        chance = chance_information(counts_of(block[child]), counts_of(*block[list(own)]))
-        return float_score(block, child, own) - chance
-
-    found = greedy_network(block, [4] * 6, degree=degree, rng=simulation_rng(7), correct=True)
-    order, parents, scores, _ = brute_force(6, degree, root_of(7, 6), score)
-    assert (found.network.order, found.network.parents) == (order, parents)
-    assert found.information == pytest.approx(scores, abs=1e-12)
-
-
-def test_chance_favors_wide_parents_and_the_correction_does_not():
-    n, rng = 2_000, simulation_rng(4)
-    cause, noise = rng.below(2, n), rng.below(500, n)
-    effect = np.where(rng.uniform(n) < 0.4, cause, rng.below(2, n))
-    block, sizes = np.array([noise, cause, effect]), [500, 2, 2]
-    root_is_noise = next(seed for seed in range(50) if root_of(seed, 3) == 0)
-    plain = greedy_network(block, sizes, degree=1, rng=simulation_rng(root_is_noise))
-    fair = greedy_network(block, sizes, degree=1, rng=simulation_rng(root_is_noise), correct=True)
-    assert plain.network.parents == ((), (0,), (0,))
-    assert fair.network.edges[1] in {(1, 2), (2, 1)}
-    assert max(fair.information) == pytest.approx(
-        mutual_information(_table(cause, effect)), abs=1e-3
-    )
-
-
-def _table(left, right):
-    return np.bincount(2 * left + right, minlength=4).reshape(2, 2)
-
-
-def test_corrected_scores_of_independent_attributes_are_near_zero_where_plain_ones_are_entropies():
-    block = simulation_rng(5).below(100, 8 * 1_000).reshape(8, 1_000)
-    plain = greedy_network(block, [100] * 8, degree=3, rng=simulation_rng(5))
-    fair = greedy_network(block, [100] * 8, degree=3, rng=simulation_rng(5), correct=True)
-    assert min(plain.information[child] for child in plain.network.order[3:]) > 4.5
-    # The first two choices have one and two parents: the best of few, so a little above zero.
-    assert max(fair.information) < 0.1
-
-
-@pytest.mark.parametrize(("attributes", "degree"), [(7, 1), (7, 2), (6, 3), (5, 9)])
-def test_only_sets_with_the_newcomer_are_scored(attributes, degree):
-    block = random_block(attributes, 20, 3)
-    found = greedy_network(block, [4] * attributes, degree=degree, rng=simulation_rng(3))
-    *_, all_candidates = brute_force(attributes, degree, 0, lambda *_: 0.0)
-    assert found.evaluations == evaluations_of_new_sets(attributes, degree) <= all_candidates
-    assert all_candidates == evaluations_of_all_sets(attributes, degree)
-
-
 def test_fifty_attributes_of_degree_three_take_230_397_evaluations_instead_of_2_349_157():
-    block = simulation_rng(6).below(5, 50 * 8).reshape(50, 8)
-    found = greedy_network(block, [5] * 50, degree=3, rng=simulation_rng(6))
-    pairs = greedy_network_from_scores(symmetric(50, 6), degree=3, rng=simulation_rng(6))
-    assert found.evaluations == pairs.evaluations == 230_397
+    learned = greedy_network_from_scores(symmetric(50, 6), degree=3, rng=simulation_rng(6))
+    assert learned.evaluations == 230_397
     assert evaluations_of_new_sets(50, 3) == 230_397
     assert evaluations_of_all_sets(50, 3) == 2_349_157
 
@@ -214,61 +99,17 @@ def evaluations_of_new_sets(attributes, degree):
     return sum((attributes - v) * comb(v - 1, min(degree, v) - 1) for v in inside)
 
 
-@pytest.mark.parametrize("correct", [False, True])
-def test_the_number_of_threads_and_the_memory_layout_change_nothing(monkeypatch, correct):
-    block = random_block(10, 500, 8)
-    two = greedy_network(block, [4] * 10, degree=3, rng=simulation_rng(8), correct=correct)
-    monkeypatch.setattr(network, "_THREADS", 1)
-    flipped = np.asfortranarray(block.astype(np.int8))
-    one = greedy_network(flipped, [9] * 10, degree=3, rng=simulation_rng(8), correct=correct)
-    assert one == two
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_ties_go_to_the_lowest_attribute_and_the_first_parents(seed):
-    block = np.tile(simulation_rng(9).below(3, 60), (5, 1))  # five copies: every score is equal
-    found = greedy_network(block, [3] * 5, degree=2, rng=simulation_rng(seed)).network
+    scores = np.ones((5, 5))  # five copies of one attribute: every score is equal
+    found = greedy_network_from_scores(scores, degree=2, rng=simulation_rng(seed)).network
     root = root_of(seed, 5)
     assert found.order == (root, *(a for a in range(5) if a != root))
     for place, attribute in enumerate(found.order):
         assert found.parents[attribute] == tuple(sorted(found.order[:place])[:2])
 
 
-def test_a_block_of_one_record_or_constant_columns_has_no_information():
-    for block in (np.zeros((4, 1), dtype=int), np.zeros((4, 9), dtype=int)):
-        for correct in (False, True):
-            found = greedy_network(block, [2] * 4, degree=2, rng=simulation_rng(0), correct=correct)
-            assert found.information == (0.0,) * 4
-
-
-def test_wide_codes_use_the_whole_range():
-    rng = simulation_rng(10)
-    wide = 65_535 - rng.below(3, 300)
-    block = np.array([rng.below(3, 300), wide, wide - 65_533])
-    found = greedy_network(block, [3, 65_536, 3], degree=1, rng=simulation_rng(10))
-    assert {tuple(sorted(edge)) for edge in found.network.edges} >= {(1, 2)}
-
-
-@pytest.mark.parametrize(
-    ("block", "sizes", "message"),
-    [
-        (np.zeros((2, 3)), [2, 2], "whole codes"),
-        (np.zeros(3, dtype=int), [2], "whole codes"),
-        (np.zeros((2, 0), dtype=int), [2, 2], "at least one of both"),
-        (np.zeros((2, 3), dtype=int), [2], "2 entries"),
-        (np.full((2, 3), 2), [3, 2], "attribute 1 has codes outside 0 to 1"),
-        (np.full((2, 3), -1), [3, 2], "attribute 0 has codes outside"),
-        (np.zeros((1, 3), dtype=int), [65_537], "between 1 and 65536"),
-    ],
-)
-def test_a_block_that_does_not_fit_its_sizes_is_refused(block, sizes, message):
-    with pytest.raises(InputError, match=message):
-        greedy_network(block, sizes, degree=2, rng=simulation_rng(0))
-
-
 def test_a_degree_below_one_is_refused():
-    with pytest.raises(InputError, match="degree"):
-        greedy_network(np.zeros((2, 3), dtype=int), [1, 1], degree=0, rng=simulation_rng(0))
     with pytest.raises(InputError, match="degree"):
         greedy_network_from_scores(np.zeros((2, 2)), degree=0, rng=simulation_rng(0))
 
@@ -336,29 +177,12 @@ def test_a_second_name_of_the_same_parent_is_not_taken_for_a_second_parent():
     assert found.information[3] == pytest.approx(0.4)
 
 
-@given(st.integers(1, 6), st.integers(0, 10_000))
-def test_a_spanning_tree_has_the_largest_weight_of_all_trees(attributes, seed):
-    scores = symmetric(attributes, seed, whole=5).astype(float)
-    edges = maximum_spanning_tree(scores)
-    assert len(set(edges)) == attributes - 1
-    assert attributes == 1 or edges in {
-        tuple(sorted(tree, key=lambda edge: (-scores[edge], edge)))
-        for tree in all_trees(attributes)
-    }
-    best = max((tree_weight(scores, tree) for tree in all_trees(attributes)), default=0)
-    assert tree_weight(scores, edges) == best
-
-
-def test_ties_of_a_spanning_tree_go_to_the_first_edges():
-    assert maximum_spanning_tree(np.ones((4, 4))) == ((0, 1), (0, 2), (0, 3))
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_degree_one_from_scores_is_the_spanning_tree_whatever_the_root(seed):
     scores = symmetric(9, 11)
     found = greedy_network_from_scores(scores, degree=1, rng=simulation_rng(seed))
     edges = {tuple(sorted(edge)) for edge in found.network.edges}
-    assert edges == set(maximum_spanning_tree(scores))
+    assert edges == set(spanning_tree(dict(np.ndenumerate(np.triu(scores)))))
 
 
 @pytest.mark.parametrize(
@@ -366,7 +190,7 @@ def test_degree_one_from_scores_is_the_spanning_tree_whatever_the_root(seed):
 )
 def test_scores_must_be_a_finite_symmetric_matrix(scores):
     with pytest.raises(InputError, match="scores must be"):
-        maximum_spanning_tree(scores)
+        greedy_network_from_scores(scores, degree=1, rng=simulation_rng(0))
 
 
 def laplace(epsilon):
@@ -386,11 +210,6 @@ def paper_degree(columns, *, rows, epsilon, theta=4.0):
         k for k in range(1, columns) if rows * epsilon / ((columns - k) * 2 ** (k + 2)) >= theta
     ]
     return max(fitting, default=0)
-
-
-def test_usefulness_is_a_cells_mean_count_over_its_mean_noise():
-    # Definition 4.7 by hand: 8 cells of 1,000 rows hold 125 each, the noise is 2 * 5 / 0.5 = 20.
-    assert usefulness(rows=1_000, cells=8, noise_counts=20.0) == 125 / 20
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.07, 0.35, 0.7, 1.12, 7.0])

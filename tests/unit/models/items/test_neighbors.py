@@ -10,7 +10,6 @@ from sfumato.models.items.bias import item_means
 from sfumato.models.items.neighbors import (
     adjusted_cosine_neighbors,
     cosine_neighbors,
-    matrix_neighbors,
     pearson_neighbors,
 )
 from sfumato.models.items.rating_rows import RatingRows
@@ -140,7 +139,6 @@ def test_equal_similarities_go_to_the_smaller_code():
     )
     codes = cosine_neighbors(same, 3).codes
     assert codes.tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2], [0, 1, 2], [0, 1, 2]]
-    assert matrix_neighbors(np.ones((6, 6)), 3).codes.tolist() == codes.tolist()
 
 
 def test_neither_the_dissimilar_nor_the_unrated_are_neighbors():
@@ -148,12 +146,6 @@ def test_neither_the_dissimilar_nor_the_unrated_are_neighbors():
     rows = RatingRows.of(person, item, np.array([5, 1, 1, 5]), people=2, catalogue=3)
     assert (pearson_neighbors(rows, 2).codes == -1).all()
     assert cosine_neighbors(rows, 2).codes.tolist() == [[1, -1], [0, -1], [-1, -1]]
-
-
-def test_a_matrix_gives_the_best_of_each_row():
-    matrix = simulation_rng(2).uniform(400).reshape(20, 20) - 0.5
-    matrix += matrix.T
-    assert_same(matrix_neighbors(matrix, 4), np.maximum(matrix, 0), 4)
 
 
 def test_no_ratings_and_one_item_are_no_trouble():
@@ -170,7 +162,6 @@ def test_no_ratings_and_one_item_are_no_trouble():
         (lambda rows: cosine_neighbors(rows, 0), "k must be"),
         (lambda rows: cosine_neighbors(rows, 3, shrink=-1), "shrink must be >= 0"),
         (lambda rows: pearson_neighbors(rows, 3, fewest=0), "fewest must be"),
-        (lambda rows: matrix_neighbors(np.ones((2, 3)), 3), "square"),
     ],
 )
 def test_what_can_not_be_asked_is_refused(rows, call, message):

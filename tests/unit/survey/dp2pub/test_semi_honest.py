@@ -11,7 +11,7 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.lab.tables import integer_schema, tree_table
 from sfumato.local.frequency.grr import Grr
-from sfumato.models.bayes.network import maximum_spanning_tree
+from sfumato.models.answers.dependence import spanning_tree
 from sfumato.models.information import debiased_information, entropy
 from sfumato.models.pram.clusters import joint_gain
 from sfumato.models.pram.pram import pram, redrawing
@@ -179,7 +179,8 @@ def test_the_network_is_learned_from_debiased_pairs_because_answers_favor_few_va
 
     def tree(codes):
         scores = debiased_information(codes, (12, 12, 2), [(1.0, 0.0)] * 3)
-        return {frozenset(edge) for edge in maximum_spanning_tree(scores)}
+        edges = spanning_tree(dict(np.ndenumerate(np.triu(scores))))
+        return {frozenset(edge) for edge in edges}
 
     result = publish_answers(integer_schema((12, 12, 2)), answers, made, degree=1, rng=rng)
     assert {frozenset(edge) for edge in result.learned.network.edges} == tree(block)
