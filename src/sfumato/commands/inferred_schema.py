@@ -1,8 +1,7 @@
-"""A schema for a table that has none, found privately for a stated share of the budget.
+"""A schema for a table that has none, inferred privately for a stated share of the budget.
 
-Two looks through ``gate.scout``: at the shapes of all columns; then at the texts of those
-that hold texts, and once more at numbers and days whose limits are still wide. What was found is
-kept in the ledger, so that it is paid for and drawn once: later releases use the same schema.
+The columns are inferred by ``publishing.inference``. The result is kept in the ledger, so that it
+is paid for and drawn once: later releases use the same schema.
 """
 
 import json
@@ -16,18 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sfumato import check
-from sfumato.commands.column_guess import LeftOut
-from sfumato.commands.inferred_columns import (
-    Seen,
-    again,
-    category_of,
-    column_of,
-    first_look,
-    second_look,
-)
 from sfumato.commands.request import WORKLOADS
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
-from sfumato.gate import Curator, Scout, thresholding_of
+from sfumato.gate import Curator, Scout
 from sfumato.ledger.charges import after_earlier_charge
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy import composition, guarantees, protection
@@ -37,6 +27,8 @@ from sfumato.privacy.guarantees import ApproxDP, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.auto import Auto
+from sfumato.publishing.column_rules import LeftOut
+from sfumato.publishing.inference import FORM, InferredColumns, infer
 from sfumato.publishing.methods import DELTA
 from sfumato.randomness import Rng
 from sfumato.readers.csv import CsvFile
@@ -47,8 +39,6 @@ from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.schema.columns import Boolean, Column
-from sfumato.schema.files import FileForm
-from sfumato.schema.measurement import Measurement
 from sfumato.synthesis.algorithm import Algorithm
 
 SHARE: Final = Fraction(1, 5)
@@ -57,17 +47,11 @@ DELTA_SHARE: Final = Fraction(1, 2)
 REQUEST: Final = "inferred schema"
 """The ledger's name for what was found: one for each data set."""
 SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
-FORM: Final = FileForm(trim=True)
-"""How a table without a schema is read: no single value can stop a run that was paid."""
 
 STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))
 """In the place of a schema that is not known yet, while all else is checked."""
 
 SEED_OFFSET: Final = 2**32
-_SHAPES: Final = (Fraction(2, 5), Fraction(1, 4))
-"""The shares of epsilon and of delta that pay for the shapes of all columns."""
-_TEXT_WEIGHT: Final = 3
-"""How much more of the rest a column of texts gets than one that is looked at again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,79 +228,6 @@ def with_inference(release: TableRelease, inferred: Inferred, ledger: Ledger) ->
     return replace(release, guarantee=total, method=method, ledger=told)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What two looks found, column by column: to be declared, or left out."""
-
-    columns: Mapping[str, Column | LeftOut]
-    about: Mapping[str, Any]
-    """How much noise there was."""
-
-
-def infer(scout: Scout) -> Findings:
-    """Two looks, of which the second is chosen by what the first one showed."""
-    first, rest = _first_and_rest(scout.budget)
-    shapes = scout.shapes(cost=first)
-    found = {name: first_look(name, counts) for name, counts in shapes.items()}
-    columns: dict[str, Column | LeftOut] = {}
-    columns |= {name: each for name, each in found.items() if isinstance(each, LeftOut)}
-    seen = {name: each for name, each in found.items() if isinstance(each, Seen)}
-    texts = {name: each for name, each in seen.items() if each.kind == "text"}
-    wide = {name: each for name, each in seen.items() if each.worth_a_second_look(bool(texts))}
-    parts = _divided(rest, _TEXT_WEIGHT * len(texts), len(wide))
-    about: dict[str, Any] = {
-        "shapes": {"cost": guarantees.to_json(first), "sigma_counts": _sigma(shapes)}
-    }
-    if parts.limits is not None:
-        closer = _closer(scout, wide, parts.limits)
-        seen |= closer
-        about["limits"] = {"cost": guarantees.to_json(parts.limits), "columns": list(wide)}
-    columns |= {name: column_of(each) for name, each in seen.items() if name not in texts}
-    if parts.texts is not None:
-        shown = scout.texts(list(texts), cost=parts.texts)
-        columns |= {name: category_of(each, shown[name]) for name, each in texts.items()}
-        spec = thresholding_of(parts.texts, scout.protect, columns=len(texts))
-        about["texts"] = {
-            "cost": guarantees.to_json(parts.texts),
-            "columns": list(texts),
-            "shown_above_rows": spec.reach,
-        }
-    return Findings(columns={name: columns[name] for name in scout.names}, about=about)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Parts:
-    texts: ApproxDP | None
-    limits: ApproxDP | None
-
-
-def _first_and_rest(budget: ApproxDP) -> tuple[ApproxDP, ApproxDP]:
-    epsilon, delta = budget.epsilon * _SHAPES[0], budget.delta * _SHAPES[1]
-    return ApproxDP(epsilon, delta), ApproxDP(budget.epsilon - epsilon, budget.delta - delta)
-
-
-def _divided(rest: ApproxDP, texts: int, limits: int) -> _Parts:
-    """The rest in proportion to two weights, of which one or both may be 0."""
-
-    def part(weight: int) -> ApproxDP | None:
-        share = Fraction(weight, texts + limits) if weight else Fraction(0)
-        return ApproxDP(rest.epsilon * share, rest.delta * share) if share else None
-
-    return _Parts(texts=part(texts), limits=part(limits))
-
-
-def _sigma(counts: Mapping[str, Measurement]) -> float:
-    return round(next(iter(counts.values())).sigma_counts, 2)
-
-
-def _closer(scout: Scout, wide: Mapping[str, Seen], cost: ApproxDP) -> dict[str, Seen]:
-    """Limits drawn closer by a second look at finer bins."""
-    sigma = scout.sigma_of(cost, tables=len(wide))
-    schema = Schema(columns=tuple(again(each, sigma=sigma) for each in wide.values()), file=FORM)
-    counts = scout.measure(schema, cost=cost)
-    return {name: second_look(each, schema[name], counts[name]) for name, each in wide.items()}
-
-
 def _check_header(source: Source) -> None:
     if isinstance(source, CsvFile) and first_row_is_data(source.first_row()):
         raise TableError(
@@ -347,7 +258,7 @@ def _check_fits(ledger: Ledger, cost: ApproxDP, whole: ApproxDP) -> None:
         )
 
 
-def _to_json(found: Findings, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
+def _to_json(found: InferredColumns, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
     declared = tuple(each for each in found.columns.values() if not isinstance(each, LeftOut))
     left_out = {n: each.why for n, each in found.columns.items() if isinstance(each, LeftOut)}
     schema = None

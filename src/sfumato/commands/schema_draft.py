@@ -1,33 +1,70 @@
 """Drafts of schemas: a table is read without any guarantee, and a person confirms what may stay.
 
 A draft is as private as its table until it is confirmed. What was taken from the data is listed
-under ``unconfirmed`` in its column, and a schema with such a list publishes nothing.
+under ``unconfirmed`` in its column, and a schema with such a list publishes nothing. Limits are
+moved outward to round numbers, and a value of very few rows is never written down: a draft should
+look like something that could have been known before.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sfumato.commands.column_guess import Guess, LeftOut, guess
 from sfumato.commands.internal_folder import write_whole
 from sfumato.commands.publication import silent
 from sfumato.commands.schema import DraftRequest
 from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
 from sfumato.ledger.ledger import Ledger
+from sfumato.publishing import column_rules as rules
+from sfumato.publishing.column_rules import BINS, MOST_VALUES, SKEWED, LeftOut
 from sfumato.readers.csv import CsvFile
 from sfumato.readers.open_table import source_of
-from sfumato.readers.profile import first_row_is_data, profiles
+from sfumato.readers.profile import Profile, first_row_is_data, profiles
 from sfumato.readers.source import Source, public_names
 from sfumato.release import check_apart, check_usable, release_around
 from sfumato.schema import Schema, files
+from sfumato.schema.columns import MISSING, OTHER, Category, Column, Ordinal
 from sfumato.schema.files import PLAIN, FileForm
+from sfumato.schema.text_shapes import DAY_FORMATS, LONG, NUMBER_MARKS, PAIRS, SURE_MARKS
 
 WARNING: Final = (
     "Made by reading the table without any guarantee: as private as the table until a person "
     "has confirmed that whatever is listed under unconfirmed could be known without it."
 )
+
+_RARE: Final = 5
+"""A value of fewer rows is not written down where the table has 100 times as many."""
+_DIFFERENT: Final = 0.8
+"""The share of different texts above which they are names or free text."""
+_ROWS_EACH: Final = 20
+"""Rows of a value on average below which many values are people rather than categories; numbers
+further apart than this are codes rather than amounts."""
+_PAIRS: Final = (*PAIRS, ("0", "1"))
+"""The texts of a column that is false or true."""
+_SCALES: Final = (
+    ("none", "very low", "low", "mid", "medium", "moderate", "high", "very high"),
+    ("very poor", "poor", "fair", "good", "very good", "excellent"),
+    ("never", "rarely", "sometimes", "often", "usually", "always"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("very dissatisfied", "dissatisfied", "neutral", "satisfied", "very satisfied"),
+    ("none", "mild", "moderate", "severe"),
+    ("small", "medium", "large"),
+    ("primary", "secondary", "tertiary"),
+)
+"""Scales of answers that everybody knows, from low to high."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """A column as it might be declared."""
+
+    column: Column
+    taken: tuple[str, ...]
+    """What of it was read from the data; never nothing: of a boolean that is its kind."""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,22 +164,22 @@ def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
 
 
 def _drafted(source: Source, dataset: str | None, fields: tuple[str, ...]) -> Draft:
-    seen = list(profiles(source))
-    if not any(each.rows for each in seen):
+    known = list(profiles(source))
+    if not any(each.rows for each in known):
         raise TableError(f"{source.describe()}: there are no rows.")
-    found = [guess(each) for each in seen]
-    columns = tuple(each for each in found if isinstance(each, Guess))
+    guesses = [guess(each) for each in known]
+    columns = tuple(each for each in guesses if isinstance(each, Guess))
     if not columns:
         raise TableError(
             f"{source.describe()}: no column can be published: all hold keys, free text or nothing."
         )
     return Draft(
         columns=columns,
-        left_out=tuple(each for each in found if isinstance(each, LeftOut)),
+        left_out=tuple(each for each in guesses if isinstance(each, LeftOut)),
         dataset=dataset,
         file=FileForm(
             names=fields,
-            trim=any(each.is_text and each.spaced for each in seen),
+            trim=any(each.is_text and each.spaced for each in known),
             encoding=source.encoding if isinstance(source, CsvFile) else "utf-8",
             delimiter=source.delimiter if isinstance(source, CsvFile) else None,
         ),
@@ -261,3 +298,198 @@ def _text(content: Mapping[str, Any]) -> str:
             text = json.dumps(value, ensure_ascii=False, indent=1 if key == "draft" else None)
             lines.append(f" {json.dumps(key)}: " + text.replace("\n", "\n "))
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def guess(profile: Profile) -> Guess | LeftOut:
+    """What a schema might say of a column; keys, free text and empty columns are left out."""
+    if profile.unreadable is not None:
+        why = f"values of type {profile.unreadable}, which no kind of column holds"
+        return LeftOut(name=profile.name, why=why)
+    if not profile.present and not _unsure(profile):
+        return LeftOut(name=profile.name, why="no row has a value")
+    if pair := _pair(profile):
+        common = _common(profile, NUMBER_MARKS)
+        return _guess(rules.boolean(pair, **common), "kind")
+    if "number" in profile.limits and not profile.padded:
+        return _whole(profile) if "integer" in profile.limits else _number(profile)
+    if written := next((text for text in DAY_FORMATS if text in profile.limits), None):
+        return _day(profile, written)
+    if "datetime" in profile.limits:
+        first, last = (limit.date() for limit in profile.limits["datetime"])
+        precision = "microsecond" if profile.decimals else "second"
+        common = _common(profile, NUMBER_MARKS)
+        column = rules.moment(first, last, precision=precision, **common)
+        return _guess(column, "low", "high", "step")
+    if not profile.is_text:
+        why = "values that are neither finite numbers nor days nor texts"
+        return LeftOut(name=profile.name, why=why)
+    return _text_column(profile)
+
+
+def _guess(column: Column, *taken: str, notes: tuple[str, ...] = ()) -> Guess:
+    missing = [name for name in ("missing", "missing_texts") if getattr(column, name)]
+    return Guess(column=column, taken=(*taken, *missing), notes=notes)
+
+
+def _common(profile: Profile, marks: tuple[str, ...]) -> dict[str, Any]:
+    """The name, and what the draft says about missing values."""
+    texts = tuple(mark for mark in marks if mark in profile.marks)
+    return {
+        "name": profile.name,
+        "missing": bool(profile.absent or texts),
+        "missing_texts": texts,
+    }
+
+
+def _pair(profile: Profile) -> tuple[str, str] | None:
+    """The texts for false and true, where a column holds no others."""
+    counts = profile.counts or {}
+    if not profile.is_text and counts and set(counts) <= set(PAIRS[0]):
+        return PAIRS[0]  # of truth values one of the two is enough
+    spelled = {text.lower(): text for text in counts}
+    pair = next((pair for pair in _PAIRS if set(pair) == set(spelled)), None)
+    if len(counts) != 2 or pair is None:
+        return None
+    return (spelled[pair[0]], spelled[pair[1]]) if profile.is_text else PAIRS[0]
+
+
+def _whole(profile: Profile) -> Guess | LeftOut:
+    low, high = profile.limits["integer"]
+    if _is_key(profile, low, high):
+        return LeftOut(name=profile.name, why="every row has another number: a key")
+    if _are_codes(profile, low, high):
+        return _category(profile, "numbers far apart: taken as names of things, not as amounts")
+    column = rules.whole_number(low, high, **_common(profile, NUMBER_MARKS))
+    if column.step == 1:
+        first, last, step = rules.whole_steps(low, high, most=BINS)
+        groups = (last - first) // step + 1
+        note = f'"step": {step} would make {groups} groups, each less noisy'
+        return _guess(column, "low", "high", notes=(note,) if step > 1 else ())
+    steps = range(column.low, column.high + 2, column.step)
+    note = "most rows lie in one step: a smaller step, or kind number with uneven edges, tells more"
+    crowded = rules.fullest_share(steps, _rows_of_numbers(profile)) > SKEWED
+    return _guess(column, "low", "high", "step", notes=(note,) if crowded else ())
+
+
+def _is_key(profile: Profile, low: int, high: int) -> bool:
+    """Whether whole numbers number the rows: all different, and close together or very long."""
+    if profile.counts is None:
+        return high - low < 2 * profile.present
+    if _is_name_of_key(profile.name) and _few_rows_each(profile.counts):
+        return True
+    all_different = len(profile.counts) == profile.present > BINS
+    return all_different and (high - low < 2 * profile.present or low >= 10**8)
+
+
+def _is_name_of_key(name: str) -> bool:
+    """Whether a name ends in a word for keys.
+
+    >>> [_is_name_of_key(name) for name in ("patient_id", "orderNo", "paid", "volcano")]
+    [True, True, False, False]
+    """
+    words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name.strip()).lower()
+    return re.search(r"(^|[^a-z])(id|uuid|key|nr|no|number)$", words) is not None
+
+
+def _few_rows_each(counts: Mapping[str, int]) -> bool:
+    """Whether there are many values and each has few rows, as people in a table of visits do."""
+    return len(counts) > MOST_VALUES and sum(counts.values()) < _ROWS_EACH * len(counts)
+
+
+def _are_codes(profile: Profile, low: int, high: int) -> bool:
+    """Whether few numbers lie far apart, each with many rows."""
+    different = len(profile.counts or ())
+    return 2 < different <= BINS and min(high - low, profile.present) > _ROWS_EACH * different
+
+
+def _rows_of_numbers(profile: Profile) -> dict[tuple[float, float], float]:
+    rows: dict[tuple[float, float], float] = {}
+    for text, count in (profile.counts or {}).items():
+        value = float(text)
+        rows[value, value] = rows.get((value, value), 0) + count
+    return rows
+
+
+def _number(profile: Profile) -> Guess:
+    low, high = profile.limits["number"]
+    edges = rules.even_edges(low, high)
+    notes: tuple[str, ...] = ()
+    if 0 <= low < high and rules.fullest_share(edges, _rows_of_numbers(profile)) > SKEWED:
+        edges = rules.rising_edges(high)
+        notes = ("most rows lie close to the lowest value: the edges rise by steps of 1, 2, 5",)
+    plain = profile.counts is not None and not any("e" in text.lower() for text in profile.counts)
+    digits = profile.decimals if plain else None
+    column = rules.number(edges, digits=digits, **_common(profile, NUMBER_MARKS))
+    return _guess(column, "edges", notes=notes)
+
+
+def _day(profile: Profile, written: str) -> Guess:
+    column = rules.day(*profile.limits[written], written=written, **_common(profile, NUMBER_MARKS))
+    either = {"%d/%m/%Y", "%m/%d/%Y"} <= set(profile.limits)
+    note = "day and month could be the other way round (%m/%d/%Y)"
+    return _guess(column, "low", "high", "step", notes=(note,) if either else ())
+
+
+def _text_column(profile: Profile) -> Guess | LeftOut:
+    counts = _values(profile)
+    if profile.counts is None:
+        why = "a very great many different texts: a key or free text"
+    elif len(counts) > max(2, _DIFFERENT * sum(counts.values())):
+        why = "nearly every row has another text: a key or free text"
+    elif _few_rows_each(counts):
+        why = "many texts of a few rows each: people, or things to be grouped first"
+    elif profile.longest > LONG and len(counts) > MOST_VALUES:
+        why = "long texts, many of them different: free text"
+    elif scale := _scale(counts):
+        return _guess(Ordinal(values=scale, **_common(profile, SURE_MARKS)), "values")
+    else:
+        return _category(profile)
+    return LeftOut(name=profile.name, why=why)
+
+
+def _unsure(profile: Profile) -> dict[str, int]:
+    """Marks that in a column of texts may be values: the country code of Namibia is NA."""
+    return {mark: rows for mark, rows in profile.marks.items() if mark not in SURE_MARKS}
+
+
+def _values(profile: Profile) -> dict[str, int]:
+    return {**(profile.counts or {}), **_unsure(profile)}
+
+
+def _scale(counts: Mapping[str, int]) -> tuple[str, ...] | None:
+    """The texts from low to high, where all of them belong to a scale that everybody knows."""
+    spelled = {text.lower(): text for text in counts}
+    if len(spelled) < len(counts) or len(counts) < 3:
+        return None
+    known = next((scale for scale in _SCALES if set(spelled) <= set(scale)), None)
+    return None if known is None else tuple(spelled[word] for word in known if word in spelled)
+
+
+def _category(profile: Profile, *notes: str) -> Guess | LeftOut:
+    counts = _values(profile)
+    least = min(_RARE, max(profile.rows // 100, 1))
+    usable = {text: n for text, n in counts.items() if n >= least and text not in (OTHER, MISSING)}
+    values = rules.frequent(usable)
+    if not values:
+        return LeftOut(name=profile.name, why="no text stands in more than a few rows")
+    others = len(counts) - len(values)
+    column = Category(values=values, other=others > 0, **_common(profile, SURE_MARKS))
+    taken = ("values", "other") if others else ("values",)
+    return _guess(column, *taken, notes=(*notes, *_about_values(profile, counts, others)))
+
+
+def _about_values(profile: Profile, counts: Mapping[str, int], others: int) -> Iterator[str]:
+    if others:
+        yield f"{others:,} values, rare or beyond the first {MOST_VALUES}, count as {OTHER}"
+    if len(counts) > MOST_VALUES and (groups := _prefixes(counts)):
+        length, number = groups
+        yield f"groups: the first {length} characters make {number} groups of the values"
+    if unsure := sorted(_unsure(profile)):
+        yield f"if {', '.join(unsure)} means missing, move it from values to missing_texts"
+
+
+def _prefixes(counts: Mapping[str, int]) -> tuple[int, int] | None:
+    """The longest beginning of the texts that makes some 2 to 50 groups of them."""
+    numbers = [(length, len({text[:length] for text in counts})) for length in (4, 3, 2, 1)]
+    fits = ((length, number) for length, number in numbers if 2 <= number <= MOST_VALUES)
+    return next(fits, None)

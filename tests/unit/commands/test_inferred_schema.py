@@ -10,12 +10,12 @@ import pytest
 
 import sfumato as sf
 from sfumato.commands import inferred_schema, publication
-from sfumato.commands.column_guess import LeftOut
 from sfumato.commands.inferred_schema import REQUEST, Inferred
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate.scout import Scout
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, PureDP
+from sfumato.publishing.column_rules import LeftOut
 from sfumato.schema import Schema
 
 MADE = runpy.run_path(str(Path(__file__).parents[2] / "made" / "adult_like.py"))

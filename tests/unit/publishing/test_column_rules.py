@@ -1,4 +1,4 @@
-"""Round numbers enclose what they are made from, and are few."""
+"""The rules for columns: round numbers enclose what they are made from, and are few."""
 
 from decimal import Decimal
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.publishing.column_rules import even_edges, outward, rising_edges, round_unit
 from sfumato.schema import Number
-from sfumato.schema.round_numbers import even_edges, outward, rising_edges, round_unit
 
 numbers = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False).map(lambda x: round(x, 3))
 
@@ -40,8 +40,8 @@ def test_rising_edges_begin_at_0_and_end_above(high):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "unit", "found"),
+    ("low", "high", "unit", "limits"),
     [(17, 90, 5, (15, 94)), (-3, 3, 10, (-10, 9)), (0, 99, 10, (0, 99)), (7, 7, 1, (7, 7))],
 )
-def test_whole_limits_move_apart_to_whole_blocks(low, high, unit, found):
-    assert outward(low, high, unit) == found
+def test_whole_limits_move_apart_to_whole_blocks(low, high, unit, limits):
+    assert outward(low, high, unit) == limits

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sfumato.commands.column_guess import LeftOut
-from sfumato.commands.inferred_columns import (
+from sfumato.publishing.column_rules import LeftOut
+from sfumato.publishing.inference import (
     SURE,
-    Seen,
-    again,
-    category_of,
-    column_of,
-    first_look,
-    second_look,
+    NoisyColumn,
+    category,
+    declared,
+    finer_bins,
+    finer_limits,
+    from_shapes,
 )
 from sfumato.schema.columns import Boolean, Category, Date, DateTime, Integer, Number
 from sfumato.schema.measurement import Measurement
@@ -31,9 +31,9 @@ def counts(rows, sigma=SIGMA):
     return Measurement(target=("a",), values=values, sigma_counts=sigma)
 
 
-def seen(rows, sigma=SIGMA) -> Seen:
-    found = first_look("a", counts(rows, sigma))
-    assert isinstance(found, Seen)
+def noisy(rows, sigma=SIGMA) -> NoisyColumn:
+    found = from_shapes("a", counts(rows, sigma))
+    assert isinstance(found, NoisyColumn)
     return found
 
 
@@ -87,34 +87,34 @@ def seen(rows, sigma=SIGMA) -> Seen:
     ],
 )  # fmt: skip
 def test_shapes_become_columns(rows, column):
-    assert column_of(seen(rows)) == column
+    assert declared(noisy(rows)) == column
 
 
 def test_instants_are_those_of_utc():
-    column = column_of(seen({"2020-01-01T10:00Z": 200}))
+    column = declared(noisy({"2020-01-01T10:00Z": 200}))
     assert isinstance(column, DateTime)
     assert column.zone == "UTC"
 
 
 def test_negative_numbers_lie_between_their_limits():
-    column = column_of(seen({"-30": 500, "3": 400}))
+    column = declared(noisy({"-30": 500, "3": 400}))
     assert column.low == -50  # from -49 outward to a whole step
     assert column.high in range(4, 10)
 
 
-def test_classes_below_the_noise_are_not_seen():
-    found = seen({"25": 500, "10000000": SURE * SIGMA * 0.99})
+def test_classes_below_the_noise_are_not_noisy():
+    found = noisy({"25": 500, "10000000": SURE * SIGMA * 0.99})
     assert (found.low, found.high) == (20, 49)
-    found = seen({"25": 500, "10000000": SURE * SIGMA * 1.01})
+    found = noisy({"25": 500, "10000000": SURE * SIGMA * 1.01})
     assert found.high == 19_999_999
 
 
 def test_neighbors_that_are_sure_together_count_too():
     """Two classes of 3 standard deviations each, beside one that was seen; alone none is."""
     alone, together = {"25": 500, "60": 30}, {"25": 500, "60": 30, "150": 30}
-    assert seen(alone).high == 49
-    assert seen(together).high == 199
-    assert seen({"25": 500, "100000": 45}).high == 49  # too far away to be looked at together
+    assert noisy(alone).high == 49
+    assert noisy(together).high == 199
+    assert noisy({"25": 500, "100000": 45}).high == 49  # too far away to be looked at together
 
 
 @pytest.mark.parametrize(
@@ -127,68 +127,68 @@ def test_neighbors_that_are_sure_together_count_too():
     ],
 )
 def test_what_can_not_be_told_is_left_out(rows, why):
-    found = first_look("a", counts(rows))
+    found = from_shapes("a", counts(rows))
     assert isinstance(found, LeftOut)
     assert why in found.why
 
 
 def test_a_mixture_is_a_column_of_texts():
-    assert seen({"25": 500, "Rome": 500}).kind == "text"
-    assert seen({"25": 950, "Rome": 60}).kind == "number"
-    assert seen({"007": 500}).kind == "text"
+    assert noisy({"25": 500, "Rome": 500}).kind == "text"
+    assert noisy({"25": 950, "Rome": 60}).kind == "number"
+    assert noisy({"007": 500}).kind == "text"
 
 
 def test_a_second_look_is_taken_at_narrow_limits_only_unless_nothing_else_needs_it():
-    years, ages = seen({"1999": 500, "2020": 500}), seen({"25": 500, "60": 300, "7": 100})
+    years, ages = noisy({"1999": 500, "2020": 500}), noisy({"25": 500, "60": 300, "7": 100})
     assert years.narrow
-    assert years.worth_a_second_look(texts=True)
-    assert not ages.worth_a_second_look(texts=True)
-    assert ages.worth_a_second_look(texts=False)
-    assert not seen({"0": 500, "1": 500}).worth_a_second_look(texts=False)
-    assert not seen({"Rome": 500}).worth_a_second_look(texts=False)
+    assert years.needs_finer_limits(texts=True)
+    assert not ages.needs_finer_limits(texts=True)
+    assert ages.needs_finer_limits(texts=False)
+    assert not noisy({"0": 500, "1": 500}).needs_finer_limits(texts=False)
+    assert not noisy({"Rome": 500}).needs_finer_limits(texts=False)
 
 
-def looked_again(found: Seen, places, rows=400.0, sigma=SIGMA):
-    asked = again(found, sigma=sigma)
+def looked_again(found: NoisyColumn, places, rows=400.0, sigma=SIGMA):
+    asked = finer_bins(found, sigma=sigma)
     values = np.zeros(asked.size)
     values[list(places)] = rows
-    return second_look(found, asked, Measurement(target=("a",), values=values, sigma_counts=sigma))
+    return finer_limits(found, asked, Measurement(target=("a",), values=values, sigma_counts=sigma))
 
 
 def test_limits_are_drawn_closer_by_a_second_look():
-    years = seen({"1999": 500, "2020": 500})
-    asked = again(years, sigma=SIGMA)
+    years = noisy({"1999": 500, "2020": 500})
+    asked = finer_bins(years, sigma=SIGMA)
     assert isinstance(asked, Integer)
     assert (asked.low, asked.high, asked.step) == (1000, 4999, 500)
     closer = looked_again(years, [1, 2], rows=500)
     assert (closer.low, closer.high) == (1500, 2499)
-    real = seen({"36.5": 400, "38.2": 400})
+    real = noisy({"36.5": 400, "38.2": 400})
     closer = looked_again(real, [3, 4])
-    edges = again(real, sigma=SIGMA).edges
+    edges = finer_bins(real, sigma=SIGMA).edges
     assert (closer.low, closer.high) == (edges[3], edges[5])
-    days = seen({"1999-03-01": 500})
+    days = noisy({"1999-03-01": 500})
     closer = looked_again(days, [4, 5], rows=250)
-    column = column_of(closer)
+    column = declared(closer)
     assert (column.low, column.high) == (date(1994, 1, 1), date(1995, 12, 31))
     assert column.step == "month"
 
 
 def test_a_second_look_that_is_too_noisy_changes_nothing():
-    years = seen({"1999": 500, "2020": 500})
+    years = noisy({"1999": 500, "2020": 500})
     assert looked_again(years, [2], rows=600) == years
     assert looked_again(years, []) == years
 
 
 def test_fewer_bins_are_asked_for_where_the_noise_is_large():
-    real = seen({"36.5": 400, "38.2": 400})
-    fine, coarse = again(real, sigma=1.0), again(real, sigma=50.0)
+    real = noisy({"36.5": 400, "38.2": 400})
+    fine, coarse = finer_bins(real, sigma=1.0), finer_bins(real, sigma=50.0)
     assert fine.size > 2 * coarse.size
     assert coarse.size >= 4
 
 
 def test_texts_that_are_shared_become_a_category():
-    found = seen({"Rome": 1000})
-    column = category_of(found, {"Rome": 400, "Oslo": 300, "?": 50, "(other)": 60})
+    found = noisy({"Rome": 1000})
+    column = category(found, {"Rome": 400, "Oslo": 300, "?": 50, "(other)": 60})
     assert column == Category(
         name="a", values=("Oslo", "Rome"), other=True, missing=True, missing_texts=("?",)
     )
@@ -196,13 +196,13 @@ def test_texts_that_are_shared_become_a_category():
 
 def test_only_the_most_frequent_texts_are_declared():
     shown = {f"t{n:03}": 100 + n for n in range(80)}
-    column = category_of(seen({"Rome": 1000}), shown)
+    column = category(noisy({"Rome": 1000}), shown)
     assert isinstance(column, Category)
     assert column.values == tuple(f"t{n:03}" for n in range(30, 80))
 
 
 @pytest.mark.parametrize("shown", [{}, {"Rome": 100}, {"?": 900}])
 def test_a_column_whose_texts_hardly_anyone_shares_is_left_out(shown):
-    found = category_of(seen({"Rome": 1000}), shown)
+    found = category(noisy({"Rome": 1000}), shown)
     assert isinstance(found, LeftOut)
     assert "no text is shared by enough people" in found.why

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.commands.column_guess import Guess, LeftOut, guess
+from sfumato.commands.schema_draft import Guess, LeftOut, guess
 from sfumato.readers.frames import as_frame
 from sfumato.readers.open_table import open_table
 from sfumato.readers.profile import first_row_is_data, profiles
@@ -17,18 +17,18 @@ from sfumato.schema.files import FileForm
 
 def found(values, name="c"):
     array = values if isinstance(values, pa.Array) else pa.array(values)
-    (seen,) = profiles(as_frame(pa.table({name: array})))
-    return guess(seen)
+    (profile,) = profiles(as_frame(pa.table({name: array})))
+    return guess(profile)
 
 
 def test_missing_values_are_counted_also_where_texts_are_too_many_to_be_told_apart(monkeypatch):
     monkeypatch.setattr("sfumato.readers.profile.MOST_KEPT", 5)
     batch = [*(str(number) for number in range(10)), "?", " ? ", "", None, "NA"]
-    (seen,) = profiles(as_frame(pa.table({"c": pa.chunked_array([batch, batch, batch])})))
-    assert seen.counts is None
-    assert seen.marks == {"?": 6, "NA": 3}
-    assert (seen.rows, seen.absent, seen.present) == (45, 6, 30)
-    assert seen.limits["integer"] == (0, 9)
+    (profile,) = profiles(as_frame(pa.table({"c": pa.chunked_array([batch, batch, batch])})))
+    assert profile.counts is None
+    assert profile.marks == {"?": 6, "NA": 3}
+    assert (profile.rows, profile.absent, profile.present) == (45, 6, 30)
+    assert profile.limits["integer"] == (0, 9)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_missing_values_are_counted_also_where_texts_are_too_many_to_be_told_apa
     ],
 )
 def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
-    (seen,) = profiles(as_frame(pa.table({"c": texts})))
-    assert seen.limits.get("%d.%m.%Y") == days
+    (profile,) = profiles(as_frame(pa.table({"c": texts})))
+    assert profile.limits.get("%d.%m.%Y") == days
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ texts = st.one_of(
 
 @given(values=st.lists(texts, min_size=1, max_size=30).map(lambda found: found * 3))
 def test_any_column_of_texts_is_left_out_or_can_be_read_by_its_own_draft(values):
-    (seen,) = profiles(as_frame(pa.table({"c": pa.array(values, pa.string())})))
-    drafted = guess(seen)
+    (profile,) = profiles(as_frame(pa.table({"c": pa.array(values, pa.string())})))
+    drafted = guess(profile)
     if isinstance(drafted, Guess):
-        schema = Schema(columns=(drafted.column,), file=FileForm(trim=seen.spaced))
+        schema = Schema(columns=(drafted.column,), file=FileForm(trim=profile.spaced))
         open_table(pa.table({"c": pa.array(values, pa.string())}), schema).validate()
 
 
