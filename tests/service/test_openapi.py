@@ -32,7 +32,7 @@ from service.conftest import Made, Running, running
 from service.test_authorization import served
 from sfumato.server.http import owner_routes
 from sfumato.server.http.app import make_service
-from sfumato.server.http.person_routes import said
+from sfumato.server.http.bodies import refusal
 from sfumato.server.surveys.lifecycle import Surveys
 
 EXAMPLES = int(os.environ.get("SFUMATO_FUZZ_SERVICE", "40"))
@@ -190,17 +190,17 @@ def test_every_operation_answers_as_it_is_described(world, label):
     assert any(status < 300 for status in world.statuses)  # not only refusals were looked at
 
 
-def invite_or_break(surveys: Surveys, survey: Any, number: int, *, uses: int = 1) -> list[str]:
-    return ["0" * 48] if uses % 3 else [str(number // 0)]
+def broken(*_: Any, **__: Any) -> Any:
+    return 1 // 0
 
 
 OF = "/v1/surveys/{task}"
 PLANTED = {
-    "an error of our own": (f"POST {OF}/invitations", Surveys, "invite", invite_or_break),
+    "an error of our own": (f"POST {OF}/invitations", Surveys, "invite", broken),
     "another answer": (f"GET {OF}/status", Surveys, "counts", lambda *_: {1: -1}),
     "a field more": ("GET /v1/access", owner_routes, "_listed", lambda *_: [{"secret": "x"}]),
-    "another status": ("GET /v1/access", owner_routes, "_unknown", lambda text: said(418, text)),
-    "no check at all": (f"POST {OF}/invitations", owner_routes, "strict_object", lambda _: {}),
+    "another status": ("GET /v1/access", owner_routes, "_unknown", lambda text: refusal(418, text)),
+    "no check at all": (f"POST {OF}/invitations", owner_routes, "read", lambda kind, _: kind()),
     "another type": (f"GET {OF}/release.zip", Surveys, "archive", lambda *_: {"zip": 1}),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from service import loads
 from service.conftest import Running, running
 from sfumato.randomness import simulation_rng
-from sfumato.server.http import person_routes
+from sfumato.server.http import messages
 from sfumato.server.http.limits import Limits
 from sfumato.server.storage import uploads as writer
 
@@ -44,7 +44,7 @@ def test_a_batch_larger_than_the_queue_is_refused_and_nothing_of_it_is_kept(
 
 
 def test_the_queue_has_room_for_the_largest_batch() -> None:
-    assert person_routes.MOST_IN_A_BATCH <= writer.MOST_WAITING
+    assert messages.MOST_IN_A_BATCH <= writer.MOST_WAITING
 
 
 def test_an_address_that_sends_too_much_is_told_when_to_come_again(tmp_path: Path) -> None:

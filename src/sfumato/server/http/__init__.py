@@ -1,1 +1,1 @@
-"""Routes, limits, metrics and the OpenAPI description."""
+"""Messages, routes, limits and metrics."""

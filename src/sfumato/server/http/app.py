@@ -16,16 +16,17 @@ from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from sfumato._version import __version__
 from sfumato.errors import StorageError
 from sfumato.randomness import secure_rng
-from sfumato.server.http import openapi
+from sfumato.server.http import messages
+from sfumato.server.http.bodies import refusal, reply
 from sfumato.server.http.limits import Guard, Limits
 from sfumato.server.http.owner_routes import Owners
-from sfumato.server.http.person_routes import Lane, People, said
+from sfumato.server.http.person_routes import Lane, People
 from sfumato.server.pages import build
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.uploads import Writer
@@ -44,14 +45,6 @@ class Service:
     writer: Writer
     app: FastAPI
     guarded: Guard
-
-
-class _Application(FastAPI):
-    """Describes itself completely."""
-
-    def openapi(self) -> dict[str, Any]:
-        """The OpenAPI description."""
-        return openapi.described(super().openapi())
 
 
 def page_bytes(name: str) -> bytes:
@@ -83,7 +76,7 @@ def _application(surveys: Surveys, people: People, answered: Counter[int]) -> Fa
         await people.writer.close()
         surveys.storage.close()
 
-    app = _Application(
+    app = FastAPI(
         title="sfumato survey",
         version=__version__,
         description="Answers that were randomized on people's devices.",
@@ -92,7 +85,7 @@ def _application(surveys: Surveys, people: People, answered: Counter[int]) -> Fa
         redoc_url=None,
         openapi_url="/openapi.json",
         redirect_slashes=False,  # a redirect would repeat the address that the client wrote
-        responses=openapi.EVERYWHERE,
+        responses=messages.EVERYWHERE,
     )
     metrics = Metrics(surveys, people.writer, answered)
     app.include_router(people.router())
@@ -124,23 +117,23 @@ def _serve_page(app: FastAPI, path: str, name: str) -> None:
 
 
 async def _not_understood(_request: Request, _error: Exception) -> Response:
-    return said(422, "the request is not understood.")
+    return refusal(422, "the request is not understood.")
 
 
 async def _other(_request: Request, error: Any) -> Response:
     texts = {404: "there is nothing here.", 405: "this path is not used like that."}
-    answer = said(error.status_code, texts.get(error.status_code, "refused."))
+    answer = refusal(error.status_code, texts.get(error.status_code, "refused."))
     if error.status_code == 405:
         answer.headers.update(error.headers or {})
     return answer
 
 
 async def _no_storage(_request: Request, _error: Exception) -> Response:
-    return said(503, "the service can't read or store anything now.", retry=True)
+    return refusal(503, "the service can't read or store anything now.", retry=True)
 
 
 async def _own_error(_request: Request, _error: Exception) -> Response:
-    return said(500, "an error of our own.")
+    return refusal(500, "an error of our own.")
 
 
 def _is_large(path: str) -> bool:
@@ -176,8 +169,8 @@ class Metrics:
     def router(self) -> APIRouter:
         """The routes."""
         routes = APIRouter(tags=["operation"])
-        routes.get("/healthz", **openapi.HEALTH)(self.health)
-        routes.get("/metrics", response_class=PlainTextResponse, **openapi.METRICS)(self.metrics)
+        routes.get("/healthz", **messages.declared(messages.Health))(self.health)
+        routes.get("/metrics", **messages.declared("text/plain"))(self.metrics)
         return routes
 
     def health(self) -> Response:
@@ -185,8 +178,8 @@ class Metrics:
         try:
             self.surveys.instance()
         except StorageError:
-            return said(503, "the database does not answer.", retry=True)
-        return JSONResponse({"status": "ok"})
+            return refusal(503, "the database does not answer.", retry=True)
+        return reply(messages.Health())
 
     async def metrics(self) -> Response:
         """Counters of this process."""

@@ -1,7 +1,7 @@
-"""Bodies of requests, read strictly, and refusals that quote nothing of them.
+"""Bodies of requests, read strictly; replies; and refusals that quote nothing of a request.
 
 Refused are texts that are not UTF-8, repeated keys, NaN and numbers beyond floats, nesting without
-end, and compressed bodies. The library's errors quote what was given, which helps at a terminal.
+end, and compressed bodies. Errors of the library quote what was given, which helps at a terminal.
 Over the network a quotation is somebody's text in our response, so it is replaced by the path of
 the field where it stood.
 """
@@ -10,13 +10,19 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
+
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
 
 from sfumato.errors import InputError
+from sfumato.server.http.messages import Part, Request
+
+T = TypeVar("T", bound=Request)
 
 
 def strict_json(body: bytes) -> Any:
-    """What a body says.
+    """The JSON value of a body.
 
     >>> strict_json(b'{"a": 1}')
     {'a': 1}
@@ -27,19 +33,35 @@ def strict_json(body: bytes) -> Any:
         raise InputError("the body is no JSON that this service reads.") from None
 
 
-def strict_object(body: bytes) -> dict[str, Any]:
-    """What a body says, if that is an object."""
-    found = strict_json(body)
-    if not isinstance(found, dict):
-        raise InputError("the body is no JSON object.")
-    return found
+def read(kind: type[T], body: bytes) -> T:
+    """The request in a body.
+
+    >>> from sfumato.server.http.messages import Closing
+    >>> read(Closing, b'{"abandon": true}')
+    Closing(abandon=True)
+    """
+    try:
+        return kind.model_validate(strict_json(body))
+    except ValidationError as error:
+        raise InputError(_first_fault(error, kind)) from None
+
+
+def _first_fault(error: ValidationError, kind: type[Request]) -> str:
+    """Our name of the field and what is allowed there, never what was sent."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if not fault["loc"]:
+        return "the body is no JSON object."
+    if fault["type"] == "extra_forbidden":
+        fields = (field.alias or name for name, field in kind.model_fields.items())
+        return f"there is a field that is not known here. Known are: {', '.join(fields) or 'none'}."
+    return f"{fault['loc'][0]}: {fault['msg']}."
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         raise ValueError("repeated key")
-    return found
+    return unique
 
 
 def _finite(text: str) -> float:
@@ -49,59 +71,73 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refused(_text: str) -> NoReturn:
+def _refuse_constant(_text: str) -> NoReturn:
     raise ValueError("no number")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refused, strict=True
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant, strict=True
 )
 
 
+def reply(message: Part, status: int = 200) -> Response:
+    """A message as a response."""
+    text = message.model_dump_json()
+    return Response(text, status_code=status, media_type="application/json")
+
+
+def refusal(status: int, text: str, *, retry: bool = False) -> Response:
+    """A refusal with a fixed text."""
+    headers = {"retry-after": "2"} if retry else None
+    return JSONResponse({"error": text}, status_code=status, headers=headers)
+
+
 LONGEST: Final = 600
+"""Characters of a refusal, at most: enough for every error of the library."""
 _GOT: Final = re.compile(r"[,;:]? (but )?got .*", re.DOTALL)
 _OURS: Final = re.compile(r"[a-z_]{1,12}")
-"""What names of fields and kinds look like."""
+"""The form of names of fields and kinds."""
 _QUOTED: Final = re.compile(r"""(?<![\w'"])(['"]).*?(\1(?!\w)|$)""", re.DOTALL)
 _CHANCE: Final = 12
-"""Signs that a text and our own words don't have in common by chance."""
+"""Characters that a text and our own words don't have in common by chance."""
 _DEEPEST: Final = 8
+"""Levels of objects and lists that are searched: schemas have four."""
 
 
 def unquoted(error: Exception, given: Any) -> str:
-    """What an error says about a message, with places instead of quotations.
+    """The message of an error with paths instead of quotations.
 
     >>> unquoted(ValueError("column 'x y' has one value"), {"columns": [{"name": "x y"}]})
     'column (columns.0.name) has one value'
     >>> unquoted(ValueError("epsilon must be > 0, got 'much'"), {"epsilon": "much"})
     'epsilon must be > 0.'
     """
-    said = f"{error}"
+    message = f"{error}"
     texts = sorted(_texts(given, ""), key=lambda pair: -len(pair[0]))
-    for text, place in texts:
-        if (shown := repr(text)) in said:
-            said = said.replace(shown, f"({place})")
-    said = _QUOTED.sub(_hidden, _GOT.sub(".", said))
-    if any(len(text) >= _CHANCE and text in said for text, _ in texts):
+    for text, path in texts:
+        if (shown := repr(text)) in message:
+            message = message.replace(shown, f"({path})")
+    message = _QUOTED.sub(_hidden, _GOT.sub(".", message))
+    if any(len(text) >= _CHANCE and text in message for text, _ in texts):
         return "something in this survey can't be used; its schema file says more when loaded."
-    return said[:LONGEST]
+    return message[:LONGEST]
 
 
 def _hidden(quoted: re.Match[str]) -> str:
-    """A quotation that was not found in the message: a word of ours, or a part of it."""
+    """A quotation that is not in the request: a word of ours, or a part of a text in it."""
     return quoted[0] if _OURS.fullmatch(quoted[0].strip("\"'")) else "(…)"
 
 
-def _texts(given: Any, place: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The texts in a message, keys too, each with where it stands."""
+def _texts(given: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """The texts in a message, keys too, each with its path."""
     if isinstance(given, str):
-        yield given, place or "here"
+        yield given, path or "here"
     elif depth < _DEEPEST and isinstance(given, dict):
         for name, value in given.items():
             known = name if _OURS.fullmatch(name) else "…"
             if known != name:
-                yield name, f"a name in {place or 'it'}"
-            yield from _texts(value, f"{place}.{known}".strip("."), depth + 1)
+                yield name, f"a name in {path or 'it'}"
+            yield from _texts(value, f"{path}.{known}".strip("."), depth + 1)
     elif depth < _DEEPEST and isinstance(given, list):
         for number, value in enumerate(given):
-            yield from _texts(value, f"{place}.{number}".strip("."), depth + 1)
+            yield from _texts(value, f"{path}.{number}".strip("."), depth + 1)

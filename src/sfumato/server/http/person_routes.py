@@ -10,25 +10,20 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from sfumato.errors import BusyError, InputError, StorageError
-from sfumato.server.http import openapi
-from sfumato.server.http.bodies import strict_object
+from sfumato.server.http import messages
+from sfumato.server.http.bodies import read, refusal, reply
 from sfumato.server.http.limits import App, Receive, Scope, Send
 from sfumato.server.storage.uploads import Incoming, Outcome, Writer
 from sfumato.server.surveys.lifecycle import Survey, Surveys, open_round
 from sfumato.server.surveys.rounds import Asked
-from sfumato.survey.protocol.announcements import ID, TOKEN, Receipt, Upload, hour_of, is_text_like
-from sfumato.survey.protocol.messages import VERSION, version
-
-MOST_IN_A_BATCH: Final = 10_000
-ID_DIGITS: Final = 32
-_DIGITS: Final = re.compile(r"[0-9a-f]*")
+from sfumato.survey.protocol.announcements import ID, hour_of, is_text_like
 
 _STATUS: Final = {
     Outcome.KEPT: 201,
@@ -47,7 +42,6 @@ _SAID: Final = {
 _NO_REHEARSAL: Final = (
     "this survey is no rehearsal: an answer that says it was simulated is not taken."
 )
-_BATCH: Final = {"sfumato", "kind", "question", "token", "simulated", "answers"}
 
 
 @dataclass
@@ -61,55 +55,57 @@ class People:
     def router(self) -> APIRouter:
         """The routes."""
         routes = APIRouter(prefix="/v1/surveys", tags=["people"])
-        paths = ("/{task}", "/{task}/rounds/{number}", "/{task}/answers", "/{task}/batches")
-        announced, plan, answers, batches = paths
-        routes.get(announced, **openapi.ANNOUNCED)(self.announced)
-        routes.get(plan, **openapi.PLAN)(self.plan)
-        routes.post(answers, **openapi.ANSWERS)(self.answer)
-        routes.post(batches, **openapi.BATCHES)(self.batch)
+        answered = messages.declared(messages.Receipt, 403, 409, takes=messages.Upload, status=201)
+        repeated = {"model": messages.Receipt, "description": "Known already: counted once."}
+        answered["responses"][200] = repeated
+        taken = messages.declared(messages.BatchReceipt, 403, 409, takes=messages.Batch)
+        routes.get("/{task}", **messages.declared(messages.Announced, 404))(self.announced)
+        routes.get("/{task}/rounds/{number}", **messages.declared(messages.Envelope, 404))(
+            self.plan
+        )
+        routes.post("/{task}/answers", **answered)(self.answer)
+        routes.post("/{task}/batches", **taken)(self.batch)
         return routes
 
-    def announced(self, task: str) -> Response:
+    def announced(self, task: messages.TaskPath) -> Response:
         """The survey as it is shown to everybody: signed, with the key and its state."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
-            return said(404, "there is no such survey.")
-        return JSONResponse(
-            {
-                "sfumato": VERSION,
-                "kind": "announced",
-                "state": "closed" if survey.closed_by_time else survey.state,
-                "key": survey.signer.key,
-                "survey": survey.envelope.to_dict(),
-            }
+            return refusal(404, "there is no such survey.")
+        return reply(
+            messages.Announced(
+                state="closed" if survey.closed_by_time else survey.state,
+                key=survey.signer.key,
+                survey=messages.Envelope(**survey.envelope.to_dict()),
+            )
         )
 
-    def plan(self, task: str, number: int) -> Response:
+    def plan(self, task: messages.TaskPath, number: messages.RoundPath) -> Response:
         """The signed plan of a round that is open."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
-            return said(404, "there is no such survey.")
+            return refusal(404, "there is no such survey.")
         found = self.surveys.plan(survey, number) if open_round(survey.state) == number else None
         if found is None:
-            return said(404, "this round is not open.")
-        return JSONResponse(found[0].to_dict())
+            return refusal(404, "this round is not open.")
+        return reply(messages.Envelope(**found[0].to_dict()))
 
-    async def answer(self, task: str, request: Request) -> Response:
+    async def answer(self, task: messages.TaskPath, request: Request) -> Response:
         """Take one answer; acknowledged when it is on the disk, counted once however often sent."""
         return await self.take_answer(task, await request.body())
 
-    async def batch(self, task: str, request: Request) -> Response:
+    async def batch(self, task: messages.TaskPath, request: Request) -> Response:
         """Take many answers that one device gathered, under one invitation for as many."""
         return await self.take_batch(task, await request.body())
 
     async def take_answer(self, task: str, body: bytes) -> Response:
         """What is said to the upload in a body."""
         try:
-            upload = Upload.from_dict(strict_object(body))
+            upload = read(messages.Upload, body)
             survey, number, asked = await self._asked(task, upload.answer.question)
-            contents = asked.contents([upload.answer.value])
+            contents = asked.contents([upload.answer.answer])
         except InputError:
-            return said(422, "this is no answer to a round of this survey.")
+            return refusal(422, "this is no answer to a round of this survey.")
         name, simulated = bytes.fromhex(upload.report), upload.answer.simulated
         outcomes = await self._keep(
             survey, number, Incoming(name, contents, 1, simulated, upload.token)
@@ -118,52 +114,39 @@ class People:
             return outcomes
         (outcome,) = outcomes
         if outcome in _SAID:
-            return said(_STATUS[outcome], _SAID[outcome])
-        receipt = Receipt(
+            return refusal(_STATUS[outcome], _SAID[outcome])
+        receipt = messages.Receipt(
             report=upload.report,
             round=number,
             hour=hour_of(datetime.now(UTC)),
             repeated=outcome is Outcome.REPEATED,
         )
-        return JSONResponse(receipt.to_dict(), status_code=_STATUS[outcome])
+        return reply(receipt, _STATUS[outcome])
 
     async def take_batch(self, task: str, body: bytes) -> Response:
         """What is said to the batch in a body."""
         try:
-            survey, number, incoming = await self._read_batch(task, strict_object(body))
+            batch = read(messages.Batch, body)
+            survey, number, asked = await self._asked(task, batch.question)
+            contents = asked.contents([value for _, value in batch.answers])
         except InputError:
-            return said(422, "this is no batch of answers to a round.")
-        outcomes = await self._keep(survey, number, incoming)
+            return refusal(422, "this is no batch of answers to a round.")
+        names = bytes.fromhex("".join([report for report, _ in batch.answers]))
+        outcomes = await self._keep(
+            survey,
+            number,
+            Incoming(names, contents, len(batch.answers), batch.simulated, batch.token),
+        )
         if not isinstance(outcomes, list):
             return outcomes
-        told = {each.value: outcomes.count(each) for each in Outcome}
-        refused = sum(told[each.value] for each in _SAID)
+        counts = {each.value: outcomes.count(each) for each in Outcome}
+        refused = sum(counts[each.value] for each in _SAID)
         if refused == len(outcomes):
-            return said(_STATUS[outcomes[0]], _SAID[outcomes[0]])
-        reply = {"sfumato": VERSION, "kind": "batch-receipt", "round": number, "outcomes": told}
-        return JSONResponse(reply, status_code=200)
+            return refusal(_STATUS[outcomes[0]], _SAID[outcomes[0]])
+        return reply(messages.BatchReceipt(round=number, outcomes=counts))
 
-    async def _read_batch(self, task: str, message: dict[str, Any]) -> tuple[Survey, int, Incoming]:
-        answers, token = message.get("answers"), message.get("token")
-        simulated = message.get("simulated")
-        if set(message) != _BATCH or message["kind"] != "batch" or not isinstance(simulated, bool):
-            raise InputError("no batch")
-        version(message)
-        if token is not None and not is_text_like(TOKEN, token):
-            raise InputError("no invitation")
-        if not isinstance(answers, list) or not 0 < len(answers) <= MOST_IN_A_BATCH:
-            raise InputError("no answers")
-        if set(map(type, answers)) != {list} or set(map(len, answers)) != {2}:
-            raise InputError("no answer")
-        survey, number, asked = await self._asked(task, message["question"])
-        names, contents = _names([row[0] for row in answers]), [row[1] for row in answers]
-        incoming = Incoming(names, asked.contents(contents), len(answers), simulated, token)
-        return survey, number, incoming
-
-    async def _asked(self, task: str, question: Any) -> tuple[Survey, int, Asked]:
+    async def _asked(self, task: str, question: str) -> tuple[Survey, int, Asked]:
         """The survey and the round whose plan has this fingerprint."""
-        if not isinstance(question, str):
-            raise InputError("no plan")
         known = self._questions.get((task, question))
         if known is not None:
             return known
@@ -185,31 +168,15 @@ class People:
         self, survey: Survey, number: int, incoming: Incoming
     ) -> list[Outcome] | Response:
         if incoming.simulated and not survey.announcement.rehearsal:
-            return said(403, _NO_REHEARSAL)
+            return refusal(403, _NO_REHEARSAL)
         if survey.closed_by_time:
             return [Outcome.CLOSED] * incoming.size
         try:
             return await self.writer.keep(survey.place(number), incoming)
         except BusyError:
-            return said(503, "too many answers at once.", retry=True)
+            return refusal(503, "too many answers at once.", retry=True)
         except StorageError:
-            return said(503, "the service can't store anything now.", retry=True)
-
-
-def _names(reports: list[Any]) -> bytes:
-    """Report ids in one piece."""
-    if set(map(type, reports)) != {str} or set(map(len, reports)) != {ID_DIGITS}:
-        raise InputError("no report id")
-    joined = "".join(reports)
-    if not _DIGITS.fullmatch(joined):
-        raise InputError("no report id")
-    return bytes.fromhex(joined)
-
-
-def said(status: int, text: str, *, retry: bool = False) -> Response:
-    """A refusal with a fixed text."""
-    headers = {"retry-after": "2"} if retry else None
-    return JSONResponse({"error": text}, status_code=status, headers=headers)
+            return refusal(503, "the service can't store anything now.", retry=True)
 
 
 _PATH: Final = re.compile(r"/v1/surveys/([0-9a-f]{32})/(answers|batches)")

@@ -30,6 +30,8 @@ MOST_INVITED: Final = 1_000_000
 CREATED: Final = "created"
 ABANDONED: Final = "abandoned"
 RELEASED: Final = "released"
+STATES: Final = [CREATED, "open-1", "closed-1", "open-2", "closed-2", RELEASED, ABANDONED]
+"""All states of a survey."""
 
 
 @dataclass(frozen=True, kw_only=True)
