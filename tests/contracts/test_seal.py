@@ -12,7 +12,7 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
-from sfumato.ledger.memory_store import MemoryStorage
+from sfumato.ledger.transactions import Transaction
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.means.duchi import Duchi
 from sfumato.local.records.parts import Part
@@ -123,7 +123,7 @@ ROWS = {
 def test_a_charge_is_at_most_four_frames_from_the_verb_to_the_ledger(verb, replaced, monkeypatch):
     frames = []
 
-    def append(self, row, real=MemoryStorage.append):
+    def append(self, row, real=Transaction.append):
         frame, names = sys._getframe(1), []
         while frame is not None and frame.f_code.co_name != verb:
             names.append(frame.f_code.co_name)
@@ -132,7 +132,7 @@ def test_a_charge_is_at_most_four_frames_from_the_verb_to_the_ledger(verb, repla
             frames.append([verb, *reversed(names)])
         real(self, row)
 
-    monkeypatch.setattr(MemoryStorage, "append", append)
+    monkeypatch.setattr(Transaction, "append", append)
     ROWS[verb](replaced)
     assert frames
     assert all(len(names) <= 4 for names in frames), frames

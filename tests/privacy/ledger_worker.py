@@ -44,7 +44,7 @@ def dies_after_statement(method: str) -> None:
 
 
 POINTS = {
-    "before the transaction": lambda: dies_in(Ledger, "_plan"),
+    "before the transaction": lambda: dies_in(Ledger, "_spend_bodies"),
     "row written, not committed": lambda: dies_after_statement("append"),
     "committed, not anchored": lambda: dies_in(ledger_module, "write_anchor"),
     "anchor written aside": lambda: dies_in(Path, "replace"),

@@ -49,7 +49,7 @@ def after_earlier_charge(error: E) -> E:
 def spending_boundary() -> Iterator[None]:
     """Let errors that leave the block say that nothing was spent, if no charge was begun in it.
 
-    Boundaries may be nested: the outermost one decides. Where an error has notes, these tell what
+    Boundaries may be nested: the outermost one decides. Where an error has notes, these say what
     was charged, also before a run was resumed.
 
     >>> from sfumato.errors import InputError
@@ -63,8 +63,9 @@ def spending_boundary() -> Iterator[None]:
         yield
     except SfumatoError as error:
         if error.outcome in (None, NOTHING_SPENT, NOTHING_MORE_SPENT):
-            told = getattr(error, "__notes__", None)
-            known = None if told or _charges.begun != before else NOTHING_SPENT
-            more = error.outcome == NOTHING_MORE_SPENT
-            error.outcome = NOTHING_MORE_SPENT if known and more else known
+            notes = getattr(error, "__notes__", None)
+            if notes or _charges.begun != before:
+                error.outcome = None
+            elif error.outcome is None:
+                error.outcome = NOTHING_SPENT
         raise

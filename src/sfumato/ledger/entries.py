@@ -2,7 +2,7 @@
 
 A row is what is stored: a canonical JSON body, the hash before it and ``sha256(previous + body)``.
 An entry is the same for reading. Each body carries the state of its dataset after it, so a spend
-looks at one row, however long the ledger is.
+reads one row, however long the ledger is.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.protection import Protection
 
 FORMAT = 1
+"""Of the bodies of entries; a ledger of another one is refused."""
 NO_HASH = "0" * 64
 """What the first row links to."""
 
@@ -128,8 +129,8 @@ def entry_of(row: Row) -> Entry:
         label=body["label"],
         time=body["time"],
         request=body.get("request"),
-        cost=_cost(body.get("cost")),
-        charged=_cost(body.get("charged")),
+        cost=price_from_json(body["cost"]) if "cost" in body else None,
+        charged=price_from_json(body["charged"]) if "charged" in body else None,
         after=state_from_json(body["after"]),
     )
 
@@ -147,17 +148,17 @@ def state_from_json(value: Mapping[str, Any]) -> State:
     """The value that ``state_to_json`` wrote."""
     return State(
         spent=composition.from_json(value["spent"]),
-        cap=cap_from_json(value["cap"]) if value["cap"] else None,
+        cap=price_from_json(value["cap"]) if value["cap"] else None,
         protect=protection.from_json(value["protect"]) if value["protect"] else None,
     )
 
 
-def cap_from_json(value: Mapping[str, Any]) -> Cap:
-    """A stored cap; a local guarantee can't be one."""
-    cap = guarantees.from_json(value)
-    if isinstance(cap, guarantees.LocalDP):
-        raise ValueError("a cap can't be local")
-    return cap
+def price_from_json(value: Mapping[str, Any]) -> Price:
+    """A stored cost or cap; a local guarantee can't be one."""
+    price = guarantees.from_json(value)
+    if isinstance(price, guarantees.LocalDP):
+        raise ValueError(f"not a cost: {price}")
+    return price
 
 
 def corrupt(failed_check: str, detail: str) -> LedgerCorruptError:
@@ -167,12 +168,3 @@ def corrupt(failed_check: str, detail: str) -> LedgerCorruptError:
         "untouched file back, or find out who changed it; starting over means that all earlier "
         "releases stay uncounted"
     )
-
-
-def _cost(value: Mapping[str, Any] | None) -> Price | None:
-    if value is None:
-        return None
-    cost = guarantees.from_json(value)
-    if isinstance(cost, guarantees.LocalDP):
-        raise ValueError(f"not a cost: {cost}")
-    return cost

@@ -1,6 +1,6 @@
 """Checking a ledger from its rows alone: links, hashes, sums, caps and anchors.
 
-A truncated chain and an older backup are valid chains. Only a head that was kept elsewhere (an
+A truncated chain and an older backup are valid chains. Only a head that was stored elsewhere (an
 anchor) shows that something is missing at the end.
 """
 
@@ -37,7 +37,7 @@ class Verified:
     ledger_id: str
     head: Head
     anchor: Head | None
-    """The latest head kept elsewhere that the chain was compared with."""
+    """The latest head from outside the ledger that the chain was compared with."""
 
     @property
     def rollback_excluded(self) -> bool:
@@ -59,8 +59,8 @@ def verify_rows(rows: Iterable[Row], anchors: Iterable[Head] = ()) -> Verified:
     Raises:
         LedgerCorruptError: Naming the first check that failed.
     """
-    kept = sorted(set(anchors), key=lambda anchor: anchor.seq)
-    waiting = list(kept)
+    missing = set(anchors)
+    latest = max(missing, key=lambda anchor: anchor.seq, default=None)
     states: dict[str, State] = {}
     requests: set[tuple[str, str]] = set()
     ledger_id, head = "", Head(-1, NO_HASH)
@@ -71,12 +71,12 @@ def verify_rows(rows: Iterable[Row], anchors: Iterable[Head] = ()) -> Verified:
             ledger_id = genesis_id(row)
         else:
             _check_entry(row.seq, body, states, requests)
-        while waiting and waiting[0].seq == row.seq:
-            if waiting.pop(0) != head:
-                raise corrupt("anchor", f"entry {row.seq} has another hash than was anchored")
-    if waiting:
-        raise rolled_back(waiting[-1], head)
-    return Verified(ledger_id=ledger_id, head=head, anchor=kept[-1] if kept else None)
+        missing.discard(head)
+        if any(anchor.seq == row.seq for anchor in missing):
+            raise corrupt("anchor", f"entry {row.seq} has another hash than was anchored")
+    if missing and latest:
+        raise rolled_back(latest, head)
+    return Verified(ledger_id=ledger_id, head=head, anchor=latest)
 
 
 def verify_export(export: Mapping[str, Any], anchors: Iterable[Head] = ()) -> Verified:
@@ -110,13 +110,7 @@ def check_outcomes(rows: Iterable[Row], outcomes: Iterable[tuple[str, str, bytes
 
 
 def check_outcome(key: str, payload: bytes | None, fixed: str | None) -> None:
-    """Refuse an outcome that is not the one whose hash was fixed by an entry.
-
-    Args:
-        key: What it goes by.
-        payload: What is kept.
-        fixed: The hash; None without an entry.
-    """
+    """Refuse an outcome that is not the one whose hash an entry fixed, or that is missing."""
     if payload is None:
         raise corrupt("outcomes", f"what was kept for request {paid_by(key)!r} is gone")
     if fixed != fingerprint(payload):
@@ -132,14 +126,14 @@ def checked_links(rows: Iterable[Row]) -> Iterator[Row]:
         if row.previous != last.hash:
             raise corrupt("chain", f"entry {row.seq} does not follow entry {last.seq}")
         check_hash(row)
-        _check_no_plan(row)
+        _check_noise_not_fixed(row)
         yield row
         last = row.head
     if last.seq < 0:
         raise corrupt("first entry", "there is none")
 
 
-def _check_no_plan(row: Row) -> None:
+def _check_noise_not_fixed(row: Row) -> None:
     """Refuse an entry whose cost stands for noise that was fixed in advance.
 
     Such an entry could stand over the cap that its rho fits. In canonical text the key can't be
@@ -161,10 +155,10 @@ def check_hash(row: Row) -> None:
 
 
 def same_request(paid: Row, cost: Price, label: str, protect: Protection) -> Entry:
-    """The entry that paid for a request, if it is asked for again as it was; else an error."""
+    """The entry that paid for a request, if cost, label and protection are the same as then."""
     check_hash(paid)
-    entry, asked = entry_of(paid), json.loads(paid.body)["protect"]
-    if (entry.cost, entry.label, asked) != (cost, label, protection.to_ledger(protect)):
+    entry, protected = entry_of(paid), json.loads(paid.body)["protect"]
+    if (entry.cost, entry.label, protected) != (cost, label, protection.to_ledger(protect)):
         raise InputError(
             f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
             f"{label!r} at {cost}. Use a new request id"

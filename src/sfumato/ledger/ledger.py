@@ -1,8 +1,8 @@
 """The durable ledger: every cost is recorded before the data are looked at.
 
 A ledger belongs to a declared dataset name; one file may hold many. It is append-only, linked by
-hashes, exact, and gives no refunds. What counts is the order of entries, never the clock; of time
-an entry tells the day on which the ledger was opened, so nobody learns how long a look took.
+hashes, exact, and gives no refunds. What counts is the order of entries, never the clock; an entry
+has the day on which the ledger was opened, so nobody learns how long a look at the data took.
 """
 
 import json
@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from sfumato.errors import InputError
-from sfumato.ledger import memory_store, rules
+from sfumato.ledger import rules
 from sfumato.ledger.charges import charge_begins
 from sfumato.ledger.entries import (
     FORMAT,
@@ -42,14 +41,9 @@ from sfumato.ledger.hash_chain import (
     verify_rows,
 )
 from sfumato.ledger.rules import check_first_cap, how_to_cap, replay
-from sfumato.ledger.storage import (
-    Storage,
-    Transaction,
-    anchors_directory,
-    opened,
-    read_anchor,
-    write_anchor,
-)
+from sfumato.ledger.sqlite_store import SqliteStore
+from sfumato.ledger.storage import anchors_directory, opened, read_anchor, write_anchor
+from sfumato.ledger.transactions import Store, Transaction
 from sfumato.privacy import composition
 from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
@@ -65,20 +59,20 @@ class Ledger:
 
     def __init__(
         self,
-        storage: Storage,
+        store: Store,
         *,
         dataset: str,
         anchors: Path | None,
         path: Path | str | None = None,
         simulated: bool = False,
     ) -> None:
-        self._storage = storage
+        self._store = store
         self._simulated = simulated
         self._path = path
         self._dataset = rules.name(dataset=dataset)
         self._anchors = anchors
         self._day = rules.today()  # once, before any look: entries tell no duration
-        with storage.reading() as view:
+        with store.reading() as view:
             view.check_structure()
             rows = checked_links(view.rows())
             self._first = next(rows)
@@ -113,9 +107,8 @@ class Ledger:
             LedgerCorruptError: If it can't be trusted; the message names the check.
         """
         rules.name(dataset=dataset)
-        storage, where = opened(path, create=create)
-        anchors = anchors_directory()
-        ledger = cls(storage, dataset=dataset, anchors=anchors, path=where)
+        store, where = opened(path, create=create)
+        ledger = cls(store, dataset=dataset, anchors=anchors_directory(), path=where)
         if cap is not None:
             ledger._set_first_cap(cap)
         return ledger
@@ -129,10 +122,10 @@ class Ledger:
         Args:
             dataset: The declared name that the budget belongs to.
             cap: Sets the dataset's cap.
-            simulated: Whether it belongs to a simulation, whose costs nobody pays (``outcome``).
+            simulated: Whether it belongs to a simulation, whose costs nobody pays (``charges``).
         """
-        storage = memory_store.MemoryStorage(genesis(secure_rng().token(), rules.today()))
-        ledger = cls(storage, dataset=dataset, anchors=None, simulated=simulated)
+        store = SqliteStore.in_memory(genesis(secure_rng().token(), rules.today()))
+        ledger = cls(store, dataset=dataset, anchors=None, simulated=simulated)
         if cap is not None:
             ledger._set_first_cap(cap)
         return ledger
@@ -154,20 +147,16 @@ class Ledger:
             if request is not None and (paid := view.with_request(self._dataset, request)):
                 charge_begins()  # not now, but what follows uses what was paid
                 return same_request(paid, cost, label, protect)
-            state, steps = self._plan(view, cost, label, protect, request)
-            for body in steps:
-                row, state = self._next(view, state, body)
-                if body["event"] == "spend" and not self._simulated:
-                    charge_begins()
-                view.append(row)
-            return entry_of(row)
+            state, opening, spend = self._spend_bodies(view, cost, label, protect, request)
+            if opening:
+                state = self._append(view, state, opening).after
+            return self._append(view, state, spend, charges=not self._simulated)
 
     def precheck(self, cost: Price, *, label: str, protect: Protection) -> None:
         """Raise what ``spend`` would raise now, and spend nothing."""
         with self._reading() as view:
-            state, steps = self._plan(view, cost, label, protect, None)
-        for body in steps:
-            state = replay(state, body)
+            state, opening, spend = self._spend_bodies(view, cost, label, protect, None)
+        replay(replay(state, opening) if opening else state, spend)
 
     def set_cap(self, cap: Cap, *, label: str = "new cap") -> Entry:
         """Set, raise or lower the cap, as an entry that everyone can see.
@@ -175,7 +164,7 @@ class Ledger:
         A cap below what is already spent is allowed: nothing can be unspent, so it refuses every
         further spend. A raised cap weakens the promise for all earlier releases of the dataset.
         """
-        return self._note(rules.capping(self._dataset, cap, label))
+        return self._note(rules.cap_body(self._dataset, cap, label))
 
     def look(self, label: str) -> Entry:
         """Note that somebody compared something with the true data, internally, at cost 0."""
@@ -186,7 +175,7 @@ class Ledger:
         return self._note(rules.note("simulation", self._dataset, label))
 
     def journal(self, request: str, payload: bytes, *, step: int = 0) -> bytes:
-        """Keep the outcome of a paid request; returns the first one kept, whoever asks.
+        """Store the outcome of a paid request; returns the one that was stored first.
 
         A paid request without an outcome may be drawn again: nothing left the process. Release
         only what this returns. A request that paid for many steps has an outcome for each. Its
@@ -196,21 +185,21 @@ class Ledger:
         if not isinstance(payload, bytes):
             raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
         request, key = rules.name(request=request), rules.outcome_key(request, step)
-        kept = self.outcome(request, step=step)
-        if kept is not None:
-            return kept
+        stored = self.outcome(request, step=step)
+        if stored is not None:
+            return stored
         with self._writing() as view:
             if view.with_request(self._dataset, request) is None:
                 raise InputError(f"request {request!r} was never paid; spend comes first")
-            stands = self._outcome(view, key)
-            if stands is None:
+            stored = self._outcome(view, key)  # another process may have been faster
+            if stored is None:
                 view.keep_outcome(self._dataset, key, payload)
-                body = rules.keeping(self._dataset, key, payload)
+                body = rules.outcome_body(self._dataset, key, payload)
                 self._append(view, self._state(view), body)
-        return payload if stands is None else stands
+        return payload if stored is None else stored
 
     def outcome(self, request: str, *, step: int = 0) -> bytes | None:
-        """What was kept for a request, or for one of its steps, or None."""
+        """What was stored for a request, or for one of its steps, or None."""
         with self._reading() as view:
             return self._outcome(view, rules.outcome_key(request, step))
 
@@ -294,11 +283,11 @@ class Ledger:
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets in this ledger."""
         with self._reading() as view:
-            found = [json.loads(row.body) for row in view.rows() if row.seq]
-        return tuple(dict.fromkeys(body["dataset"] for body in found))
+            bodies = [json.loads(row.body) for row in view.rows() if row.seq]
+        return tuple(dict.fromkeys(body["dataset"] for body in bodies))
 
     def verify(self, anchors: Iterable[Head] = ()) -> Verified:
-        """Recompute everything and compare with the kept anchor and the given heads.
+        """Recompute everything and compare with the stored anchor and the given heads.
 
         Args:
             anchors: Heads from elsewhere, for example of an earlier ``release.json``.
@@ -307,7 +296,7 @@ class Ledger:
             LedgerCorruptError: Naming the first check that failed.
         """
         own = self._anchor()
-        with self._storage.reading() as view:
+        with self._store.reading() as view:
             view.check_structure()
             verified = verify_rows(view.rows(), [*anchors, *([own] if own else [])])
             check_outcomes(view.rows(), view.outcomes())
@@ -324,18 +313,13 @@ class Ledger:
         return {"format": FORMAT, "ledger": self._id, "entries": entries}
 
     def close(self) -> None:
-        """Let go of the file. Using the ledger again opens it again."""
-        self._storage.close()
+        """Release the file. Using the ledger again opens it again."""
+        self._store.close()
 
     def __enter__(self) -> "Ledger":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -346,19 +330,19 @@ class Ledger:
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:
         anchor = self._anchor()  # first: a later one may be newer than the view
-        with self._storage.reading() as view:
+        with self._store.reading() as view:
             self._check_identity(view, anchor)
             yield view
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._storage.writing() as view:
+        with self._store.writing() as view:
             anchor = self._anchor()
             self._check_identity(view, anchor)
             yield view
             moved = _last(view).head != anchor
         if self._anchors and moved:
-            with self._storage.writing() as view:  # the lock keeps anchors from overtaking
+            with self._store.writing() as view:  # the lock keeps anchors from overtaking
                 write_anchor(self._anchors, self._id, _last(view).head, self._path)
                 self._check_identity(view, self._anchor())  # a copy may have overtaken this one
 
@@ -394,35 +378,34 @@ class Ledger:
         check_outcome(key, payload, json.loads(row.body)["sha256"] if row else None)
         return payload
 
-    def _plan(
+    def _spend_bodies(
         self, view: Transaction, cost: Price, label: str, protect: Protection, request: str | None
-    ) -> tuple[State, list[Body]]:
-        """The state now, and the entries of a spend; the first spend opens the dataset."""
+    ) -> tuple[State, Body | None, Body]:
+        """The state now, and the entries of a spend: the first one opens the dataset."""
         state = self._state(view)
-        kept = state.protect or protect
-        spend = rules.spending(
-            self._dataset, cost, text=label, asked=protect, kept=kept, request=request
+        spend = rules.spend_body(
+            state, self._dataset, cost, text=label, protect=protect, request=request
         )
-        first = [] if state.protect else [rules.opening(self._dataset, protect)]
-        return state, [*first, spend]
+        return state, None if state.protect else rules.open_body(self._dataset, protect), spend
 
-    def _append(self, view: Transaction, before: State, body: Body) -> Row:
-        row, _ = self._next(view, before, body)
-        view.append(row)
-        return row
-
-    def _next(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
-        """The row of an entry, admitted by the rules, and the state after it."""
+    def _append(
+        self, view: Transaction, before: State, body: Body, *, charges: bool = False
+    ) -> Entry:
+        """Write an entry, if the rules admit it."""
         after = replay(before, body)
         whole = {**body, "time": self._day, "after": state_to_json(after)}
-        return linked(whole, _last(view).head), after
+        row = linked(whole, _last(view).head)
+        if charges:
+            charge_begins()
+        view.append(row)
+        return entry_of(row)
 
     def _note(self, body: Body) -> Entry:
         with self._writing() as view:
-            return entry_of(self._append(view, self._state(view), body))
+            return self._append(view, self._state(view), body)
 
     def _set_first_cap(self, cap: Cap) -> None:
-        body = rules.capping(self._dataset, cap, "first cap")
+        body = rules.cap_body(self._dataset, cap, "first cap")
         with self._writing() as view:
             state = self._state(view)
             if state.cap is not None and state.cap != cap:

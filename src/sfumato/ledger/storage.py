@@ -11,69 +11,21 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 from sfumato.ledger import rules, sqlite_store
-from sfumato.ledger.entries import Head, Row, corrupt, genesis
+from sfumato.ledger.entries import Head, corrupt, genesis
+from sfumato.ledger.transactions import Store
 from sfumato.randomness import secure_rng
 
 _ADDRESS: Final = re.compile(r"postgres(?:ql)?:(/+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-class Transaction(Protocol):
-    """One consistent view of the ledger; in a writing one nobody else writes meanwhile."""
-
-    def head(self) -> Row | None:
-        """The last row."""
-
-    def at(self, seq: int) -> Row | None:
-        """The row with this number."""
-
-    def latest(self, dataset: str) -> Row | None:
-        """The last row of a dataset."""
-
-    def with_request(self, dataset: str, request: str) -> Row | None:
-        """The row that paid for a request."""
-
-    def rows(self) -> Iterator[Row]:
-        """All rows in order."""
-
-    def append(self, row: Row) -> None:
-        """Add the next row."""
-
-    def outcome(self, dataset: str, request: str) -> bytes | None:
-        """What was kept for a request."""
-
-    def outcomes(self) -> Iterator[tuple[str, str, bytes]]:
-        """All that was kept: dataset, request and content."""
-
-    def keep_outcome(self, dataset: str, request: str, payload: bytes) -> None:
-        """Keep an outcome; there is none yet."""
-
-    def check_structure(self) -> None:
-        """Refuse a store whose own structure (pages, indexes) is damaged."""
-
-
-class Storage(Protocol):
-    """A ledger's store: one file, later also a database server."""
-
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """A view for reading."""
-
-    def writing(self) -> AbstractContextManager[Transaction]:
-        """A view for writing, alone; durable once left, undone if left by an error."""
-
-    def close(self) -> None:
-        """Let go of the store; it opens itself again when used."""
-
-
-def opened(path: str | Path | None, *, create: bool) -> tuple[Storage, Path | str]:
-    """A ledger's store, and where it is: a file, or the place of a database.
+def opened(path: str | Path | None, *, create: bool) -> tuple[Store, Path | str]:
+    """A ledger's store, and where it is: a file, or the address of a database.
 
     Args:
         path: A file, None for the default one, or postgresql://user@host/database.
@@ -89,23 +41,23 @@ def opened(path: str | Path | None, *, create: bool) -> tuple[Storage, Path | st
             raise _missing(where)
         refuse_lost(anchors_directory(), where)
         sqlite_store.create(where, genesis(secure_rng().token(), rules.today()))
-    return sqlite_store.SqliteStorage(where), where
+    return sqlite_store.SqliteStore(where), where
 
 
-def _database(address: str, *, create: bool) -> tuple[Storage, str]:
-    from sfumato.ledger.postgres_store import PostgresStorage
+def _database(address: str, *, create: bool) -> tuple[Store, str]:
+    from sfumato.ledger.postgres_store import PostgresStore
 
-    storage = PostgresStorage(whole_address(address))
-    with storage.reading() as view:
-        there = view.exists()
-    if not there and not create:
-        raise _missing(storage.place)
-    if not there:
-        with storage.writing() as writing:
+    store = PostgresStore(whole_address(address))
+    with store.reading() as view:
+        exists = view.exists()
+    if not exists and not create:
+        raise _missing(store.location)
+    if not exists:
+        with store.writing() as writing:
             if not writing.exists():  # somebody else may just have made it
-                refuse_lost(anchors_directory(), storage.place)
+                refuse_lost(anchors_directory(), store.location)
                 writing.create(genesis(secure_rng().token(), rules.today()))
-    return storage, storage.place
+    return store, store.location
 
 
 def is_address(text: str) -> bool:
@@ -119,10 +71,10 @@ def whole_address(text: str) -> str:
     >>> whole_address("postgresql:/ada@db.example/budgets"), whole_address("postgresql:/budgets")
     ('postgresql://ada@db.example/budgets', 'postgresql:///budgets')
     """
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
         raise InputError("this is no address of a database.")
-    slashes, rest = found.groups()
+    slashes, rest = match.groups()
     if len(slashes) == 1:
         has_host = any(sign in rest.partition("?")[0] for sign in "/@:")
         slashes = "//" if has_host else "///"
@@ -135,7 +87,8 @@ def _missing(where: Path | str) -> StorageError:
 
 _log = logging.getLogger(__name__)
 
-_MOST = 2**63
+_MAX_ENTRIES: Final = 2**63
+"""SQLite numbers rows below it; an anchor beyond can't be of a ledger."""
 
 
 def state_directory() -> Path:
@@ -152,12 +105,12 @@ def default_path() -> Path:
 
 
 def anchors_directory() -> Path:
-    """Where the heads of all ledgers of this user are kept."""
+    """Where the heads of all ledgers of this user are stored."""
     return state_directory() / "anchors"
 
 
 def read_anchor(directory: Path, ledger_id: str) -> Head | None:
-    """The kept head; None if there is none (or an empty file: a power cut)."""
+    """The stored head; None if there is none (or an empty file: a power cut)."""
     try:
         text = _file(directory, ledger_id).read_text(errors="replace")
     except FileNotFoundError:
@@ -169,8 +122,8 @@ def read_anchor(directory: Path, ledger_id: str) -> Head | None:
         return None
     try:
         match json.loads(text):
-            case {"seq": int(seq), "hash": str(kept)} if 0 <= seq < _MOST:
-                return Head(seq, kept)
+            case {"seq": int(seq), "hash": str(digest)} if 0 <= seq < _MAX_ENTRIES:
+                return Head(seq, digest)
             case _:
                 raise ValueError(text)
     except (ValueError, RecursionError):
@@ -181,12 +134,12 @@ def write_anchor(
     directory: Path, ledger_id: str, head: Head, ledger: Path | str | None = None
 ) -> None:
     """Move the anchor of a ledger forward to a head. Callers hold its write lock."""
-    kept = read_anchor(directory, ledger_id)
-    if kept and kept.seq >= head.seq:
+    anchor = read_anchor(directory, ledger_id)
+    if anchor and anchor.seq >= head.seq:
         return
     content: dict[str, str | int] = {"ledger": ledger_id, "seq": head.seq, "hash": head.hash}
     if ledger is not None:
-        content["path"] = _kept_place(ledger)
+        content["path"] = _path_in_anchor(ledger)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_file(_file(directory, ledger_id), json.dumps(content).encode(), sync=False)
@@ -210,11 +163,11 @@ def refuse_lost(directory: Path, ledger: Path | str) -> None:
 
     Args:
         directory: Of the anchors.
-        ledger: A file, or the place of a database.
+        ledger: A file, or the address of a database.
     """
     anchor = _anchor_naming(directory, ledger)
-    there = isinstance(ledger, Path) and ledger.exists()  # somebody else may just have made it
-    if anchor is None or there:
+    exists = isinstance(ledger, Path) and ledger.exists()  # somebody else may just have made it
+    if anchor is None or exists:
         return
     what = "file" if isinstance(ledger, Path) else "database"
     raise StorageError(
@@ -223,19 +176,19 @@ def refuse_lost(directory: Path, ledger: Path | str) -> None:
     )
 
 
-def _kept_place(ledger: Path | str) -> str:
+def _path_in_anchor(ledger: Path | str) -> str:
     """How an anchor names a ledger; Path.resolve fails on links in a circle."""
     return os.path.realpath(ledger) if isinstance(ledger, Path) else ledger
 
 
 def _anchor_naming(directory: Path, ledger: Path | str) -> Path | None:
-    wanted = _kept_place(ledger)
+    path = _path_in_anchor(ledger)
     for anchor in sorted(directory.glob("*.json")):
         try:
-            kept = json.loads(anchor.read_text())
+            content = json.loads(anchor.read_text())
         except (OSError, ValueError):
             continue  # read_anchor complains about it to the ledger it belongs to
-        if isinstance(kept, dict) and kept.get("path") == wanted:
+        if isinstance(content, dict) and content.get("path") == path:
             return anchor
     return None
 

@@ -15,9 +15,8 @@ from sfumato.ledger.charges import (
     after_earlier_charge,
     spending_boundary,
 )
-from sfumato.ledger.entries import Row, genesis
-from sfumato.ledger.memory_store import MemoryStorage
-from sfumato.ledger.rules import today
+from sfumato.ledger.entries import Row
+from sfumato.ledger.transactions import Transaction
 from sfumato.privacy import OneRow, PureDP
 
 ROW = OneRow()
@@ -96,27 +95,31 @@ def test_a_ledger_of_a_simulation_charges_nobody() -> None:
     assert NOTHING_SPENT in said(lambda: spend(ledger(simulated=True)))
 
 
-class FailingStorage(MemoryStorage):
-    """Can't write entries of one kind."""
+def no_room_for(event: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of one kind can't be written."""
+    append = Transaction.append
 
-    def __init__(self, event: str) -> None:
-        self._event: str | None = None
-        super().__init__(genesis("0" * 32, today()))
-        self._event = event
-
-    def append(self, row: Row) -> None:
-        if self._event is not None and f'"event":"{self._event}"' in row.body:
+    def failing(self: Transaction, row: Row) -> None:
+        if f'"event":"{event}"' in row.body:
             raise StorageError("the disk is full")
-        super().append(row)
+        append(self, row)
+
+    monkeypatch.setattr(Transaction, "append", failing)
 
 
-def test_a_charge_that_can_not_be_written_does_not_say_that_nothing_was_spent() -> None:
-    book = Ledger(FailingStorage("spend"), dataset="adult", anchors=None)
+def test_a_charge_that_can_not_be_written_does_not_say_that_nothing_was_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    no_room_for("spend", monkeypatch)
+    book = ledger()
     assert said(lambda: spend(book)) == "the disk is full"
 
 
-def test_a_data_set_that_can_not_be_opened_was_not_charged() -> None:
-    book = Ledger(FailingStorage("open"), dataset="adult", anchors=None)
+def test_a_data_set_that_can_not_be_opened_was_not_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    no_room_for("open", monkeypatch)
+    book = ledger()
     assert said(lambda: spend(book)) == f"the disk is full. {NOTHING_SPENT}"
 
 

@@ -411,10 +411,9 @@ def of_a_development_version(tmp_path: Path) -> tuple[Path, Ledger]:
     book = Ledger.open(path, dataset="adult", cap=ApproxDP(1, "1e-9"))
     plan = [{"spread": "176", "coordinates": 512, "shift": 1}]
     with book._writing() as view:
-        state, entries = book._plan(view, ZCDP("0.0149"), "all steps", ROW, None)
-        row, state = book._next(view, state, entries[0])
-        view.append(row)
-        book._append(view, state, {**entries[1], "plan": plan})
+        state, opening, spend = book._spend_bodies(view, ZCDP("0.0149"), "all steps", ROW, None)
+        state = book._append(view, state, opening).after
+        book._append(view, state, {**spend, "plan": plan})
     return path, book
 
 
@@ -435,13 +434,11 @@ def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
 
 
 def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
-    opened = rules.opening("adult", OneRow())
+    opened = rules.open_body("adult", OneRow())
     state = rules.replay(ledger_entries.State(), opened)
     with pytest.raises(InputError, match="opened once"):
         rules.replay(state, opened)
-    spend = rules.spending(
-        "adult", PureDP(1), text="step", asked=OneRow(), kept=OneRow(), request=None
-    )
+    spend = rules.spend_body(state, "adult", PureDP(1), text="step", protect=OneRow(), request=None)
     assert rules.replay(state, spend).spent.pure_epsilon == 1
     with pytest.raises(InputError, match="an opened dataset"):
         rules.replay(ledger_entries.State(), spend)
@@ -449,8 +446,11 @@ def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
 
 def test_a_local_guarantee_is_neither_a_cap_nor_a_cost() -> None:
     local = {"kind": "local", "epsilon": "1"}
-    with pytest.raises(ValueError, match="can't be local"):
-        ledger_entries.cap_from_json(local)
+    with pytest.raises(ValueError, match="not a cost"):
+        ledger_entries.price_from_json(local)
+    state = rules.replay(ledger_entries.State(), rules.open_body("adult", OneRow()))
+    with pytest.raises(ValueError, match="not a cost"):
+        rules.replay(state, {"event": "cap", "cap": local})
     ledger = Ledger.in_memory(dataset="adult")
     entry = ledger.spend(PureDP(1), label="step", protect=OneRow())
     body = json.loads(json.dumps(ledger.export()["entries"][entry.seq]["body"]))
@@ -486,7 +486,7 @@ def test_a_name_that_is_refused_leaves_no_file(tmp_path: Path) -> None:
 def test_leaving_a_ledger_lets_go_of_its_file(tmp_path: Path, monkeypatch) -> None:
     closed = []
     with Ledger.open(tmp_path / "ledger", dataset="adult") as ledger:
-        monkeypatch.setattr(ledger._storage, "close", lambda: closed.append(True))
+        monkeypatch.setattr(ledger._store, "close", lambda: closed.append(True))
     assert closed == [True]
 
 
@@ -495,9 +495,9 @@ def test_a_ledger_in_memory_does_not_stay_locked_after_a_fork() -> None:
     held, go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with ledger._storage.writing():
+        with ledger._store.writing():
             held.set()
-            go.wait(30)
+            go.wait(0.2)  # the fork waits for the transaction
 
     thread = threading.Thread(target=hold)
     thread.start()

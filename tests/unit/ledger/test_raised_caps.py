@@ -19,7 +19,7 @@ from sfumato.privacy.composition import Cap, Cost, joined, within
 LOW, HIGH = ApproxDP("0.5", "0.05"), ApproxDP(1, "0.05")
 ROW = OneRow()
 Replay = Callable[[State, Body], State]
-OPENED = rules.replay(State(), rules.opening("adult", ROW))
+OPENED = rules.replay(State(), rules.open_body("adult", ROW))
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def transcripts(
     """
 
     def spent(state: State, cost: Cost) -> State | None:
-        body = rules.spending("adult", cost, text="ask", asked=ROW, kept=ROW, request=None)
+        body = rules.spend_body(state, "adult", cost, text="ask", protect=ROW, request=None)
         try:
             return replay(state, body)
         except BudgetError:
@@ -49,7 +49,7 @@ def transcripts(
 
     def follow(state: State, at: int, p: float, q: float, steps: int, caps: tuple[Cap, ...]):
         if raises[at % len(raises)] and HIGH not in caps:
-            state = replay(state, rules.capping("adult", HIGH, "raised in view of answers"))
+            state = replay(state, rules.cap_body("adult", HIGH, "raised in view of answers"))
             caps = (*caps, HIGH)
         cost = choose[at % len(choose)]
         after = spent(state, cost) if steps < depth else None
@@ -61,7 +61,7 @@ def transcripts(
         yield from follow(after, 2 * at + 1, p * truth, q * (1 - truth), steps + 1, caps)
         yield from follow(after, 2 * at + 2, p * (1 - truth), q * truth, steps + 1, caps)
 
-    begun = replay(OPENED, rules.capping("adult", LOW, "first cap"))
+    begun = replay(OPENED, rules.cap_body("adult", LOW, "first cap"))
     yield from follow(begun, 0, 1.0, 1.0, 0, (LOW,))
 
 

@@ -17,8 +17,7 @@ import pytest
 from sfumato.errors import BudgetError, InputError, LedgerCorruptError, StorageError
 from sfumato.ledger import Ledger, default_path, sqlite_store
 from sfumato.ledger.entries import Row, genesis, linked
-from sfumato.ledger.memory_store import MemoryStorage
-from sfumato.ledger.storage import Storage
+from sfumato.ledger.transactions import Store
 from sfumato.privacy import OneRow, PureDP
 
 FIRST = genesis("0" * 32, "now")
@@ -26,27 +25,27 @@ ONE = linked({"dataset": "adult", "request": "a"}, FIRST.head)
 TWO = linked({"dataset": "census"}, ONE.head)
 
 
-def in_file(folder: Path) -> Storage:
+def in_file(folder: Path) -> Store:
     sqlite_store.create(folder / "study.ledger", FIRST)
-    return sqlite_store.SqliteStorage(folder / "study.ledger")
+    return sqlite_store.SqliteStore(folder / "study.ledger")
 
 
-STORES = {"file": in_file, "memory": lambda _: MemoryStorage(FIRST)}
+STORES = {"file": in_file, "memory": lambda _: sqlite_store.SqliteStore.in_memory(FIRST)}
 
 
 @pytest.fixture(params=STORES.values(), ids=STORES)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    make: Callable[[Path], Storage] = request.param
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    make: Callable[[Path], Store] = request.param
     return make(tmp_path)
 
 
-def keep(storage: Storage, *rows: Row) -> None:
+def keep(storage: Store, *rows: Row) -> None:
     with storage.writing() as view:
         for row in rows:
             view.append(row)
 
 
-def test_rows_are_found_by_place_dataset_and_request(storage: Storage) -> None:
+def test_rows_are_found_by_place_dataset_and_request(storage: Store) -> None:
     keep(storage, ONE, TWO)
     with storage.reading() as view:
         view.check_structure()
@@ -59,7 +58,7 @@ def test_rows_are_found_by_place_dataset_and_request(storage: Storage) -> None:
         assert view.with_request("census", "a") is None
 
 
-def test_what_an_error_interrupts_is_undone(storage: Storage) -> None:
+def test_what_an_error_interrupts_is_undone(storage: Store) -> None:
     keep(storage, ONE)
 
     def interrupted() -> None:
@@ -78,7 +77,7 @@ def test_what_an_error_interrupts_is_undone(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("again", [ONE, linked({"dataset": "adult", "request": "a"}, TWO.head)])
-def test_neither_a_place_nor_a_request_is_taken_twice(storage: Storage, again: Row) -> None:
+def test_neither_a_place_nor_a_request_is_taken_twice(storage: Store, again: Row) -> None:
     keep(storage, ONE, TWO)
     with pytest.raises(LedgerCorruptError):
         keep(storage, again)
@@ -86,7 +85,7 @@ def test_neither_a_place_nor_a_request_is_taken_twice(storage: Storage, again: R
         assert view.head() == TWO
 
 
-def test_an_outcome_is_kept_once(storage: Storage) -> None:
+def test_an_outcome_is_kept_once(storage: Store) -> None:
     keep(storage, ONE)
     with storage.writing() as view:
         view.keep_outcome("adult", "a", b"first")
@@ -143,7 +142,7 @@ def test_a_ledger_that_disappears_is_not_made_again(ledger: Ledger, tmp_path: Pa
 
 def test_a_full_disk_is_a_storage_error_and_spends_nothing(ledger: Ledger) -> None:
     ledger.spend(PureDP("0.1"), label="x", protect=ROW)
-    connection = ledger._storage._connected()  # type: ignore[attr-defined]
+    connection = ledger._store._connected()  # type: ignore[attr-defined]
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StorageError, match="full"):
@@ -267,7 +266,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(ledger: Ledger) -> N
     waited: list[bool] = []
 
     def hold() -> None:
-        with ledger._storage.writing():
+        with ledger._store.writing():
             started.set()
             finish.wait(10)
             waited.append(not after_fork.is_set())
@@ -320,7 +319,7 @@ def test_a_second_ledger_object_leaves_the_lock_of_the_first_alone(
 ) -> None:
     path = tmp_path / "study.ledger"
     assert in_another_process(LOCK, path) == "free"
-    with ledger._storage.writing():
+    with ledger._store.writing():
         Ledger.open(path, dataset="census")
         assert in_another_process(LOCK, path) == "database is locked"
 
