@@ -16,6 +16,7 @@ T = TypeVar("T")
 Number = int | float | str | Fraction
 
 _LONGEST_NUMBER = 60
+"""Characters of a number as text: a limit against abuse."""
 
 
 def positive(**named: Any) -> Any:

@@ -48,21 +48,22 @@ class SfumatoError(Exception):
     """
 
     exit_code = 1
+    """Of the command line, as in the tree above; 70 is EX_SOFTWARE of sysexits.h."""
     outcome: str | None = None
-    """What did not happen, as a sentence: set by the boundary that knows it, never by who raises.
+    """What did not happen, as a sentence that follows the message wherever the error is shown.
 
-    It follows the message wherever the error is shown.
+    It is set by the boundary that knows it, never by who raises the error.
     """
 
     def __str__(self) -> str:
-        said = self.message
-        return said if self.outcome is None else f"{full_sentence(said)} {self.outcome}"
+        message = self.message
+        return message if self.outcome is None else f"{full_sentence(message)} {self.outcome}"
 
     @property
     def message(self) -> str:
-        """What is said without the outcome."""
-        said = super().__str__()
-        return said if _speaks_of_options.get() else in_python(said)
+        """The message without the outcome."""
+        message = super().__str__()
+        return message if _speaks_of_options.get() else in_python(message)
 
 
 class InputError(SfumatoError, ValueError):
@@ -141,6 +142,6 @@ def sentence(error: Exception) -> str:
     return full_sentence(error.message if isinstance(error, SfumatoError) else str(error))
 
 
-def full_sentence(said: str) -> str:
+def full_sentence(text: str) -> str:
     """A text with one full stop at its end, or the mark that it has."""
-    return said if said.endswith(("?", "!")) else said.rstrip(".") + "."
+    return text if text.endswith(("?", "!")) else text.rstrip(".") + "."

@@ -27,7 +27,8 @@ Words = NDArray[np.uint64]
 
 _BUFFER_WORDS: Final = 8_192  # 64 KiB: stays in the first- and second-level cache
 _SECRET_BYTES: Final = 16  # 128 bits: what the cipher itself offers
-_MANY_WORDS: Final = 4_096
+_SORTED_DIRECTLY: Final = 4_096
+"""Words below which a plain argsort is as fast as ``_stable_order``'s way, as measured."""
 _ZEROS: Final = memoryview(bytes(2**18))  # 256 KiB a call: fewer calls are faster
 _secure_generators: "weakref.WeakSet[Rng]" = weakref.WeakSet()
 
@@ -71,9 +72,9 @@ class Rng:
         done = 0
         while done < n:
             drawn = self.words(2 * (n - done) + 8) & mask
-            kept = drawn[drawn < bound][: n - done]
-            out[done : done + kept.size] = kept
-            done += kept.size
+            accepted = drawn[drawn < bound][: n - done]
+            out[done : done + accepted.size] = accepted
+            done += accepted.size
         return out
 
     def uniform(self, n: int) -> NDArray[np.float64]:
@@ -128,10 +129,10 @@ class Rng:
 def _stable_order(words: Words) -> NDArray[np.int64]:
     """As ``np.argsort(words, kind="stable")``, at half its cost where there are many.
 
-    Numbers sort faster than places, so each place is written over the low bits of its word. Where
+    Numbers sort faster than indices, so each index is written over the low bits of its word. Where
     all other bits of two words agree, which is rare, the whole words decide.
     """
-    if words.size < _MANY_WORDS:
+    if words.size < _SORTED_DIRECTLY:
         return np.argsort(words, kind="stable")
     bits = (words.size - 1).bit_length()
     low = np.uint64((1 << bits) - 1)

@@ -147,16 +147,20 @@ class Ledger:
             if request is not None and (paid := view.with_request(self._dataset, request)):
                 charge_begins()  # not now, but what follows uses what was paid
                 return same_request(paid, cost, label, protect)
-            state, opening, spend = self._spend_bodies(view, cost, label, protect, request)
-            if opening:
-                state = self._append(view, state, opening).after
-            return self._append(view, state, spend, charges=not self._simulated)
+            state, bodies = self._spend_bodies(view, cost, label, protect, request)
+            for body in bodies:
+                row, state = self._next(view, state, body)
+                if body["event"] == "spend" and not self._simulated:
+                    charge_begins()
+                view.append(row)
+            return entry_of(row)
 
     def precheck(self, cost: Price, *, label: str, protect: Protection) -> None:
         """Raise what ``spend`` would raise now, and spend nothing."""
         with self._reading() as view:
-            state, opening, spend = self._spend_bodies(view, cost, label, protect, None)
-        replay(replay(state, opening) if opening else state, spend)
+            state, bodies = self._spend_bodies(view, cost, label, protect, None)
+        for body in bodies:
+            state = replay(state, body)
 
     def set_cap(self, cap: Cap, *, label: str = "new cap") -> Entry:
         """Set, raise or lower the cap, as an entry that everyone can see.
@@ -380,23 +384,20 @@ class Ledger:
 
     def _spend_bodies(
         self, view: Transaction, cost: Price, label: str, protect: Protection, request: str | None
-    ) -> tuple[State, Body | None, Body]:
-        """The state now, and the entries of a spend: the first one opens the dataset."""
-        state = self._state(view)
-        spend = rules.spend_body(
-            state, self._dataset, cost, text=label, protect=protect, request=request
-        )
-        return state, None if state.protect else rules.open_body(self._dataset, protect), spend
+    ) -> tuple[State, list[Body]]:
+        """The state now, and the entries of a spend; the first spend opens the dataset."""
+        state, name = self._state(view), self._dataset
+        spend = rules.spend_body(state, name, cost, text=label, protect=protect, request=request)
+        return state, [spend] if state.protect else [rules.open_body(name, protect), spend]
 
-    def _append(
-        self, view: Transaction, before: State, body: Body, *, charges: bool = False
-    ) -> Entry:
-        """Write an entry, if the rules admit it."""
+    def _next(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
+        """The row of an entry, admitted by the rules, and the state after it."""
         after = replay(before, body)
         whole = {**body, "time": self._day, "after": state_to_json(after)}
-        row = linked(whole, _last(view).head)
-        if charges:
-            charge_begins()
+        return linked(whole, _last(view).head), after
+
+    def _append(self, view: Transaction, before: State, body: Body) -> Entry:
+        row, _ = self._next(view, before, body)
         view.append(row)
         return entry_of(row)
 

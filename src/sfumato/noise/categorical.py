@@ -1,4 +1,4 @@
-"""Exact draws of a coin and of a category from random words, with whole numbers only."""
+"""Exact Bernoulli and categorical draws from random words, with whole numbers only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from sfumato.errors import InputError
 from sfumato.randomness import Rng
 
 _WORD = 2**64
+"""How many values a random word has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bernoulli:
-    """A coin that says yes with exactly the stated probability, whatever the fraction."""
+    """True with exactly the stated probability, whatever the fraction."""
 
     probability: Fraction
     """From 0 to 1; numbers and texts are taken exactly (0.1 is 1/10)."""
@@ -28,7 +29,7 @@ class Bernoulli:
         object.__setattr__(self, "probability", probability)
 
     def sample(self, n: int, *, rng: Rng) -> NDArray[np.bool_]:
-        """``n`` coins.
+        """``n`` independent draws.
 
         A uniform number, whose digits to the base 2^64 are random words, is compared with the
         probability; the next digit is drawn only for those that are equal so far.

@@ -95,9 +95,12 @@ MAX_SIGMA: Final = 2**26
 """Standard deviations for which all draws stay within 64-bit integers."""
 
 _SPREAD_BITS: Final = 24
+"""Of a spread's numerator: it is rounded up by at most 2^-23 of it."""
 _MAX_DIVISOR: Final = 2**54
 _MAX_PRODUCT: Final = 2**62
-_MANY: Final = 4.0  # a spread from which sums over all integers equal integrals to all digits
+"""Limits of 64-bit arithmetic; the docstring of ``DiscreteGaussian`` proves that they suffice."""
+_SMOOTH_SPREAD: Final = 4.0
+"""A spread from which sums over all integers equal integrals to all digits of a float."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,14 +169,14 @@ class DiscreteGaussian:
         """The probability of each whole number in ``k``."""
         spread = float(self.spread)
         total = math.sqrt(math.pi) * spread
-        if spread < _MANY:
+        if spread < _SMOOTH_SPREAD:
             total = float(self._weights().sum())
         return np.exp(-np.square(np.asarray(k) / spread)) / total
 
     @property
     def variance(self) -> float:
         """In squared counts: sigma^2 to all digits from a spread of 4 on, summed below it."""
-        if float(self.spread) >= _MANY:
+        if float(self.spread) >= _SMOOTH_SPREAD:
             return float(self.spread**2 / 2)
         weights = self._weights()
         squares = np.square(_integers_around_zero())
@@ -215,8 +218,8 @@ class DiscreteGaussian:
 
 
 def _integers_around_zero() -> NDArray[np.float64]:
-    """Enough of them for a spread below ``_MANY``: the rest weighs less than e^-200."""
-    reach = math.ceil(15 * _MANY)
+    """Enough of them for a spread below ``_SMOOTH_SPREAD``: the rest weighs less than e^-200."""
+    reach = math.ceil(15 * _SMOOTH_SPREAD)
     return np.arange(-reach, reach + 1, dtype=np.float64)
 
 

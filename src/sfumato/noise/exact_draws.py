@@ -72,7 +72,7 @@ Kernel = Callable[[Words, int], tuple[int, int]]
 MAX_WORDS: Final = 2**15
 """No draw takes more words, but one that is expected to take a quarter of them or more.
 
-Kernels rely on it where they cut a long run of coins."""
+Kernels rely on it where they shorten a long run of Bernoulli trials."""
 
 _BUFFER_WORDS: Final = 2**14  # 128 KiB: stays in the second-level cache
 
@@ -82,7 +82,7 @@ def replay(kernel: Kernel, n: int, *, rng: Rng, words_each: int) -> None:
 
     Args:
         kernel: Takes words from their beginning on and keeps its own results.
-        n: The number of draws wanted.
+        n: The number of draws.
         rng: Where the words come from.
         words_each: About how many words a draw takes. It sets the size of the buffer, and how
             many words are too many for a draw: four times as many, or ``MAX_WORDS`` if more.

@@ -39,8 +39,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OUT: Final = 2**62
 """The position after the last word: no more words, draw again with more of them."""
 LONG_RUN: Final = 2**16
-"""Coins. ``replay`` refuses a draw of more than 2^15 words, and each coin takes one or more:
-a run of more than 2^15 coins may be given this length without changing a single draw."""
+"""A number of Bernoulli trials. ``replay`` refuses a draw of more than 2^15 words, and each trial
+takes one or more: a longer run may be given this length without changing a single draw."""
 
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
@@ -48,8 +48,8 @@ _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(2**32 - 1)
 _SIGN: Final = np.uint64(63)
 
-# Bernoulli(exp(-1)) from one word: see ``coin``.
 _TERMS: Final = 12
+"""How many trials of algorithm 1 one word decides in ``coin``; one word in 12! leaves it open."""
 _PART: Final = 2**64 // math.factorial(_TERMS)
 _YES: Final = sum((-1) ** j * math.factorial(_TERMS) // math.factorial(j) for j in range(_TERMS))
 _BELOW_YES: Final = np.uint64(_YES * _PART)
@@ -118,7 +118,7 @@ def _late_failure_is_odd(words: Words, at: int) -> tuple[bool, int]:
 
 @_compiled
 def coins(words: Words, at: int, n: Any) -> tuple[bool, int]:
-    """Bernoulli(exp(-n)): n coins that all say yes, stopped at the first no."""
+    """Bernoulli(exp(-n)): n times ``coin``, up to the first no."""
     yes = True
     while yes and n > 0:
         yes, at = coin(words, at)
@@ -183,8 +183,8 @@ def _exponential(words: Words, at: int, t: Any) -> tuple[Any, int]:
     """One of x = 0, 1, ... with P(x) proportional to exp(-x/t): the first half of algorithm 2."""
     while at != OUT:
         u, at = below(words, at, t)
-        kept, at = bernoulli_exp_below_one(words, at, u, t)
-        if kept and at != OUT:
+        accepted, at = bernoulli_exp_below_one(words, at, u, t)
+        if accepted and at != OUT:
             yes, at = coin(words, at)
             while yes:
                 u += t
@@ -232,8 +232,8 @@ def _gaussian_keeps(
     """Bernoulli(exp(-z^2)) for z = |step y - center| / divisor = n + f.
 
     z^2 = n^2 + 2 n f + f^2. For y > y_max the product could overflow, but then z > 255 and the
-    n^2 > 2^15 coins alone outlast every draw: a long run stands for them. ``DiscreteGaussian``
-    has the bounds.
+    n^2 > 2^15 trials alone are more than a draw may take: a long run stands for them.
+    ``DiscreteGaussian`` has the bounds.
     """
     if y > y_max:
         return coins(words, at, LONG_RUN)
@@ -275,13 +275,13 @@ def fill_gaussian(
 @_compiled_and_cached
 def shortlist(scores: Integers, allowed: Any, candidates: Integers) -> tuple[int, np.int64]:
     """Write the allowed indices to ``candidates``; returns how many, and their best score."""
-    found, best = 0, np.int64(-(2**63))
+    count, best = 0, np.int64(-(2**63))
     for i in range(scores.size):
         if allowed[i]:
-            candidates[found] = i
-            found += 1
+            candidates[count] = i
+            count += 1
             best = max(best, scores[i])
-    return found, best
+    return count, best
 
 
 @_compiled
@@ -294,7 +294,7 @@ def _accepts(
 
 
 @_compiled_and_cached
-def permute_and_flip(
+def select(
     words: Words,
     scores: Integers,
     best: np.int64,
@@ -302,46 +302,25 @@ def permute_and_flip(
     state: Integers,
     a: Any,
     b: Any,
+    replacing: Any,
 ) -> tuple[int, int]:
-    """Candidates in random order until one is accepted with probability exp(-distance a/b).
+    """Random candidates until one is accepted with probability exp(-distance a/b).
 
-    ``candidates`` is shuffled as far as needed; ``state`` keeps (how many were refused, the
-    accepted one). Returns (1, _) when one is accepted, otherwise (0, where the unfinished one
-    began).
+    Each is drawn once (permute-and-flip: ``candidates`` is shuffled as far as needed) or, with
+    ``replacing``, from all (the exponential mechanism). ``state`` is (number of draws, last one
+    drawn). Returns (1, _) when one is accepted, else (0, where the unfinished draw began).
     """
     start = 0
-    for i in range(state[0], candidates.size):
-        offset, at = below(words, start, np.uint64(candidates.size - i))
-        j = i + np.int64(offset)
-        yes, at = _accepts(words, at, scores[candidates[j]], best, a, b)
-        if at == OUT:
-            break
-        candidates[i], candidates[j] = candidates[j], candidates[i]
-        state[0], state[1] = i + 1, candidates[i]
-        start = at
-        if yes:
-            return 1, start
-    return 0, start
-
-
-@_compiled_and_cached
-def propose_until_accepted(
-    words: Words,
-    scores: Integers,
-    best: np.int64,
-    candidates: Integers,
-    state: Integers,
-    a: Any,
-    b: Any,
-) -> tuple[int, int]:
-    """Uniform candidates with replacement until one is accepted, as in ``permute_and_flip``."""
-    start = 0
-    while start < words.size:
-        i, at = below(words, start, np.uint64(candidates.size))
-        candidate = candidates[np.int64(i)]
+    while start < words.size and (replacing or state[0] < candidates.size):
+        first = 0 if replacing else state[0]
+        offset, at = below(words, start, np.uint64(candidates.size - first))
+        j = first + np.int64(offset)
+        candidate = candidates[j]
         yes, at = _accepts(words, at, scores[candidate], best, a, b)
         if at == OUT:
             break
+        if not replacing:
+            candidates[first], candidates[j] = candidate, candidates[first]
         state[0], state[1] = state[0] + 1, candidate
         start = at
         if yes:

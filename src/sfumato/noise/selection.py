@@ -5,10 +5,9 @@ permute-and-flip never has a larger expected error at the same epsilon, but it i
 and costs up to epsilon^2 / 2 in zCDP, where the exponential mechanism costs epsilon^2 / 8.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,29 +21,34 @@ from sfumato.randomness import Rng
 Scores = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SCORE: Final = np.dtype(np.int64)
-_FLAG: Final = np.dtype(np.bool_)
 _BATCH_WORDS: Final = 500
+"""Random words that are made ready at first; more follow if they are needed."""
 _EPSILON_BITS: Final = 24
-_MOST_FOR_PROBABILITIES: Final = 1_000
+"""Of an epsilon that is a rounded root: it is at most 2^-23 of itself too small."""
+_MAX_QUADRATURE: Final = 1_000
+"""Candidates of permute-and-flip: the time for the nodes grows with the cube of their number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PermuteAndFlip:
-    """Candidates in random order; each is taken with probability exp(-rate * (best - score)).
+class _Mechanism:
+    """Accepts a random candidate with probability exp(-rate * (best - score)), or draws again."""
 
-    Formal guarantee: epsilon-DP for rate = epsilon / (2 sensitivity), when ``sensitivity`` bounds
-    the change of every single score between neighbors. McKenna, Sheldon 2020, "Permute-and-Flip",
-    arXiv 2010.12603, algorithm 1. In zCDP nothing better than epsilon^2 / 2 is claimed.
-    """
+    _replacing: ClassVar[bool]
+    """Whether a candidate that was refused may be drawn again."""
 
     epsilon: Fraction
     sensitivity: int = 1
+    """How much any single score may differ between neighbors."""
     rate: Fraction = field(init=False, repr=False, compare=False)
     """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _rate(self.epsilon, self.sensitivity))
+        if not isinstance(self.epsilon, Fraction):
+            raise InputError(f"epsilon must be a Fraction, got {self.epsilon!r}")
+        PureDP(self.epsilon)
+        most = check.whole(at_least=1, sensitivity=self.sensitivity)  # plain: twice it can't wrap
+        rate = round_down(self.epsilon / (2 * most), name="rate")
+        object.__setattr__(self, "rate", rate)
 
     @property
     def guarantee(self) -> PureDP:
@@ -59,7 +63,36 @@ class PermuteAndFlip:
             rng: Where the randomness comes from.
             allowed: Which candidates may be chosen; public knowledge, it is not protected.
         """
-        return _draw(kernels().permute_and_flip, self.rate, scores, allowed, rng)
+        candidates, best = _candidates(scores, allowed)
+        state = np.zeros(2, dtype=np.int64)  # how many were drawn, the last one
+        select, (a, b), replacing = kernels().select, self.rate.as_integer_ratio(), self._replacing
+        replay(
+            lambda words, _: select(words, scores, best, candidates, state, a, b, replacing),
+            1,
+            rng=rng,
+            words_each=_BATCH_WORDS,
+        )
+        return state.item(1)
+
+    def _acceptance(
+        self, scores: Scores, allowed: Mask | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The candidates, and the probability with which each is accepted when it is drawn."""
+        candidates, best = _candidates(scores, allowed)
+        below_best = np.uint64(best % 2**64) - scores[candidates].view(np.uint64)  # modulo 2^64
+        return candidates, np.exp(-float(self.rate) * below_best.astype(np.float64))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PermuteAndFlip(_Mechanism):
+    """Candidates in random order; each is taken with probability exp(-rate * (best - score)).
+
+    Formal guarantee: epsilon-DP for rate = epsilon / (2 sensitivity), when ``sensitivity`` bounds
+    the change of every single score between neighbors. McKenna, Sheldon 2020, "Permute-and-Flip",
+    arXiv 2010.12603, algorithm 1. In zCDP nothing better than epsilon^2 / 2 is claimed.
+    """
+
+    _replacing = False
 
     def probabilities(self, scores: Scores, allowed: Mask | None = None) -> NDArray[np.float64]:
         """P(i) = p_i * integral over x in [0, 1] of prod_{j != i} (1 - p_j x).
@@ -67,9 +100,12 @@ class PermuteAndFlip:
         Give each candidate a uniform time x: i is chosen when it accepts and all earlier ones
         refuse. The integrand is a polynomial, for which Gauss-Legendre quadrature is exact.
         """
-        candidates, best = _candidates(scores, allowed)
-        _check_few(candidates.size)
-        accept = np.exp(-float(self.rate) * _distances(scores[candidates], best))
+        candidates, accept = self._acceptance(scores, allowed)
+        if candidates.size > _MAX_QUADRATURE:
+            raise InputError(
+                f"probabilities of permute-and-flip take {_MAX_QUADRATURE} candidates at most, "
+                f"got {candidates.size}."
+            )
         nodes, weights = np.polynomial.legendre.leggauss(candidates.size // 2 + 1)
         refuse = 1 - np.outer((nodes + 1) / 2, accept)
         others = refuse.prod(axis=1, keepdims=True) / refuse  # nodes are below 1: never 0 / 0
@@ -79,7 +115,7 @@ class PermuteAndFlip:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExponentialMechanism:
+class ExponentialMechanism(_Mechanism):
     """One candidate with probability proportional to exp(rate * score).
 
     Formal guarantees, for rate = epsilon / (2 sensitivity): epsilon-DP (McSherry, Talwar 2007,
@@ -87,39 +123,22 @@ class ExponentialMechanism:
     epsilon-bounded-range (Dong, Durfee, Rogers 2020, arXiv 1909.13830; Cesar, Rogers 2021,
     "Bounding, concentrating, and truncating", arXiv 2004.07223). The second holds together with
     the first: both describe the same draw.
+
+    Drawn by uniform proposals, each taken with probability exp(-rate * (best - score)): rejection
+    sampling of exactly the stated probabilities, in at most as many proposals as there are
+    candidates, on average.
     """
 
-    epsilon: Fraction
-    sensitivity: int = 1
-    rate: Fraction = field(init=False, repr=False, compare=False)
-    """Equal to epsilon / (2 sensitivity), or rounded down, towards more noise, to fit."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _rate(self.epsilon, self.sensitivity))
-
-    @property
-    def guarantee(self) -> PureDP:
-        """The epsilon-DP that holds for every neighbor."""
-        return PureDP(self.epsilon)
+    _replacing = True
 
     @property
     def zcdp_guarantee(self) -> ZCDP:
         """The zCDP of the same draw: rho = epsilon^2 / 8, exactly."""
         return ZCDP(self.epsilon**2 / 8)
 
-    def select(self, scores: Scores, *, rng: Rng, allowed: Mask | None = None) -> int:
-        """The index of one candidate; the arguments are those of ``PermuteAndFlip.select``.
-
-        Uniform proposals, each taken with probability exp(-rate * (best - score)): rejection
-        sampling of exactly the stated probabilities, in at most as many proposals as there are
-        candidates, on average.
-        """
-        return _draw(kernels().propose_until_accepted, self.rate, scores, allowed, rng)
-
     def probabilities(self, scores: Scores, allowed: Mask | None = None) -> NDArray[np.float64]:
         """P(i) = exp(rate * score_i) over its sum."""
-        candidates, best = _candidates(scores, allowed)
-        weights = np.exp(-float(self.rate) * _distances(scores[candidates], best))
+        candidates, weights = self._acceptance(scores, allowed)
         out = np.zeros(scores.size)
         out[candidates] = weights / weights.sum()
         return out
@@ -147,56 +166,16 @@ def selection_for(cost: Cost, sensitivity: int) -> Selection:
     return selection
 
 
-def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:
-    if not isinstance(epsilon, Fraction):
-        raise InputError(f"epsilon must be a Fraction, got {epsilon!r}")
-    PureDP(epsilon)
-    most = check.whole(at_least=1, sensitivity=sensitivity)  # a plain int: twice it can't wrap
-    return round_down(epsilon / (2 * most), name="rate")
-
-
-def _draw(
-    accept_one: Callable[..., tuple[int, int]],
-    rate: Fraction,
-    scores: Scores,
-    allowed: Mask | None,
-    rng: Rng,
-) -> int:
-    candidates, best = _candidates(scores, allowed)
-    state = np.zeros(2, dtype=np.int64)  # how many were refused, who was accepted
-    a, b = rate.as_integer_ratio()
-    replay(
-        lambda words, _: accept_one(words, scores, best, candidates, state, a, b),
-        1,
-        rng=rng,
-        words_each=_BATCH_WORDS,
-    )
-    return state.item(1)
-
-
 def _candidates(scores: Scores, allowed: Mask | None) -> tuple[NDArray[np.int64], int]:
     """The allowed indices and the best score among them."""
-    if not isinstance(scores, np.ndarray) or scores.dtype != _SCORE or scores.ndim != 1:
+    if not isinstance(scores, np.ndarray) or scores.dtype != np.int64 or scores.ndim != 1:
         raise TypeError("scores must be a one-dimensional array of int64; floats are not exact")
     if allowed is None:
         allowed = np.ones(scores.shape, dtype=np.bool_)
-    if allowed.dtype != _FLAG or allowed.shape != scores.shape:
+    if allowed.dtype != np.bool_ or allowed.shape != scores.shape:
         raise TypeError("allowed must be an array of bool with one entry for each score")
     candidates = np.empty(scores.size, dtype=np.int64)
-    found, best = kernels().shortlist(scores, allowed, candidates)
-    if found == 0:
+    count, best = kernels().shortlist(scores, allowed, candidates)
+    if count == 0:
         raise InputError(f"none of {scores.size} candidates may be chosen. Allow at least one.")
-    return candidates[:found], best
-
-
-def _distances(scores: Scores, best: int) -> NDArray[np.float64]:
-    """How far each score is below the best: modulo 2^64 the difference of any two is right."""
-    return (np.uint64(best % 2**64) - scores.view(np.uint64)).astype(np.float64)
-
-
-def _check_few(n: int) -> None:
-    if n > _MOST_FOR_PROBABILITIES:
-        raise InputError(
-            f"probabilities of permute-and-flip take {_MOST_FOR_PROBABILITIES} candidates at "
-            f"most, got {n}."
-        )
+    return candidates[:count], best

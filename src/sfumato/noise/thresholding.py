@@ -23,9 +23,11 @@ NOT_SHOWN: Final = 0
 """Stands in the place of a count that is not shown; one that is shown is larger."""
 
 _DIGITS: Final = 60
+"""Of the decimals that delta is computed with; see ``_MARGIN``."""
 _MARGIN: Final = Decimal("1e-35")
 """Relative allowance for some ten roundings to 60 digits, of which 1 - q may lose 20."""
-_LARGEST_REACH: Final = 2**40
+_MAX_REACH: Final = 2**40
+"""A limit against abuse: sums of counts and noise stay far below 2^63."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +60,7 @@ class Thresholding:
 
     def __post_init__(self) -> None:
         DiscreteLaplace(scale=self.scale)  # refuses a scale that can't be drawn exactly
-        reach = check.whole(at_least=1, at_most=_LARGEST_REACH, reach=self.reach)
+        reach = check.whole(at_least=1, at_most=_MAX_REACH, reach=self.reach)
         object.__setattr__(self, "reach", reach)
 
     @classmethod
@@ -72,7 +74,7 @@ class Thresholding:
         changes = check.whole(at_least=1, changes=changes)
         # Rounded up, towards more noise; the epsilon of all changes is then at most the cost's.
         scale = round_up(changes / cost.epsilon, name="scale")
-        if scale > _LARGEST_REACH // 2**12:
+        if scale > _MAX_REACH // 2**12:
             raise InputError(
                 f"thresholds for {cost} and {changes:,} rows would be too large to be of use. "
                 "Give more epsilon, or count fewer rows of a person."
@@ -83,14 +85,14 @@ class Thresholding:
         def fits(reach: int) -> bool:
             return _end(scale, reach) <= limit
 
-        found = cls(scale=scale, reach=_first(fits))
-        promised = found.guarantee(changes)
+        thresholding = cls(scale=scale, reach=_first(fits))
+        promised = thresholding.guarantee(changes)
         if promised.epsilon > cost.epsilon or promised.delta > cost.delta:
-            raise InternalError(f"{found} costs more than {cost}.")
-        return found
+            raise InternalError(f"{thresholding} costs more than {cost}.")
+        return thresholding
 
     def guarantee(self, changes: int = 1) -> ApproxDP:
-        """What it promises for so many rows more or less, delta rounded up."""
+        """What it promises for this number of rows more or less, delta rounded up."""
         return scaled(ApproxDP(1 / self.scale, _end(self.scale, self.reach)), changes)
 
     def show(self, counts: ArrayLike, *, rng: Rng) -> NDArray[np.int64]:
@@ -116,13 +118,11 @@ class Thresholding:
 
     def pmf(self, k: ArrayLike) -> NDArray[np.float64]:
         """The probability of each whole number in ``k`` as noise."""
-        places = np.abs(np.asarray(k, dtype=np.int64))
+        size = np.abs(np.asarray(k, dtype=np.int64))
         rate = self.scale.denominator / self.scale.numerator
-        all_weights = (1 + math.exp(-rate) - 2 * math.exp(-rate * (self.reach + 1))) / -math.expm1(
-            -rate
-        )
-        inside = np.exp(-rate * places) / all_weights
-        return np.where(places <= self.reach, inside, 0.0)
+        total = 1 + math.exp(-rate) - 2 * math.exp(-rate * (self.reach + 1))
+        inside = np.exp(-rate * size) / (total / -math.expm1(-rate))
+        return np.where(size <= self.reach, inside, 0.0)
 
     @property
     def sigma_counts(self) -> float:

@@ -411,9 +411,9 @@ def of_a_development_version(tmp_path: Path) -> tuple[Path, Ledger]:
     book = Ledger.open(path, dataset="adult", cap=ApproxDP(1, "1e-9"))
     plan = [{"spread": "176", "coordinates": 512, "shift": 1}]
     with book._writing() as view:
-        state, opening, spend = book._spend_bodies(view, ZCDP("0.0149"), "all steps", ROW, None)
-        state = book._append(view, state, opening).after
-        book._append(view, state, {**spend, "plan": plan})
+        state, bodies = book._spend_bodies(view, ZCDP("0.0149"), "all steps", ROW, None)
+        state = book._append(view, state, bodies[0]).after
+        book._append(view, state, {**bodies[1], "plan": plan})
     return path, book
 
 
