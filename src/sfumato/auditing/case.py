@@ -14,6 +14,7 @@ from sfumato.auditing.checks import Checking, seed_is_blind, standard_checks, st
 from sfumato.auditing.outputs import Ask, Codes, Outputs, Paths, local_paths, spread, supported
 from sfumato.errors import InputError
 from sfumato.local.frequency.local_hashing import LocalHashing
+from sfumato.local.keyvalue.sampled_key import KeyValueMechanism
 from sfumato.local.means.mechanism import MeanMechanism
 from sfumato.local.mechanism import (
     MAX_TRANSITION,
@@ -249,7 +250,7 @@ def local_case(
 
 def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
     """A local mechanism as a case: constant codes in, rows of its layout out."""
-    if not isinstance(mechanism, LocalMechanism):
+    if not isinstance(mechanism, LocalMechanism) or isinstance(mechanism, KeyValueMechanism):
         raise InputError(
             f"audit takes a local mechanism or a Case, got {type(mechanism).__name__}. "
             "sfumato.auditing.case(name) has those of `sfumato audit --list`."

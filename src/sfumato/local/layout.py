@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
+from sfumato.randomness import Words
 
 Answer = int | bytes
 """One answer: an integer, or packed bits (bit i is bit i mod 8 of byte i div 8)."""
@@ -42,6 +43,11 @@ class IntegerLayout:
     def width(self) -> int:
         """Bytes of one answer in memory and in files."""
         return self.dtype.itemsize
+
+    @property
+    def cells(self) -> int:
+        """The length of a tally with one count for each answer."""
+        return self.below
 
     def empty(self, n: int) -> Answers:
         """Room for n answers."""
@@ -74,9 +80,9 @@ class IntegerLayout:
             )
         fits = array.dtype.kind == "u" and np.iinfo(array.dtype).max < self.below
         if array.size and not fits and (array.min() < 0 or array.max() >= self.below):
-            place = int(np.argmax((array < 0) | (array >= self.below)))
+            first = int(np.argmax((array < 0) | (array >= self.below)))
             raise InputError(
-                f"answer {place} must be from 0 to {self.below - 1}, got {array[place]}."
+                f"answer {first} must be from 0 to {self.below - 1}, got {array[first]}."
             )
         return native(array, self.dtype)
 
@@ -101,9 +107,24 @@ class BitLayout:
         """Bytes of one answer."""
         return (self.length + 7) // 8
 
+    @property
+    def cells(self) -> int:
+        """The length of a tally with one count for each bit."""
+        return self.length
+
     def empty(self, n: int) -> Answers:
         """Room for n answers."""
         return np.empty((n, self.width), dtype=np.uint8)
+
+    def empty_words(self, n: int) -> tuple[Answers, Words]:
+        """Room for n answers, and the same memory as words: the last may reach beyond them."""
+        words = np.zeros((n * self.width + 7) // 8, dtype=np.uint64)
+        return words.view(np.uint8)[: n * self.width].reshape(n, self.width), words
+
+    def clear_unused(self, answers: Answers) -> None:
+        """Set the bits beyond the length to zero."""
+        if self.length % 8:
+            answers[:, -1] &= (1 << self.length % 8) - 1
 
     def to_json(self, answer: Answer) -> str:
         """The answer as JSON holds it."""
@@ -143,14 +164,14 @@ class BitLayout:
             )
         used = self.length % 8
         if used and array.size and (array[:, -1] >> used).any():
-            place = int(np.argmax(array[:, -1] >> used > 0))
-            raise InputError(f"answer {place} has bits beyond {self.length}.")
+            first = int(np.argmax(array[:, -1] >> used > 0))
+            raise InputError(f"answer {first} has bits beyond {self.length}.")
         if self.ones is not None and array.size:
-            found = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
-            if (found != self.ones).any():
-                place = int(np.argmax(found != self.ones))
+            ones = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
+            if (ones != self.ones).any():
+                first = int(np.argmax(ones != self.ones))
                 raise InputError(
-                    f"answer {place} has {found[place]} bits set instead of {self.ones}."
+                    f"answer {first} has {ones[first]} bits set instead of {self.ones}."
                 )
         return np.ascontiguousarray(array)
 
@@ -160,6 +181,11 @@ class BitLayout:
 
 
 Layout = IntegerLayout | BitLayout
+
+
+def packed(bits: NDArray[np.bool_]) -> bytes:
+    """Bits as one answer of a ``BitLayout``."""
+    return np.packbits(bits, bitorder="little").tobytes()
 
 
 def native(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -6,12 +6,13 @@ formula being the same for all), and ``Transition.ratio`` is then exact.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from math import inf, log
+from functools import cache, cached_property
+from math import gcd, inf, log
 from numbers import Integral
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -19,16 +20,19 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local.layout import Answer, Answers, Layout, native
+from sfumato.local.layout import Answer, Answers, BitLayout, Layout, native
 from sfumato.local.probabilities import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
-from sfumato.randomness import Rng
+from sfumato.randomness import Rng, Words
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.int64]
 
 MAX_TRANSITION: Final = 2**22
 """Entries of the largest matrix that ``transition`` writes out."""
+
+_CHUNK_WORDS: Final = 2**15 + 2
+"""256 KiB, which stay in the second-level cache, and the slack that the cipher asks for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +80,7 @@ class Transition:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalMechanism(ABC):
-    """Turns one of ``inputs`` codes into an answer that hides which it was."""
+    """Turns a code, a record or a set of pairs into an answer that hides which it was."""
 
     epsilon: Fraction
     """What one answer promises; numbers and texts are taken exactly (0.1 is 1/10)."""
@@ -92,7 +96,7 @@ class LocalMechanism(ABC):
     @property
     @abstractmethod
     def inputs(self) -> int:
-        """The number of codes that can be answered about."""
+        """The number of codes that can be answered about: rows of ``transition``."""
 
     @property
     @abstractmethod
@@ -100,21 +104,24 @@ class LocalMechanism(ABC):
         """What an answer looks like."""
 
     @property
-    @abstractmethod
     def cells(self) -> int:
-        """The length of the tally that answers are counted into."""
+        """The length of the tally: one count for each answer, or for each bit of an answer."""
+        return self.layout.cells
 
     @abstractmethod
-    def answer(self, code: int, *, rng: Rng) -> Answer:
-        """One answer, by plain integers: what a device does."""
+    def answer(self, value: Any, /, *, rng: Rng) -> Answer:
+        """One answer about a code, or whatever is hidden, by plain integers: a device's."""
 
     @abstractmethod
-    def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
-        """One answer for each code, of the same distribution, by compiled kernels."""
+    def answer_many(self, values: Any, /, *, rng: Rng) -> Answers:
+        """One answer for each of many, of the same distribution, by compiled kernels."""
 
-    @abstractmethod
     def add(self, answers: Answers, counts: Counts) -> None:
         """Add checked answers to a tally, in place. Tallies of parts are summed."""
+        if isinstance(self.layout, BitLayout):
+            add_bits(answers, counts)
+        else:
+            kernels().add_histogram(answers, counts)
 
     @abstractmethod
     def transition(self) -> Transition:
@@ -192,16 +199,67 @@ def whole_code(code: Any, *, below: int) -> int:
     return int(code)
 
 
-def refuse_large(mechanism: LocalMechanism, answers: int) -> None:
+def refuse_large(mechanism: object, entries: int) -> None:
     """Refuse to write out a matrix that nobody could read."""
-    if answers * mechanism.inputs > MAX_TRANSITION:
+    if entries > MAX_TRANSITION:
         raise InputError(
-            f"the matrix of {mechanism} would have {answers * mechanism.inputs:,} entries, at "
-            f"most {MAX_TRANSITION:,} are written out. Ask for fewer categories: the formula is "
-            "the same."
+            f"the matrix of {mechanism} would have more than {MAX_TRANSITION:,} entries and is not "
+            "written out. Ask for fewer categories, bits, keys, points or attributes: the formula "
+            "is the same."
         )
+
+
+def checked_tally(counts: Any, cells: int) -> Counts:
+    """The tally, if it has the right length and nothing in it is negative."""
+    array = np.asarray(counts)
+    if array.shape != (cells,) or array.dtype.kind not in "iu" or (array < 0).any():
+        raise InputError(
+            f"a tally must be {cells} whole numbers >= 0, got {array.dtype} of shape {array.shape}."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def add_bits(answers: Answers, counts: Counts) -> None:
+    """Add packed answers to the tally of their bits."""
+    width = answers.shape[1]
+    if (counts.size + 7) // 8 != width:
+        raise InputError(f"answers of {width} bytes can't be counted in {counts.size} cells.")
+    period = width // gcd(width, 8)  # words until the positions repeat
+    block = 64 * period  # bytes of eight periods: whole rows
+    flat = np.ascontiguousarray(answers).reshape(-1)
+    whole = flat.size - flat.size % block
+    bit_kernels().add_words(flat[:whole].view(np.uint64), period, width, counts)
+    bit_kernels().add_rows(flat[whole:].reshape(-1, width), counts)
 
 
 def transition_of(answers: Sequence[Answer], rows: Sequence[Sequence[int]]) -> Transition:
     """A matrix from its rows."""
     return Transition(answers=tuple(answers), weights=tuple(tuple(row) for row in rows))
+
+
+def chunks(n: int, *, rng: Rng, words_each: int = 1) -> Iterator[tuple[slice, Words]]:
+    """Slices that cover ``n`` answers, each with ``words_each`` fresh words for every answer."""
+    rows = max(1, _CHUNK_WORDS // words_each)
+    words = np.empty(min(rows, n) * words_each, dtype=np.uint64)
+    for start in range(0, n, rows):
+        end = min(start + rows, n)
+        fresh = words[: (end - start) * words_each]
+        rng.fill(fresh)
+        yield slice(start, end), fresh
+    words.fill(0)  # used words do not linger in memory
+
+
+@cache
+def kernels() -> ModuleType:
+    """The compiled code of whole numbers; it loads numba, so only for many answers."""
+    from sfumato.local import kernels as compiled
+
+    return compiled
+
+
+@cache
+def bit_kernels() -> ModuleType:
+    """The compiled code on bits; it loads numba, so only for many answers."""
+    from sfumato.local import bit_kernels as compiled
+
+    return compiled

@@ -24,6 +24,7 @@ Value = TypeVar("Value", int, Sequence[int], contravariant=True)
 Reply = TypeVar("Reply", covariant=True)
 
 _VERSION: Final = 1
+"""Of the format of ``to_dict``."""
 _HEX: Final = re.compile(r"(?:[0-9a-f]{2}){16,}")
 
 
@@ -70,7 +71,7 @@ class Memo:
 
     @classmethod
     def from_dict(cls, value: Any) -> "Memo":
-        """The memo that ``to_dict`` gave; anything else is refused, and none of it is told."""
+        """The memo that ``to_dict`` gave; anything else is refused and not shown."""
         if not isinstance(value, Mapping) or set(value) != {"sfumato", "secret", "secure"}:
             raise InputError("a kept memo has sfumato, secret and secure, and nothing else.")
         if type(value["sfumato"]) is not int or value["sfumato"] != _VERSION:

@@ -16,17 +16,16 @@ WORD: Final = 2**64
 """The number of values of a random word."""
 
 MIN_EPSILON: Final = Fraction(1, 10_000)
+"""Below it, more people than live would be needed for an estimate."""
+
 MAX_EPSILON: Final = Fraction(32)
+"""Above it, an answer hides nothing."""
 
 _DIGITS: Final = Context(prec=60, rounding=ROUND_FLOOR)
 
 
 def local_epsilon(epsilon: check.Number) -> Fraction:
-    """An epsilon that one answer may have, exact.
-
-    Below the smallest, more people than live would be needed; above the largest, an answer hides
-    nothing.
-    """
+    """An epsilon that one answer may have, exact."""
     exact = check.exact(epsilon=epsilon)
     if not MIN_EPSILON <= exact <= MAX_EPSILON:
         raise InputError(
@@ -51,7 +50,7 @@ def exp_below(exponent: Fraction) -> Fraction:
 
 
 def split_below(ratio: Fraction) -> int:
-    """The largest T with T / (WORD - T) <= ratio: the coin that tells the truth.
+    """The largest T with T / (WORD - T) <= ratio: the words that tell the truth.
 
     >>> split_below(Fraction(3)) == 3 * 2**62
     True

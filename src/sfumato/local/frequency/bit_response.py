@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from functools import cache, cached_property
-from types import ModuleType
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +18,15 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local.layout import Answers, BitLayout
-from sfumato.local.mechanism import MAX_TRANSITION, Counts, Transition, transition_of
+from sfumato.local.layout import Answers, BitLayout, packed
+from sfumato.local.mechanism import (
+    Counts,
+    Transition,
+    add_bits,
+    bit_kernels,
+    refuse_large,
+    transition_of,
+)
 from sfumato.local.probabilities import WORD, ceil_div
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, Words
@@ -28,8 +34,11 @@ from sfumato.randomness import Rng, Words
 Bits = NDArray[np.bool_]
 
 MAX_LENGTH: Final = 1_000_000
+"""A limit against abuse: an answer of 125 kB."""
 
-_CHUNK: Final = 7_800  # words of bits: they take 2^16 random words, half a megabyte
+_CHUNK: Final = 7_800
+"""Words of bits that are drawn at a time: they take 2^16 random words, half a megabyte."""
+
 _DIGITS: Final = Context(prec=80, rounding=ROUND_CEILING)
 _SHORT: Final = Context(prec=30, rounding=ROUND_CEILING)
 
@@ -164,10 +173,10 @@ class BitResponse:
     def answer_many(self, bits: Any, *, rng: Rng) -> Answers:
         """One answer to each row of zeros and ones."""
         vectors = self._checked(bits)
-        rows, words = empty_rows(len(vectors), self.layout)
+        rows, words = self.layout.empty_words(len(vectors))
         rows[:] = np.packbits(vectors, axis=1, bitorder="little")
         self.weights.draw_many(words, rng=rng)
-        clear_unused(rows, self.layout)
+        self.layout.clear_unused(rows)
         return rows
 
     def add(self, answers: Answers, counts: Counts) -> None:
@@ -188,19 +197,16 @@ class BitResponse:
             )
         p, q = float(self.p), float(self.q)
         true: NDArray[np.float64] = (tally - n * q) / np.float64(self.p - self.q)
-        held = np.clip(true, 0, n)
-        noise = held * p * float(1 - self.p) + (n - held) * q * float(1 - self.q)
+        ones = np.clip(true, 0, n)
+        noise = ones * p * float(1 - self.p) + (n - ones) * q * float(1 - self.q)
         return BitEstimate(
             counts=true, standard_errors=np.sqrt(noise) / abs(float(self.p - self.q))
         )
 
     def transition(self) -> Transition:
         """Products of the bits' weights; inputs and answers ordered as binary numbers."""
-        if self.length > MAX_TRANSITION.bit_length() or self.inputs << self.length > MAX_TRANSITION:
-            raise InputError(
-                f"the matrix of {self.length} bits would have more than {MAX_TRANSITION:,} "
-                "entries. Ask for fewer bits: the formula is the same."
-            )
+        refuse_large(self, 2 ** min(self.length, 64))  # before the inputs are counted
+        refuse_large(self, self.inputs << self.length)
         answers = [value.to_bytes(self.layout.width, "little") for value in range(2**self.length)]
         rows = [self.weights.row(vector, self.length) for vector in self._vectors()]
         return transition_of(answers, rows)
@@ -241,44 +247,6 @@ def log_above(ratio: Fraction) -> Fraction:
     """
     up = _DIGITS.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return Fraction(_SHORT.next_plus(_SHORT.plus(_DIGITS.next_plus(_DIGITS.ln(up)))))
-
-
-def packed(bits: Bits) -> bytes:
-    """Bits as one answer of a ``BitLayout``."""
-    return np.packbits(bits, bitorder="little").tobytes()
-
-
-def empty_rows(n: int, layout: BitLayout) -> tuple[Answers, Words]:
-    """Room for n answers, and the same memory as words; the last may reach beyond the answers."""
-    words = np.zeros((n * layout.width + 7) // 8, dtype=np.uint64)
-    return words.view(np.uint8)[: n * layout.width].reshape(n, layout.width), words
-
-
-def clear_unused(rows: Answers, layout: BitLayout) -> None:
-    """Set the bits beyond the layout's length to zero."""
-    if layout.length % 8:
-        rows[:, -1] &= (1 << layout.length % 8) - 1
-
-
-def add_bits(answers: Answers, counts: Counts) -> None:
-    """Add packed answers to the tally of their bits."""
-    width = answers.shape[1]
-    if (counts.size + 7) // 8 != width:
-        raise InputError(f"answers of {width} bytes can't be counted in {counts.size} cells.")
-    period = width // math.gcd(width, 8)  # words until the places repeat
-    block = 64 * period  # bytes of eight periods: whole rows
-    flat = np.ascontiguousarray(answers).reshape(-1)
-    whole = flat.size - flat.size % block
-    bit_kernels().add_words(flat[:whole].view(np.uint64), period, width, counts)
-    bit_kernels().add_rows(flat[whole:].reshape(-1, width), counts)
-
-
-@cache
-def bit_kernels() -> ModuleType:
-    """The compiled code of packed bits; it loads numba, so only for many answers."""
-    from sfumato.local.frequency import bit_kernels as _bit_kernels
-
-    return _bit_kernels
 
 
 def _words_for(size: int) -> int:

@@ -22,9 +22,9 @@ SLACK: Final = {"variance": TIE, "bytes": 2.0}
 
 
 def best_for(categories: int, epsilon: check.Number, *, by: By = "variance") -> FrequencyMechanism:
-    """The mechanism for a question with so many categories.
+    """The best mechanism for a question, of ``candidates``.
 
-    Among the ``candidates`` whose variance is within a factor of the least, those with the
+    Among those whose variance is within a factor of the least, those with the
     shortest answer; of these the one of least variance, and of equal ones the simplest. The
     variance is that of a rare category, which counts when there are many.
 
@@ -37,7 +37,7 @@ def best_for(categories: int, epsilon: check.Number, *, by: By = "variance") -> 
     slack = SLACK[check.one_of(SLACK, by=by)]
     good = _within(slack, candidates(categories, epsilon))
     shortest = min(mechanism.layout.width for mechanism in good)
-    return _within(TIE, [found for found in good if found.layout.width == shortest])[0]
+    return _within(TIE, [mechanism for mechanism in good if mechanism.layout.width == shortest])[0]
 
 
 def candidates(categories: int, epsilon: check.Number) -> tuple[FrequencyMechanism, ...]:

@@ -9,14 +9,14 @@ import numpy as np
 from sfumato.local.layout import Answer, Answers, IntegerLayout
 from sfumato.local.mechanism import (
     Codes,
-    Counts,
     FrequencyMechanism,
     Transition,
+    chunks,
+    kernels,
     refuse_large,
     transition_of,
 )
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
-from sfumato.local.word_chunks import chunks, kernels
 from sfumato.randomness import Rng
 
 
@@ -101,11 +101,6 @@ class Grr(FrequencyMechanism):
         """The reported category."""
         return IntegerLayout(below=self.categories)
 
-    @property
-    def cells(self) -> int:
-        """One count for each category."""
-        return self.categories
-
     def answer(self, code: int, *, rng: Rng) -> Answer:
         """One answer, by plain integers."""
         return self.weights.draw(self.checked_code(code), rng=rng)
@@ -117,12 +112,8 @@ class Grr(FrequencyMechanism):
         self.weights.draw_many(codes, out, rng=rng)
         return out
 
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the reported categories."""
-        kernels().add_histogram(answers, counts)
-
     def transition(self) -> Transition:
         """The larger weight on the diagonal, the smaller beside it."""
-        refuse_large(self, self.categories)
+        refuse_large(self, self.categories**2)
         rows = [self.weights.row(code) for code in range(self.categories)]
         return transition_of(range(self.categories), rows)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from types import ModuleType
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,12 @@ from sfumato.local.mechanism import (
     Counts,
     FrequencyMechanism,
     Transition,
+    bit_kernels,
+    chunks,
     refuse_large,
     transition_of,
 )
 from sfumato.local.probabilities import WORD, exp_below, split_below
-from sfumato.local.word_chunks import chunks
-from sfumato.local.word_chunks import kernels as histogram_kernels
 from sfumato.randomness import Rng
 
 
@@ -61,19 +60,14 @@ class HadamardResponse(FrequencyMechanism):
         """The index."""
         return IntegerLayout(below=1 << self.index_bits)
 
-    @property
-    def cells(self) -> int:
-        """One count for each index."""
-        return 1 << self.index_bits
-
     def answer(self, code: int, *, rng: Rng) -> Answer:
-        """One answer, by plain integers: the low bits are the index, the others the coin.
+        """One answer, by plain integers: the low bits are the index, the others decide.
 
         A wrong sign is set right by the row's lowest bit, which maps one half onto the other.
         """
         row = self.checked_code(code) + 1
-        coin, index = divmod(int(rng.words(1)[0]), 1 << self.index_bits)
-        lie = coin >= self.keep
+        decision, index = divmod(int(rng.words(1)[0]), 1 << self.index_bits)
+        lie = decision >= self.keep
         wrong = odd(index & row) != lie
         return index ^ (row & -row) if wrong else index
 
@@ -83,12 +77,8 @@ class HadamardResponse(FrequencyMechanism):
         out = self.layout.empty(codes.size)
         numbers = np.uint64(self.index_bits), np.int64(self.keep)
         for rows, words in chunks(codes.size, rng=rng):
-            kernels().respond_hadamard(words, codes[rows], out[rows], *numbers)
+            bit_kernels().respond_hadamard(words, codes[rows], out[rows], *numbers)
         return out
-
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the indices."""
-        histogram_kernels().add_histogram(answers, counts)
 
     def supports(self, counts: Counts) -> NDArray[np.float64]:
         """For each category the indices with a plus: (n + transform of the counts) / 2, exact."""
@@ -98,7 +88,7 @@ class HadamardResponse(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """Two weights, by the sign."""
-        refuse_large(self, self.cells)
+        refuse_large(self, self.categories * self.cells)
         weights = 2 * self.keep, 2 * ((WORD >> self.index_bits) - self.keep)
         rows = [
             [weights[odd(index & row)] for index in range(self.cells)]
@@ -121,13 +111,5 @@ def walsh_hadamard(values: Counts) -> Counts:
     [8, 2, 4, 6]
     """
     out = np.array(values, dtype=np.int64)
-    kernels().walsh_hadamard(out)
+    bit_kernels().walsh_hadamard(out)
     return out
-
-
-@cache
-def kernels() -> ModuleType:
-    """The compiled code of Hadamard response and hashing; it loads numba."""
-    from sfumato.local.frequency import hash_kernels
-
-    return hash_kernels

@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.local.frequency.hadamard import kernels, walsh_hadamard
+from sfumato.local.frequency.hadamard import walsh_hadamard
 from sfumato.local.layout import Answer, Answers, IntegerLayout
 from sfumato.local.mechanism import (
     Codes,
     Counts,
     FrequencyMechanism,
     Transition,
+    bit_kernels,
+    chunks,
     refuse_large,
     transition_of,
 )
 from sfumato.local.probabilities import exp_below
-from sfumato.local.word_chunks import chunks
-from sfumato.local.word_chunks import kernels as histogram_kernels
 from sfumato.randomness import Rng
 
 MAX_VALUE_BITS: Final = 16
@@ -56,8 +56,8 @@ class HashedResponse:
     """The integers of a randomized response among g = 2^``value_bits`` hash values.
 
     Of ``word_bits`` random bits the lowest give one of the g values, and the others, of which
-    there are T = ``total`` values, a coin: below ``truth`` the true value is told, else the drawn
-    one. So the true value has the weight g truth + T - truth, any other T - truth, out of g T.
+    there are T = ``total`` values, decide: below ``truth`` the true value is reported, else the
+    drawn one. So the true value has the weight g truth + T - truth, any other T - truth, of g T.
     With truth = floor(T (odds - 1) / (odds - 1 + g)) their ratio is at most ``odds``, exactly.
     """
 
@@ -72,7 +72,7 @@ class HashedResponse:
 
     @property
     def total(self) -> int:
-        """The number of values of the coin."""
+        """The number of values that decide."""
         return 1 << (self.word_bits - self.value_bits)
 
     @cached_property
@@ -94,8 +94,8 @@ class HashedResponse:
 
     def draw(self, value: int, bits: int) -> int:
         """The response to a value that ``word_bits`` random bits make."""
-        coin, drawn = divmod(bits, self.values)
-        return value if coin < self.truth else drawn
+        decision, drawn = divmod(bits, self.values)
+        return value if decision < self.truth else drawn
 
     def row(self, value: int) -> list[int]:
         """The weights of every response to one value."""
@@ -129,7 +129,7 @@ class LocalHashing(FrequencyMechanism):
 
     @property
     def p(self) -> Fraction:
-        """The probability that the true hash value is told."""
+        """The probability that the true hash value is reported."""
         return self.response.p
 
     @property
@@ -157,7 +157,7 @@ class LocalHashing(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """The weights of the answers of all seeds, one after another."""
-        refuse_large(self, self.layout.below)
+        refuse_large(self, self.categories * self.layout.below)
         parts = [self.given_seed(seed) for seed in range(1 << self.seed_bits)]
         rows = [
             [weight for part in parts for weight in part.weights[code]]
@@ -202,12 +202,12 @@ class Olh(LocalHashing):
         out = self.layout.empty(codes.size)
         numbers = _MULTIPLIERS, np.uint64(self.response.value_bits), np.uint64(self.response.truth)
         for rows, words in chunks(codes.size, rng=rng):
-            kernels().respond_mixed(words, codes[rows], out[rows], *numbers)
+            bit_kernels().respond_mixed(words, codes[rows], out[rows], *numbers)
         return out
 
     def add(self, answers: Answers, counts: Counts) -> None:
         """Count, for each category, the answers that support it."""
-        kernels().add_mixed(answers, counts, _MULTIPLIERS, np.uint64(self.response.value_bits))
+        bit_kernels().add_mixed(answers, counts, _MULTIPLIERS, np.uint64(self.response.value_bits))
 
     def transition(self) -> Transition:
         """Refused: there are 2^32 seeds."""
@@ -247,11 +247,6 @@ class FastOlh(LocalHashing):
         sizes = [(bits, 64 - k) for bits, k in degrees if 1 << (k + bits) <= MAX_CELLS]
         return best_response(sizes, odds=exp_below(self.epsilon))
 
-    @property
-    def cells(self) -> int:
-        """One count for each answer."""
-        return self.layout.below
-
     @cached_property
     def masks(self) -> NDArray[np.uint32]:
         """R_i(v) in row v and column i: bit j is hash bit i of the product x^j v."""
@@ -278,17 +273,13 @@ class FastOlh(LocalHashing):
         out = self.layout.empty(codes.size)
         numbers = self.masks, np.uint64(self.seed_bits), np.uint64(self.response.truth)
         for rows, words in chunks(codes.size, rng=rng):
-            kernels().respond_linear(words, codes[rows], out[rows], *numbers)
+            bit_kernels().respond_linear(words, codes[rows], out[rows], *numbers)
         return out
-
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the answers."""
-        histogram_kernels().add_histogram(answers, counts)
 
     def supports(self, counts: Counts) -> NDArray[np.float64]:
         """The answers that support each category, by one transform, in whole numbers."""
         out = np.empty(self.categories, dtype=np.int64)
-        kernels().gather_linear(walsh_hadamard(counts), self.masks, out)
+        bit_kernels().gather_linear(walsh_hadamard(counts), self.masks, out)
         return (out // self.response.values).astype(np.float64)
 
 

@@ -12,24 +12,17 @@ from math import comb
 
 import numpy as np
 
-from sfumato.local.frequency.bit_response import (
-    add_bits,
-    bit_kernels,
-    clear_unused,
-    empty_rows,
-    packed,
-)
-from sfumato.local.layout import Answer, Answers, BitLayout
+from sfumato.local.layout import Answer, Answers, BitLayout, packed
 from sfumato.local.mechanism import (
     Codes,
-    Counts,
     FrequencyMechanism,
     Transition,
+    bit_kernels,
+    chunks,
     refuse_large,
     transition_of,
 )
 from sfumato.local.probabilities import WORD, exp_below, split_below
-from sfumato.local.word_chunks import chunks
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng, Words
 
@@ -71,20 +64,15 @@ class SubsetSelection(FrequencyMechanism):
         """The set: one bit for each category, ``size`` of them set."""
         return BitLayout(length=self.categories, ones=self.size)
 
-    @property
-    def cells(self) -> int:
-        """One count for each category."""
-        return self.categories
-
     def answer(self, code: int, *, rng: Rng) -> Answer:
         """One answer: the others with the smallest of distinct random words join."""
         code = self.checked_code(code)
-        kept = int(rng.words(1)[0]) < self.keep
+        true = int(rng.words(1)[0]) < self.keep
         words = _distinct_words(self.categories - 1, rng=rng)
-        others = np.argsort(words)[: self.size - kept]
+        others = np.argsort(words)[: self.size - true]
         bits = np.zeros(self.categories, dtype=np.bool_)
         bits[others + (others >= code)] = True
-        bits[code] = kept
+        bits[code] = true
         return packed(bits)
 
     def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
@@ -93,21 +81,17 @@ class SubsetSelection(FrequencyMechanism):
         Independent bits come near the size and a few flips make it exact; see ``balance``.
         """
         codes = self.checked_codes(codes)
-        rows, words = empty_rows(codes.size, self.layout)
+        rows, words = self.layout.empty_words(codes.size)
         self._toss(words, rng=rng)
-        clear_unused(rows, self.layout)
+        self.layout.clear_unused(rows)
         self._decide(rows, codes, rng=rng)
         self._balance(rows, codes, rng=rng)
         return rows
 
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the sets that hold each category."""
-        add_bits(answers, counts)
-
     def transition(self) -> Transition:
         """Two weights, for the sets with and without the true category."""
         m, w = self.categories, self.size
-        refuse_large(self, comb(m, min(w, 22)))  # of more than 22, that many are too many already
+        refuse_large(self, m * comb(m, min(w, 22)))  # more than 22 of m are too many already
         with_it, without = self.keep * (m - w), (WORD - self.keep) * w
         sets = [frozenset(chosen) for chosen in combinations(range(m), w)]
         answers = [
@@ -119,7 +103,7 @@ class SubsetSelection(FrequencyMechanism):
     def _start(self) -> tuple[int, int]:
         """(a, k): bits are first set with probability a / 2^k, just below w / m.
 
-        Below, because a missing place is found sooner than a superfluous one. 2^k is about the
+        Below, because a missing element is drawn sooner than a superfluous one. 2^k is about the
         square root of m: the error is then as large as the spread, whatever the set.
         """
         planes = (self.categories.bit_length() + 1) // 2 + 1

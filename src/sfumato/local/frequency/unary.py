@@ -11,9 +11,9 @@ from math import isqrt
 
 import numpy as np
 
-from sfumato.local.frequency.bit_response import BitResponse, bit_kernels, clear_unused, empty_rows
+from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.layout import Answer, Answers, BitLayout
-from sfumato.local.mechanism import Codes, Counts, FrequencyMechanism, Transition, refuse_large
+from sfumato.local.mechanism import Codes, FrequencyMechanism, Transition, bit_kernels
 from sfumato.local.probabilities import WORD, ceil_div, exp_below, split_below
 from sfumato.randomness import Rng
 
@@ -42,11 +42,6 @@ class Unary(FrequencyMechanism):
         """One bit for each category."""
         return self.response.layout
 
-    @property
-    def cells(self) -> int:
-        """One count for each category."""
-        return self.categories
-
     def answer(self, code: int, *, rng: Rng) -> Answer:
         """One answer, by plain integers."""
         bits = np.zeros(self.categories, dtype=np.bool_)
@@ -56,19 +51,14 @@ class Unary(FrequencyMechanism):
     def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
         """One answer for each code."""
         codes = self.checked_codes(codes)
-        rows, words = empty_rows(codes.size, self.layout)
+        rows, words = self.layout.empty_words(codes.size)
         bit_kernels().set_codes(codes, rows)
         self.response.weights.draw_many(words, rng=rng)
-        clear_unused(rows, self.layout)
+        self.layout.clear_unused(rows)
         return rows
-
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the bits of each category."""
-        self.response.add(answers, counts)
 
     def transition(self) -> Transition:
         """Products of the bits' weights, over all 2^m answers."""
-        refuse_large(self, 2 ** min(self.categories, 64))  # large enough to be refused
         return self.response.transition()
 
 

@@ -1,7 +1,7 @@
 """People's lists of (key, value) pairs as three flat arrays.
 
 A person holds some of ``keys`` public keys, each at most once, each with a value from -1 to 1.
-Messages name the person's place at most: keys held and values are what the mechanisms hide.
+Messages name nobody's keys and values: these are what the mechanisms hide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ from sfumato import check
 from sfumato.errors import InputError
 
 MAX_KEYS: Final = 1_000_000
+"""A limit against abuse: tallies have a few cells for each key."""
 
 _BAD_VALUE: Final = (
     "every value must be a finite number from -1 to 1; one is not. Scale values to that range by "
@@ -58,9 +59,9 @@ class Pairs:
 
     def true_means(self) -> NDArray[np.float64]:
         """The exact mean value of each key among its holders; NaN where nobody holds it."""
-        held = np.bincount(self.key, minlength=self.keys)
+        people = np.bincount(self.key, minlength=self.keys)
         total = np.bincount(self.key, weights=self.value, minlength=self.keys)
-        means: NDArray[np.float64] = np.where(held > 0, total / np.maximum(held, 1), np.nan)
+        means: NDArray[np.float64] = np.where(people > 0, total / np.maximum(people, 1), np.nan)
         return means
 
     @classmethod
@@ -78,10 +79,10 @@ class Pairs:
             keys: The number of public keys; with ``names`` it is theirs.
             names: The public names of the keys, in their order.
         """
-        places = _places(keys, names)
-        rows = [checked_person(person, places) for person in people]
+        index = _index_of(keys, names)
+        rows = [checked_person(person, index) for person in people]
         return cls(
-            keys=len(places),
+            keys=len(index),
             offsets=np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64),
             key=np.array([key for row in rows for key in row], dtype=np.uint32),
             value=np.array([value for row in rows for value in row.values()], dtype=np.float64),
@@ -89,16 +90,16 @@ class Pairs:
 
     @classmethod
     def from_dense(cls, table: ArrayLike) -> "Pairs":
-        """From a matrix with one row a person and one column a key, NaN where it is not held."""
+        """From a matrix with one row a person and one column a key, NaN where it is absent."""
         matrix = np.asarray(table, dtype=np.float64)
         if matrix.ndim != 2:
             raise InputError(f"the table must have rows and columns, got shape {matrix.shape}")
-        held = ~np.isnan(matrix)
+        present = ~np.isnan(matrix)
         return cls(
             keys=matrix.shape[1],
-            offsets=np.concatenate(([0], np.cumsum(held.sum(axis=1)))),
-            key=np.nonzero(held)[1].astype(np.uint32),
-            value=matrix[held],
+            offsets=np.concatenate(([0], np.cumsum(present.sum(axis=1)))),
+            key=np.nonzero(present)[1].astype(np.uint32),
+            value=matrix[present],
         )
 
     @classmethod
@@ -108,18 +109,18 @@ class Pairs:
 
 
 def checked_person(
-    person: Mapping[Any, float], places: Mapping[Any, int] | range
+    person: Mapping[Any, float], index: Mapping[Any, int] | range
 ) -> dict[int, float]:
     """One person's pairs as a new dictionary of key index to value, or an error.
 
-    ``places`` says which keys there are: a range of indices, or names with their indices.
+    ``index`` says which keys there are: a range of indices, or names with their indices.
     """
     if not isinstance(person, Mapping):
         raise InputError(f"a person's pairs must be a mapping of key to value, got {type(person)}")
-    held = {_place(key, places): _value(value) for key, value in person.items()}
-    if len(held) != len(person):
+    pairs = {_key_index(key, index): _value(value) for key, value in person.items()}
+    if len(pairs) != len(person):
         raise InputError("a person holds a key at most once.")
-    return held
+    return pairs
 
 
 def plus_words(value: float) -> int:
@@ -133,24 +134,24 @@ def plus_words(value: float) -> int:
     return floor(ldexp(value, 63)) + 2**63
 
 
-def _places(keys: int | None, names: Sequence[str] | None) -> Mapping[str, int] | range:
+def _index_of(keys: int | None, names: Sequence[str] | None) -> Mapping[str, int] | range:
     if (keys is None) == (names is None):
         raise InputError("give either keys, their number, or names, a list of them")
     if names is None:
         return range(check.whole(at_least=1, at_most=MAX_KEYS, keys=keys))
-    places = {name: place for place, name in enumerate(names)}
-    if len(places) != len(names) or not places:
+    index = {name: i for i, name in enumerate(names)}
+    if len(index) != len(names) or not index:
         raise InputError("names must be different from each other, and at least one")
-    return places
+    return index
 
 
-def _place(key: Any, places: Mapping[Any, int] | range) -> int:
-    if isinstance(places, range):
-        if isinstance(key, Integral) and not isinstance(key, bool) and key in places:
+def _key_index(key: Any, index: Mapping[Any, int] | range) -> int:
+    if isinstance(index, range):
+        if isinstance(key, Integral) and not isinstance(key, bool) and key in index:
             return int(key)
-    elif key in places:
-        return places[key]
-    allowed = f"an index below {len(places)}" if isinstance(places, range) else "a known name"
+    elif key in index:
+        return index[key]
+    allowed = f"an index below {len(index)}" if isinstance(index, range) else "a known name"
     raise InputError(f"every key must be {allowed}; one is not.")
 
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local import word_chunks
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.keyvalue.pairs import Pairs, checked_person, plus_words
 from sfumato.local.keyvalue.sampled_key import (
@@ -31,17 +30,18 @@ from sfumato.local.keyvalue.sampled_key import (
     KeyValueMechanism,
     Row,
     inverse_reading,
-    pair_kernels,
-    people_of,
 )
-from sfumato.local.layout import Answer, Answers, BitLayout, IntegerLayout
-from sfumato.local.mechanism import Counts, Transition, transition_of
+from sfumato.local.layout import Answer, Answers, BitLayout, IntegerLayout, packed
+from sfumato.local.mechanism import Counts, Transition, checked_tally, kernels, transition_of
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
 MAX_PADDING: Final = 10_000
+"""A limit against abuse: an answer of ``PckvUe`` has a position for each dummy."""
+
 _HALF: Final = WORD // 2
+"""Words that are one of two equally likely halves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +78,8 @@ class PaddedSample(KeyValueMechanism):
     def sample(self, pairs: Mapping[int, float], *, rng: Rng) -> int:
         """One person's sampled symbol, not yet private, by plain integers."""
         own = list(checked_person(pairs, range(self.keys)).items())
-        place = int(rng.below(max(len(own), self.padding), 1)[0])
-        position, value = own[place] if place < len(own) else (self.keys + place, 0.0)
+        index = int(rng.below(max(len(own), self.padding), 1)[0])
+        position, value = own[index] if index < len(own) else (self.keys + index, 0.0)
         return 2 * position + (int(rng.words(1)[0]) < plus_words(value))
 
     def sample_many(self, pairs: Pairs, *, rng: Rng) -> NDArray[np.uint32]:
@@ -87,7 +87,7 @@ class PaddedSample(KeyValueMechanism):
         pairs = self.checked_pairs(pairs)
         out = np.empty(len(pairs), dtype=np.uint32)
         fixed = (pairs.offsets, pairs.key, pairs.value, self.keys, self.padding, out)
-        kernel = pair_kernels().sample_pairs
+        kernel = kernels().sample_pairs
         replay(lambda *at: kernel(*at, *fixed), len(pairs), rng=rng, words_each=2)
         return out
 
@@ -132,12 +132,7 @@ class PckvGrr(PaddedSample):
     @cached_property
     def layout(self) -> IntegerLayout:
         """The reported symbol."""
-        return IntegerLayout(below=self.cells)
-
-    @property
-    def cells(self) -> int:
-        """One count for each symbol."""
-        return 2 * self.positions
+        return IntegerLayout(below=2 * self.positions)
 
     def answer(self, pairs: Mapping[int, float], *, rng: Rng) -> Answer:
         """One person's answer, by plain integers."""
@@ -150,19 +145,15 @@ class PckvGrr(PaddedSample):
         self.weights.draw_many(symbols, out, rng=rng)
         return out
 
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the reported symbols."""
-        word_chunks.kernels().add_histogram(answers, counts)
-
     def by_key(self, counts: Counts) -> Counts:
         """For each key: answers about anything else, its minus, its plus."""
-        counts = self.checked_counts(counts)
+        counts = checked_tally(counts, self.cells)
         return _with_the_rest(counts[: 2 * self.keys], int(counts.sum()))
 
     def transition(self) -> Transition:
         """The exact weights of every symbol for every person."""
         rows = []
-        for person in people_of(self.keys, self.cells):
+        for person in self.people(self.cells):
             parts = [(weight, self.weights.row(symbol)) for symbol, weight in self.sampled(person)]
             rows.append([sum(w * row[j] for w, row in parts) for j in range(self.cells)])
         return transition_of(range(self.cells), rows)
@@ -241,7 +232,7 @@ class PckvUe(PaddedSample):
         out = self.layout.empty(symbols.size)
         row = np.empty((2 * self.positions + 63) // 64, dtype=np.uint64)
         numbers = (self.positions, np.uint64(2 * self.other), np.uint64(self.same))
-        kernel = pair_kernels().perturb_positions
+        kernel = kernels().perturb_positions
         replay(
             lambda words, done: kernel(words, done, symbols, *numbers, row, out),
             symbols.size,
@@ -252,16 +243,16 @@ class PckvUe(PaddedSample):
 
     def add(self, answers: Answers, counts: Counts) -> None:
         """Count the minus and plus of every key, and the answers."""
-        pair_kernels().add_positions(answers, self.positions, self.keys, counts)
+        kernels().add_positions(answers, self.positions, self.keys, counts)
 
     def by_key(self, counts: Counts) -> Counts:
         """For each key: answers without it, its minus, its plus."""
-        counts = self.checked_counts(counts)
+        counts = checked_tally(counts, self.cells)
         return _with_the_rest(counts[:-1], int(counts[-1]))
 
     def transition(self) -> Transition:
         """The exact weights of every answer for every person: small sizes only."""
-        people = people_of(self.keys, 3 ** min(self.positions, 14))
+        people = self.people(3 ** min(self.positions, 14))
         answers = list(product(STATES, repeat=self.positions))
         given = [[self._weight(symbol, a) for a in answers] for symbol in range(2 * self.positions)]
         rows = []
@@ -273,12 +264,12 @@ class PckvUe(PaddedSample):
     def _weight(self, symbol: int, answer: Sequence[int]) -> int:
         """The weight of a whole answer, as states of all positions, for a sampled symbol."""
         sampled, plus = divmod(symbol, 2)
-        rows = (1 + plus if place == sampled else 0 for place in range(self.positions))
+        rows = (1 + plus if i == sampled else 0 for i in range(self.positions))
         return prod(self.channel[row][state] for row, state in zip(rows, answer, strict=True))
 
     def _packed(self, answer: Sequence[int]) -> bytes:
-        bits = [state != ABSENT for state in answer] + [state == PLUS for state in answer]
-        return np.packbits(bits, bitorder="little").tobytes()
+        states = np.array(answer)
+        return packed(np.concatenate([states != ABSENT, states == PLUS]))
 
 
 def _state(row: Row, word: int) -> int:

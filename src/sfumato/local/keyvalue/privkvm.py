@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +24,8 @@ from sfumato.local.probabilities import WORD, exp_below, local_epsilon, split_be
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 
-MAX_ROUNDS = 100
+MAX_ROUNDS: Final = 100
+"""A limit against abuse: each round has 1/200 of epsilon or more for the values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,7 @@ class PrivKvm:
     keys: int
     epsilon: Fraction
     rounds: int = 3
+    """After three rounds 7/8 of the bias is gone at f = 1/2: it shrinks by 1 - f in each."""
 
     def __post_init__(self) -> None:
         check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)

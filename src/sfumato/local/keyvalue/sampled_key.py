@@ -5,14 +5,13 @@ or +1. What it hides is then one of three states (absent, -1, +1), and a protoco
 three rows of whole numbers out of 2^64. To answer about every key would cost d epsilon.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import accumulate, product
-from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -20,17 +19,24 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, InternalError
-from sfumato.local import word_chunks
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.keyvalue.pairs import MAX_KEYS, Pairs, checked_person, plus_words
-from sfumato.local.layout import Answer, Answers, IntegerLayout, Layout
-from sfumato.local.mechanism import MAX_TRANSITION, Counts, Transition, transition_of
+from sfumato.local.layout import Answer, Answers, IntegerLayout
+from sfumato.local.mechanism import (
+    Counts,
+    LocalMechanism,
+    Transition,
+    checked_tally,
+    kernels,
+    refuse_large,
+    transition_of,
+)
 from sfumato.local.probabilities import WORD, exp_below, local_epsilon, split_below
 from sfumato.noise.exact_draws import replay
-from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 
 STATES: Final = (0, 1, 2)
+"""Of a key at one person, as rows of the weights."""
 ABSENT, MINUS, PLUS = STATES
 
 Row = tuple[int, ...]
@@ -41,35 +47,24 @@ _TARGETS: Final = np.array([[0.0, 1.0, 1.0], [0.0, -1.0, 1.0]])
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyValueMechanism(ABC):
+class KeyValueMechanism(LocalMechanism):
     """Answers about a person's pairs so that the whole set of them is hidden.
 
-    Two people are neighbors when they hold any two sets of pairs.
+    Two people are neighbors when they hold any two sets of pairs. ``transition`` has a row for each
+    set of pairs with the values -1 or +1: others are mixtures of these, never easier to tell apart.
     """
 
-    epsilon: Fraction
-    """What one answer promises; numbers and texts are taken exactly (0.1 is 1/10)."""
     keys: int
     """The number of public keys."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
+        super().__post_init__()
         check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)
 
-    @cached_property
-    def guarantee(self) -> LocalDP:
-        """The promise to the person who answers, for all their pairs together."""
-        return LocalDP(self.epsilon)
-
     @property
-    @abstractmethod
-    def layout(self) -> Layout:
-        """What an answer looks like."""
-
-    @property
-    @abstractmethod
-    def cells(self) -> int:
-        """The length of the tally that answers are counted into."""
+    def inputs(self) -> int:
+        """Every key absent, or with the value -1 or +1."""
+        return int(3**self.keys)
 
     @property
     @abstractmethod
@@ -82,27 +77,8 @@ class KeyValueMechanism(ABC):
         return np.zeros(self.reading.shape[1], dtype=np.int64)
 
     @abstractmethod
-    def answer(self, pairs: Mapping[int, float], *, rng: Rng) -> Answer:
-        """One person's answer, by plain integers: what a device does."""
-
-    @abstractmethod
-    def answer_many(self, pairs: Pairs, *, rng: Rng) -> Answers:
-        """One answer for each person, of the same distribution, by compiled kernels."""
-
-    @abstractmethod
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Add checked answers to a tally, in place. Tallies of parts are summed."""
-
-    @abstractmethod
     def by_key(self, counts: Counts) -> Counts:
         """A tally as one row for each key, whose cells ``reading`` is about."""
-
-    @abstractmethod
-    def transition(self) -> Transition:
-        """The exact weights of every whole answer for every set of pairs with values -1 or +1.
-
-        Values between are mixtures of these, and a mixture is never easier to tell.
-        """
 
     def checked_pairs(self, pairs: Pairs) -> Pairs:
         """The pairs, if they are about this mechanism's keys."""
@@ -110,15 +86,10 @@ class KeyValueMechanism(ABC):
             raise InputError(f"pairs must be Pairs about {self.keys} keys.")
         return pairs
 
-    def checked_counts(self, counts: Counts) -> Counts:
-        """The tally, if it is one of this mechanism's."""
-        array = np.asarray(counts)
-        fits = array.shape == (self.cells,) and array.dtype.kind in "iu"
-        if not fits or (array < 0).any():
-            raise InputError(
-                f"the tally must be {self.cells} counts, got {array.dtype} of shape {array.shape}"
-            )
-        return array.astype(np.int64)
+    def people(self, answers: int) -> list[tuple[int, ...]]:
+        """Every person as the states of all keys, if a matrix of them can be written out."""
+        refuse_large(self, 3 ** min(self.keys, 14) * answers)  # 3^14 is too large already
+        return list(product(STATES, repeat=self.keys))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,12 +125,7 @@ class SampledKey(KeyValueMechanism):
     @cached_property
     def layout(self) -> IntegerLayout:
         """The sampled key and the cell drawn for it."""
-        return IntegerLayout(below=self.cells)
-
-    @property
-    def cells(self) -> int:
-        """One count for each key and cell."""
-        return self.keys * len(self.weights[0])
+        return IntegerLayout(below=self.keys * len(self.weights[0]))
 
     @cached_property
     def reading(self) -> Floats:
@@ -168,10 +134,10 @@ class SampledKey(KeyValueMechanism):
 
     def answer(self, pairs: Mapping[int, float], *, rng: Rng) -> Answer:
         """One person's answer, by plain integers."""
-        held = checked_person(pairs, range(self.keys))
+        own = checked_person(pairs, range(self.keys))
         key = int(rng.below(self.keys, 1)[0])
         rounding, word = (int(word) for word in rng.words(2))
-        value = held.get(key, self.stand_in(key))
+        value = own.get(key, self.stand_in(key))
         state = ABSENT if value is None else PLUS if rounding < plus_words(value) else MINUS
         return key * len(self.weights[0]) + bisect_right(self.cuts[state], word)
 
@@ -182,21 +148,17 @@ class SampledKey(KeyValueMechanism):
         fills = [] if self.stand_in(0) is None else map(self.stand_in, range(self.keys))
         numbers = np.array([*fills], dtype=np.float64), np.array(self.cuts, dtype=np.uint64)
         fixed = (pairs.offsets, pairs.key, pairs.value, *numbers, self.keys)
-        kernel = pair_kernels().answer_about_a_key
+        kernel = kernels().answer_about_a_key
         replay(lambda *at: kernel(*at, *fixed, out), len(pairs), rng=rng, words_each=3)
         return out
 
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the answers."""
-        word_chunks.kernels().add_histogram(answers, counts)
-
     def by_key(self, counts: Counts) -> Counts:
         """A row for each key with the counts of its cells."""
-        return self.checked_counts(counts).reshape(self.keys, -1)
+        return checked_tally(counts, self.cells).reshape(self.keys, -1)
 
     def transition(self) -> Transition:
         """The exact weights of every answer for every person."""
-        people = people_of(self.keys, self.cells)
+        people = self.people(self.cells)
         rows = [[w for key in range(self.keys) for w in self.row(key, p[key])] for p in people]
         return transition_of(range(self.cells), rows)
 
@@ -292,7 +254,7 @@ class F2M(SampledKey):
 
     @cached_property
     def weights(self) -> tuple[Row, Row, Row]:
-        """The product of two coins; the larger sign is rounded down, the smaller up."""
+        """The product of two bits; the larger sign is rounded down, the smaller up."""
         presence, sign = self.truths
         filled = int(WORD - sign + (1 + self.fill) / 2 * (2 * sign - WORD))
         return (
@@ -312,7 +274,7 @@ class F2M(SampledKey):
 
 @dataclass(frozen=True, kw_only=True)
 class BiSample(SampledKey):
-    """A fair coin asks "is it +1?" or "is it -1?", answered by randomized response.
+    """The question "is it +1?" or "is it -1?", drawn fairly and answered by randomized response.
 
     An absent key answers no to both. Cells: (minus, no), (minus, yes), (plus, no), (plus, yes).
     With p = e^eps/(e^eps + 1) and the shares of yes to each: f = (2p-2+f_pos+f_neg)/(2p-1),
@@ -368,24 +330,6 @@ def checked_share(share: Any, epsilon: Fraction) -> Fraction:
     local_epsilon(epsilon * exact)
     local_epsilon(epsilon * (1 - exact))
     return exact
-
-
-def people_of(keys: int, answers: int) -> list[tuple[int, ...]]:
-    """Every person as the states of all keys, if a matrix of all of them can be written out."""
-    if 3 ** min(keys, 14) * answers > MAX_TRANSITION:
-        raise InputError(
-            f"the matrix of all people with {keys} keys is too large to write out. "
-            "Ask for fewer keys: the formula is the same."
-        )
-    return list(product(STATES, repeat=keys))
-
-
-@cache
-def pair_kernels() -> ModuleType:
-    """The compiled code; it loads numba, so only for many answers."""
-    from sfumato.local.keyvalue import kernels
-
-    return kernels
 
 
 def _signed(words: int, plus: int) -> tuple[int, int]:

@@ -21,19 +21,29 @@ from sfumato.local.means.mechanism import (
     Floats,
     MeanEstimate,
     MeanMechanism,
-    checked_tally,
-    mean_kernels,
     record_of,
     records_of,
-    refuse_large_records,
 )
-from sfumato.local.mechanism import Codes, Counts, LocalMechanism, Transition, transition_of
+from sfumato.local.mechanism import (
+    Codes,
+    Counts,
+    LocalMechanism,
+    Transition,
+    checked_tally,
+    chunks,
+    kernels,
+    refuse_large,
+    transition_of,
+)
 from sfumato.local.probabilities import WORD, exp_below, split_below
-from sfumato.local.word_chunks import chunks
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
-_ROWS: Final = 2**15  # of bits unpacked at a time
+_ROWS: Final = 2**15
+"""Answers whose bits are unpacked at a time."""
+
+MAX_DIMENSIONS: Final = 4096
+"""A limit against abuse: exact weights have a bit for each dimension."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +102,7 @@ class LinearWeights:
     def draw_many(self, codes: Codes, out: Answers, *, rng: Rng) -> None:
         """An answer for each code, into ``out``."""
         for rows, words in chunks(codes.size, rng=rng):
-            mean_kernels().respond_linearly(words, codes[rows], out[rows], *self.numbers)
+            kernels().respond_linearly(words, codes[rows], out[rows], *self.numbers)
 
     @cached_property
     def numbers(self) -> tuple[np.uint64, np.uint64]:
@@ -120,7 +130,7 @@ class DuchiVector(LocalMechanism):
     """The means of d numbers from one answer of d signs.
 
     Each number is first discretized to -1 or +1 (``grid.discretize``). Answers are sign vectors;
-    each that agrees with the person's in more than half of the places is e^eps times as likely as
+    each that agrees with the person's in more than half of the signs is e^eps times as likely as
     each other one. Formal guarantee: epsilon-local DP for the whole vector. Duchi, Jordan,
     Wainwright 2018, arXiv 1604.02390, section 4.2.3, for odd d. For even d the paper puts vectors
     at right angles on both sides: their odds against the other side are e^eps + 1, which breaks
@@ -131,7 +141,7 @@ class DuchiVector(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check.keep_whole(self, at_least=1, at_most=4096, dimensions=self.dimensions)
+        check.keep_whole(self, at_least=1, at_most=MAX_DIMENSIONS, dimensions=self.dimensions)
 
     @property
     def inputs(self) -> int:
@@ -171,7 +181,7 @@ class DuchiVector(LocalMechanism):
     def scale(self) -> Fraction:
         """The decoded value of a plus, exact; of a minus, minus this.
 
-        With m places that agree a sign agrees by (2 m - d) / d on average. Over all vectors that
+        With m signs that agree a sign agrees by (2 m - d) / d on average. Over all vectors that
         is 0, so only the extra weight of the own side counts.
         """
         d, (own, other), (likely, unlikely) = self.dimensions, self.sides, self.weights
@@ -182,7 +192,7 @@ class DuchiVector(LocalMechanism):
         """One answer, by plain integers, about d signs (1 for plus, 0 for minus) or their code."""
         d = self.dimensions
         signs = record_of(code, base=2, length=d)
-        own = sum(sign << place for place, sign in enumerate(signs))
+        own = sum(sign << j for j, sign in enumerate(signs))
         same = int(rng.words(1)[0]) < self.keep
         while True:
             packed = rng.words((d + 63) // 64).astype("<u8").tobytes()
@@ -195,7 +205,7 @@ class DuchiVector(LocalMechanism):
         """One answer for each row of d signs (1 for plus, 0 for minus), or for each code."""
         signs = _packed_words(records_of(codes, base=2, length=self.dimensions))
         out = np.empty_like(signs)
-        fill, keep, d = mean_kernels().fill_half_spaces, np.uint64(self.keep), self.dimensions
+        fill, keep, d = kernels().fill_half_spaces, np.uint64(self.keep), self.dimensions
         replay(
             lambda words, done: fill(words, signs, out, done, keep, d),
             len(signs),
@@ -216,7 +226,7 @@ class DuchiVector(LocalMechanism):
 
     def transition(self) -> Transition:
         """The exact weights: of the own side or of the other."""
-        refuse_large_records(self, self.inputs)
+        refuse_large(self, self.inputs**2)
         by_distance = [self.weights[2 * m >= self.dimensions] for m in range(self.dimensions + 1)]
         everything = range(self.inputs)
         rows = [[by_distance[(a ^ b).bit_count()] for b in everything] for a in everything]

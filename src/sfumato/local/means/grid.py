@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import check
 from sfumato.errors import InputError
-from sfumato.local.mechanism import Codes
+from sfumato.local.mechanism import Codes, chunks
 from sfumato.local.probabilities import WORD
-from sfumato.local.word_chunks import chunks
 from sfumato.randomness import Rng
 
 MAX_POINTS: Final = 2**16
+"""Codes fit 16 bits, and a tally of all answers a few megabytes."""
 
 _DOUBT: Final = 2.0**-30
 """A sum nearer to a whole number is decided exactly. Position and word together are wrong by at
@@ -34,6 +34,7 @@ class Grid:
     low: float
     high: float
     points: int = 1024
+    """The distance of two points adds at most 1/4 of its square to the variance of a value."""
 
     def __post_init__(self) -> None:
         check.keep_whole(self, at_least=2, at_most=MAX_POINTS, points=self.points)

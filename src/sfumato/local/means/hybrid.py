@@ -9,9 +9,9 @@ import numpy as np
 
 from sfumato.local.layout import Answers
 from sfumato.local.means.duchi import Duchi, LinearWeights
-from sfumato.local.means.mechanism import Floats, MeanMechanism, mean_kernels
+from sfumato.local.means.mechanism import Floats, MeanMechanism
 from sfumato.local.means.piecewise import Piecewise, WindowWeights
-from sfumato.local.mechanism import Codes
+from sfumato.local.mechanism import Codes, kernels
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
@@ -67,7 +67,7 @@ class MixedWeights:
 
     def draw_many(self, codes: Codes, out: Answers, *, rng: Rng) -> None:
         """An answer for each code, into ``out``."""
-        fill, coin, answers = mean_kernels().fill_hybrid, self.coin, self.window.answers
+        fill, coin, answers = kernels().fill_hybrid, self.coin, self.window.answers
         numbers = (np.uint64(coin), np.uint64(answers), self.window.numbers, *self.linear.numbers)
         replay(
             lambda words, done: fill(words, codes, out, done, *numbers),

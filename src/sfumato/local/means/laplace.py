@@ -50,11 +50,11 @@ class ClampedNoise:
 
     def probabilities(self) -> Floats:
         """All codes as floats; the two ends hold what was clamped: q^k / (1 + q) from k on."""
-        places = np.arange(self.answers) - self.reach
-        matrix = self.noise.pmf(places - np.arange(self.points)[:, None])
+        positions = np.arange(self.answers) - self.reach
+        matrix = self.noise.pmf(positions - np.arange(self.points)[:, None])
         ratio = math.exp(-1 / float(self.noise.scale))
         for end in (0, -1):
-            distance = np.abs(places[end] - np.arange(self.points))
+            distance = np.abs(positions[end] - np.arange(self.points))
             matrix[:, end] = ratio**distance / (1 + ratio)
         return matrix
 

@@ -9,8 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from types import ModuleType
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -21,16 +20,15 @@ from sfumato.errors import InputError
 from sfumato.local.layout import Answer, Answers, IntegerLayout
 from sfumato.local.means.grid import MAX_POINTS
 from sfumato.local.mechanism import (
-    MAX_TRANSITION,
     Codes,
     Counts,
     LocalMechanism,
     Transition,
+    checked_tally,
     refuse_large,
     transition_of,
     whole_code,
 )
-from sfumato.local.word_chunks import kernels
 from sfumato.randomness import Rng
 
 Floats = NDArray[np.float64]
@@ -77,6 +75,7 @@ class MeanMechanism(LocalMechanism):
     """A mechanism for the mean of numbers on a grid of ``points``; a response defines it."""
 
     points: int = 1024
+    """Points of the grid: rounding to them then adds little to the variance of any mechanism."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,11 +96,6 @@ class MeanMechanism(LocalMechanism):
         """The number of the answer."""
         return IntegerLayout(below=self.response.answers)
 
-    @property
-    def cells(self) -> int:
-        """One count for each answer."""
-        return self.response.answers
-
     def answer(self, code: int, *, rng: Rng) -> Answer:
         """One answer, by plain integers."""
         return self.response.draw(self.checked_code(code), rng=rng)
@@ -113,14 +107,10 @@ class MeanMechanism(LocalMechanism):
         self.response.draw_many(codes, out, rng=rng)
         return out
 
-    def add(self, answers: Answers, counts: Counts) -> None:
-        """Count the answers."""
-        kernels().add_histogram(answers, counts)
-
     def transition(self) -> Transition:
         """The exact weights of every answer under every code."""
         answers = self.response.answers
-        refuse_large(self, answers)
+        refuse_large(self, self.points * answers)
         return transition_of(range(answers), [self.response.row(i) for i in range(self.points)])
 
     def probabilities(self) -> Floats:
@@ -162,10 +152,10 @@ class MeanMechanism(LocalMechanism):
         """
         if not -1 <= value <= 1:
             raise InputError(f"value must be between -1 and 1, got {value!r}")
-        place = (value + 1) / 2 * (self.points - 1)
-        i = min(int(place), self.points - 2)
+        position = (value + 1) / 2 * (self.points - 1)
+        i = min(int(position), self.points - 2)
         left, right = self._second_moments[i : i + 2]
-        return float(left + (place - i) * (right - left) - value**2)
+        return float(left + (position - i) * (right - left) - value**2)
 
     @cached_property
     def worst_variance(self) -> float:
@@ -181,24 +171,6 @@ class MeanMechanism(LocalMechanism):
     @cached_property
     def _second_moments(self) -> Floats:
         return self.response.second_moments()
-
-
-@cache
-def mean_kernels() -> ModuleType:
-    """The compiled code of means; it loads numba, so only for many answers."""
-    from sfumato.local.means import kernels
-
-    return kernels
-
-
-def checked_tally(counts: Any, cells: int) -> Counts:
-    """The tally, if it has the right length and nothing in it is negative."""
-    array = np.asarray(counts)
-    if array.shape != (cells,) or array.dtype.kind not in "iu" or (array < 0).any():
-        raise InputError(
-            f"a tally must be {cells} whole numbers >= 0, got {array.dtype} of shape {array.shape}."
-        )
-    return array.astype(np.int64, copy=False)
 
 
 def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]:
@@ -230,21 +202,12 @@ def records_of(codes: Any, *, base: int, length: int) -> Codes:
     if array.ndim == 1 and base**length <= 2**63:
         _refuse_outside(array, base**length)
         wide = array.astype(np.uint64)  # narrower types may not hold the powers of the base
-        places = [wide // base**place % base for place in range(length)]
-        return np.stack(places, axis=1).astype(np.uint16)
+        digits = [wide // base**digit % base for digit in range(length)]
+        return np.stack(digits, axis=1).astype(np.uint16)
     if array.ndim != 2 or array.shape[1] != length:
         raise InputError(f"records must be rows of {length} codes, got the shape {array.shape}.")
     _refuse_outside(array, base)
     return np.ascontiguousarray(array, dtype=np.uint16)
-
-
-def refuse_large_records(mechanism: LocalMechanism, answers: int) -> None:
-    """Refuse to write out a matrix that nobody could read."""
-    if answers * mechanism.inputs > MAX_TRANSITION:
-        raise InputError(
-            f"the matrix of {mechanism} would have more than {MAX_TRANSITION:,} entries. Ask for "
-            "fewer dimensions or points: the formula is the same."
-        )
 
 
 def _refuse_outside(array: NDArray[Any], below: int) -> None:

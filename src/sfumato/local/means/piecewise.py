@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.local.layout import Answers
-from sfumato.local.means.mechanism import Floats, MeanMechanism, mean_kernels
-from sfumato.local.mechanism import Codes
+from sfumato.local.means.mechanism import Floats, MeanMechanism
+from sfumato.local.mechanism import Codes, kernels
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
@@ -100,7 +100,7 @@ class WindowWeights:
 
     def draw_many(self, codes: Codes, out: Answers, *, rng: Rng) -> None:
         """An answer for each code, into ``out``."""
-        fill, numbers = mean_kernels().fill_windows, self.numbers
+        fill, numbers = kernels().fill_windows, self.numbers
         replay(
             lambda words, done: fill(words, codes, out, done, numbers),
             codes.size,

@@ -17,20 +17,26 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.local.layout import Answer, Answers, IntegerLayout
-from sfumato.local.means.duchi import Duchi
+from sfumato.local.means.duchi import MAX_DIMENSIONS, Duchi
 from sfumato.local.means.grid import MAX_POINTS
 from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
 from sfumato.local.means.mechanism import (
     MeanEstimate,
     MeanMechanism,
-    checked_tally,
     record_of,
     records_of,
-    refuse_large_records,
 )
 from sfumato.local.means.piecewise import Piecewise
-from sfumato.local.mechanism import Codes, Counts, LocalMechanism, Transition, transition_of
+from sfumato.local.mechanism import (
+    Codes,
+    Counts,
+    LocalMechanism,
+    Transition,
+    checked_tally,
+    refuse_large,
+    transition_of,
+)
 from sfumato.randomness import Rng
 
 Inner = Literal["hybrid", "piecewise", "duchi", "laplace"]
@@ -43,7 +49,7 @@ _INNER: Final[dict[str, type[MeanMechanism]]] = {
 }
 
 _BITS: Final = 63
-MAX_DIMENSIONS: Final = 4096
+"""Of an answer, so that it fits a signed integer of 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +64,7 @@ class SampledMeans(LocalMechanism):
 
     dimensions: int
     points: int = 1024
+    """Points of each attribute's grid, as in ``Grid``."""
     inner: Inner = "hybrid"
 
     def __post_init__(self) -> None:
@@ -137,7 +144,7 @@ class SampledMeans(LocalMechanism):
 
     def transition(self) -> Transition:
         """The exact weights: for each set the products of its attributes' weights."""
-        refuse_large_records(self, self.layout.below)
+        refuse_large(self, self.inputs * self.layout.below)
         sets = self.attributes(np.arange(self.sets)).tolist()
         rows = [self.mechanism.response.row(code) for code in range(self.points)]
         whole = []

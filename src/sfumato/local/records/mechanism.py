@@ -22,14 +22,15 @@ from sfumato.errors import InputError, InternalError
 from sfumato.local.frequency.choice import best_for
 from sfumato.local.layout import Answer, Answers
 from sfumato.local.mechanism import (
-    MAX_TRANSITION,
     Counts,
     FrequencyMechanism,
     Transition,
+    refuse_large,
     transition_of,
     whole_code,
 )
 from sfumato.local.probabilities import local_epsilon
+from sfumato.local.records.parts import by_part
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 
@@ -97,8 +98,7 @@ class RecordMechanism:
     def checked_record(self, record: Sequence[int]) -> tuple[int, ...]:
         """The record as plain integers, if it is one of these sizes."""
         if len(record) != len(self.sizes):
-            given, wanted = len(record), len(self.sizes)
-            raise InputError(f"a record has {wanted} attributes, got {given}.")
+            raise InputError(f"a record has {len(self.sizes)} attributes, got {len(record)}.")
         pairs = zip(record, self.sizes, strict=True)
         return tuple(whole_code(code, below=size) for code, size in pairs)
 
@@ -165,12 +165,12 @@ class PartwiseMechanism(RecordMechanism, ABC):
 
     def gather(self, answers: Iterable[RecordAnswer]) -> RecordAnswers:
         """Single answers of many people as arrays, each checked: nobody answers twice."""
-        found: list[list[Answers]] = [[] for _ in self.parts]
+        gathered: list[list[Answers]] = [[] for _ in self.parts]
         for person in answers:
             self._check_parts([index for index, _ in person])
             for index, answer in person:
-                found[index].append(self.parts[index].mechanism.layout.one(answer))
-        pairs = zip(self.parts, found, strict=True)
+                gathered[index].append(self.parts[index].mechanism.layout.one(answer))
+        pairs = zip(self.parts, gathered, strict=True)
         return RecordAnswers(
             parts=tuple(np.concatenate([p.mechanism.layout.empty(0), *own]) for p, own in pairs)
         )
@@ -190,12 +190,13 @@ class PartwiseMechanism(RecordMechanism, ABC):
 
     def estimate(self, state: State) -> tuple[MarginalEstimate, ...]:
         """Every part's frequencies with their standard errors."""
-        people, found = self.people([int(tally[0]) for tally in state]), []
+        people, estimates = self.people([int(tally[0]) for tally in state]), []
         for (columns, own), tally in zip(self.parts, state, strict=True):
             n, supports = int(tally[0]), own.supports(tally[1:])
             shape = tuple(self.sizes[column] for column in columns)
-            found.append(estimated(columns, supports, n, people, own.p, own.q).reshaped(shape))
-        return tuple(found)
+            marginal = estimated(columns, supports, n, people, own.p, own.q)
+            estimates.append(marginal.reshaped(shape))
+        return tuple(estimates)
 
     def _part(self, columns: tuple[int, ...], epsilon: Fraction) -> Part:
         categories = prod(self.sizes[column] for column in columns)
@@ -268,7 +269,7 @@ class Splitting(PartwiseMechanism):
         """Products of the parts' weights; answers in the order of their product."""
         matrices = [part.mechanism.transition() for part in self.parts]
         answers = prod(len(matrix.answers) for matrix in matrices)
-        refuse_large_records(self, answers)
+        refuse_large(self, prod(self.sizes) * answers)
         rows = [
             [prod(weights) for weights in product(*(m.weights[c] for m, c in pairs))]
             for pairs in (list(zip(matrices, record, strict=True)) for record in self.records())
@@ -310,18 +311,16 @@ class Sampling(PartwiseMechanism):
         """Each person's answer about one part; within a part in the order of the people."""
         records = self.checked_block(block)
         drawn = rng.below(len(self.parts), records.shape[1])
-        # numpy sorts up to 16 bits by counting: a pass instead of a sort.
-        narrow = drawn.astype(np.uint16) if len(self.parts) <= 2**16 else drawn
-        order = np.argsort(narrow, kind="stable")
-        ends = np.cumsum(np.bincount(drawn, minlength=len(self.parts)))
-        found = []
-        for part, rows in zip(self.parts, np.split(order, ends[:-1]), strict=True):
+        people = dict(by_part(drawn, len(self.parts)))
+        answers = []
+        for index, part in enumerate(self.parts):
+            rows = people.get(index, drawn[:0])
             codes = np.zeros(rows.size, dtype=np.uint32)
             for column in part.columns:
                 size = np.uint32(self.sizes[column])
                 codes = codes * size + records[column][rows].astype(np.uint32)
-            found.append(part.mechanism.answer_many(codes, rng=rng))
-        return RecordAnswers(parts=tuple(found))
+            answers.append(part.mechanism.answer_many(codes, rng=rng))
+        return RecordAnswers(parts=tuple(answers))
 
     @property
     def answered(self) -> int:
@@ -345,7 +344,7 @@ class Sampling(PartwiseMechanism):
         """The parts' answers one after the other, their weights on a common scale."""
         matrices = [part.mechanism.transition() for part in self.parts]
         answers = sum(len(matrix.answers) for matrix in matrices)
-        refuse_large_records(self, answers)
+        refuse_large(self, prod(self.sizes) * answers)
         totals = [sum(matrix.weights[0]) for matrix in matrices]
         scale = lcm(*totals)
         rows = []
@@ -385,14 +384,3 @@ def estimated(
         standard_errors=np.sqrt((noise + drawn) / answers),
         answers=answers,
     )
-
-
-def refuse_large_records(mechanism: RecordMechanism, answers: int) -> None:
-    """Refuse to write out a matrix that nobody could read."""
-    entries = prod(mechanism.sizes) * answers
-    if entries > MAX_TRANSITION:
-        raise InputError(
-            f"the matrix of {mechanism} would have {entries:,} entries, at most "
-            f"{MAX_TRANSITION:,} are written out. Ask for fewer or smaller attributes: the "
-            "formula is the same."
-        )

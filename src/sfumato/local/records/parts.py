@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ Bins = tuple[int, ...] | None
 """The bin of every code of a column, or None: every code stands for itself."""
 
 MAX_WEIGHT: Final = 2**62
+"""Of one part and of all: their sum fits an exact draw."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,13 +75,13 @@ class Part:
 
 
 def draw_part(weights: Sequence[int], *, rng: Rng) -> int:
-    """The place of the part that one person answers: as likely as its weight of their sum."""
+    """The index of the part that one person answers: as likely as its weight of their sum."""
     ends = _ends(weights)
     return bisect_right(ends, int(rng.below(ends[-1], 1)[0]))
 
 
 def draw_parts(weights: Sequence[int], people: int, *, rng: Rng) -> NDArray[np.int64]:
-    """The places for many people, by the same rule."""
+    """The indices for many people, by the same rule."""
     ends = _ends(weights)
     return np.searchsorted(ends, rng.below(ends[-1], people), side="right")
 
@@ -107,26 +108,27 @@ def answer_parts(
     *,
     rng: Rng,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """For each person the place of a drawn part, and one answer about it.
+    """For each person the index of a drawn part, and one answer about it.
 
-    Formal guarantee: the draw does not look at the person, so place and answer together are as
+    Formal guarantee: the draw does not look at the person, so index and answer together are as
     private as the least private of the mechanisms.
     """
     drawn = draw_parts(weights, people, rng=rng)
     answers = np.zeros(people, dtype=np.uint64)
-    for place, mine in by_part(drawn, len(parts)):
-        part = parts[place]
-        own = {name: codes[name][mine] for name in part.columns}
-        answers[mine] = part.mechanism.answer_many(part.cells(own), rng=rng)
+    for index, people_of_part in by_part(drawn, len(parts)):
+        part = parts[index]
+        own = {name: codes[name][people_of_part] for name in part.columns}
+        answers[people_of_part] = part.mechanism.answer_many(part.cells(own), rng=rng)
     return drawn, answers
 
 
 def by_part(drawn: NDArray[np.int64], parts: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """For each part that was drawn, the places of those who drew it; one sort for all."""
-    order = np.argsort(drawn, kind="stable")
+    """For each part that was drawn, the indices of those who drew it; one sort for all."""
+    narrow = drawn.astype(np.uint16) if parts <= 2**16 else drawn  # sorted by counting, in a pass
+    order = np.argsort(narrow, kind="stable")
     edges = np.searchsorted(drawn[order], np.arange(parts + 1)).tolist()
-    held = [(part, edges[part], edges[part + 1]) for part in range(parts)]
-    return [(part, order[start:end]) for part, start, end in held if end > start]
+    spans = enumerate(pairwise(edges))
+    return [(part, order[start:end]) for part, (start, end) in spans if end > start]
 
 
 def _whole_codes(cut: Sequence[int]) -> tuple[int, ...]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,14 @@ import numpy as np
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.layout import Answers, IntegerLayout
-from sfumato.local.mechanism import Transition, transition_of
+from sfumato.local.mechanism import Transition, kernels, refuse_large, transition_of
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.local.records.mechanism import (
     MarginalEstimate,
     RecordMechanism,
     State,
     estimated,
-    refuse_large_records,
 )
-from sfumato.local.word_chunks import kernels
 from sfumato.noise.exact_draws import replay
 from sfumato.randomness import Rng
 
@@ -88,7 +85,7 @@ class RsFd(RecordMechanism):
         sizes = np.array(self.sizes, dtype=np.uint64)
         numbers = [(r.keep, *r.reciprocal) for r in self.responses]
         responses = np.array(numbers, dtype=np.uint64)
-        fill = _record_kernels().hide_among_uniform
+        fill = kernels().hide_among_uniform
         replay(
             lambda words, done: fill(words, records, out, done, sizes, responses),
             records.shape[1],
@@ -123,29 +120,21 @@ class RsFd(RecordMechanism):
 
     def estimate(self, state: State) -> tuple[MarginalEstimate, ...]:
         """Each attribute's frequencies, (d c/n - (d-1)/m - q)/(p - q), with standard errors."""
-        found = []
+        estimates = []
         for column, tally in enumerate(state):
             (p, q), n = self.probabilities(column), int(tally[0])
-            found.append(estimated((column,), tally[1:].astype(np.float64), n, n, p, q))
-        return tuple(found)
+            estimates.append(estimated((column,), tally[1:].astype(np.float64), n, n, p, q))
+        return tuple(estimates)
 
     def transition(self) -> Transition:
         """The weights sum_j m_j W_j(y_j | x_j) of every answer under every whole record.
 
         Records and answers are numbered alike, the last attribute fastest.
         """
-        refuse_large_records(self, prod(self.sizes))
+        refuse_large(self, prod(self.sizes) ** 2)
         rows = [[self._weight(x, y) for y in self.records()] for x in self.records()]
         return transition_of(range(prod(self.sizes)), rows)
 
     def _weight(self, record: Sequence[int], answer: Sequence[int]) -> int:
         triples = zip(self.responses, record, answer, strict=True)
         return sum(r.codes * (r.keep if x == y else r.share) for r, x, y in triples)
-
-
-@cache
-def _record_kernels() -> ModuleType:
-    """The compiled code; it loads numba, so only for many answers."""
-    from sfumato.local.records import kernels
-
-    return kernels

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.errors import InputError
-from sfumato.local.frequency import bit_kernels, bit_response
+from sfumato.local import bit_kernels
+from sfumato.local.frequency import bit_response
 from sfumato.local.frequency.bit_response import BitResponse, BitWeights, add_bits, log_above
 from sfumato.local.layout import BitLayout
 from sfumato.local.probabilities import WORD, exp_below

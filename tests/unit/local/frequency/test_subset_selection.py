@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfumato.errors import InputError
-from sfumato.local.frequency import bit_kernels
+from sfumato.local import bit_kernels
 from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.frequency.unary import Oue
 from sfumato.local.layout import BitLayout
