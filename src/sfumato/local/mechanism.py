@@ -182,13 +182,19 @@ class FrequencyMechanism(LocalMechanism):
         return counts.astype(np.float64)
 
     def variance(self, frequency: float = 0.0) -> float:
-        """The variance of an estimated frequency, times n, from the answers' noise alone.
+        """The variance of an estimated frequency, times n, from the answers' noise alone."""
+        return float(answer_variance(self.p, self.q, frequency))
 
-        q(1-q)/(p-q)^2 for a rare category, plus f(1-p-q)/(p-q). Wang et al. 2017, equation 5.
-        """
-        p, q = self.p, self.q
-        rare = q * (1 - q) / (p - q) ** 2
-        return float(rare) + frequency * float((1 - p - q) / (p - q))
+
+def answer_variance(
+    p: Fraction, q: Fraction, frequency: float | NDArray[np.float64]
+) -> float | NDArray[np.float64]:
+    """The variance of an estimated frequency, times n, from the noise of the answers alone.
+
+    q(1-q)/(p-q)^2 for a rare category, plus f(1-p-q)/(p-q). Wang et al. 2017, equation 5.
+    """
+    rare = float(q * (1 - q) / (p - q) ** 2)
+    return rare + frequency * float((1 - p - q) / (p - q))
 
 
 def whole_code(code: Any, *, below: int) -> int:
@@ -199,13 +205,12 @@ def whole_code(code: Any, *, below: int) -> int:
     return int(code)
 
 
-def refuse_large(mechanism: object, entries: int) -> None:
-    """Refuse to write out a matrix that nobody could read."""
+def refuse_large(mechanism: object, entries: int, *, fewer: str) -> None:
+    """Refuse to write out a matrix that nobody could read; ``fewer`` names what makes it large."""
     if entries > MAX_TRANSITION:
         raise InputError(
             f"the matrix of {mechanism} would have more than {MAX_TRANSITION:,} entries and is not "
-            "written out. Ask for fewer categories, bits, keys, points or attributes: the formula "
-            "is the same."
+            f"written out. Ask for fewer {fewer}: the formula is the same."
         )
 
 

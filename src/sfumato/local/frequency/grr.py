@@ -114,6 +114,6 @@ class Grr(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """The larger weight on the diagonal, the smaller beside it."""
-        refuse_large(self, self.categories**2)
+        refuse_large(self, self.categories**2, fewer="categories")
         rows = [self.weights.row(code) for code in range(self.categories)]
         return transition_of(range(self.categories), rows)

@@ -88,7 +88,7 @@ class HadamardResponse(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """Two weights, by the sign."""
-        refuse_large(self, self.categories * self.cells)
+        refuse_large(self, self.categories * self.cells, fewer="categories")
         weights = 2 * self.keep, 2 * ((WORD >> self.index_bits) - self.keep)
         rows = [
             [weights[odd(index & row)] for index in range(self.cells)]

@@ -157,7 +157,7 @@ class LocalHashing(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """The weights of the answers of all seeds, one after another."""
-        refuse_large(self, self.categories * self.layout.below)
+        refuse_large(self, self.categories * self.layout.below, fewer="categories")
         parts = [self.given_seed(seed) for seed in range(1 << self.seed_bits)]
         rows = [
             [weight for part in parts for weight in part.weights[code]]

@@ -88,7 +88,9 @@ class KeyValueMechanism(LocalMechanism):
 
     def people(self, answers: int) -> list[tuple[int, ...]]:
         """Every person as the states of all keys, if a matrix of them can be written out."""
-        refuse_large(self, 3 ** min(self.keys, 14) * answers)  # 3^14 is too large already
+        refuse_large(
+            self, 3 ** min(self.keys, 14) * answers, fewer="keys"
+        )  # 3^14 is too large already
         return list(product(STATES, repeat=self.keys))
 
 

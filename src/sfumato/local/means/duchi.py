@@ -226,7 +226,7 @@ class DuchiVector(LocalMechanism):
 
     def transition(self) -> Transition:
         """The exact weights: of the own side or of the other."""
-        refuse_large(self, self.inputs**2)
+        refuse_large(self, self.inputs**2, fewer="dimensions")
         by_distance = [self.weights[2 * m >= self.dimensions] for m in range(self.dimensions + 1)]
         everything = range(self.inputs)
         rows = [[by_distance[(a ^ b).bit_count()] for b in everything] for a in everything]

@@ -110,7 +110,7 @@ class MeanMechanism(LocalMechanism):
     def transition(self) -> Transition:
         """The exact weights of every answer under every code."""
         answers = self.response.answers
-        refuse_large(self, self.points * answers)
+        refuse_large(self, self.points * answers, fewer="points")
         return transition_of(range(answers), [self.response.row(i) for i in range(self.points)])
 
     def probabilities(self) -> Floats:

@@ -144,7 +144,7 @@ class SampledMeans(LocalMechanism):
 
     def transition(self) -> Transition:
         """The exact weights: for each set the products of its attributes' weights."""
-        refuse_large(self, self.inputs * self.layout.below)
+        refuse_large(self, self.inputs * self.layout.below, fewer="dimensions or points")
         sets = self.attributes(np.arange(self.sets)).tolist()
         rows = [self.mechanism.response.row(code) for code in range(self.points)]
         whole = []

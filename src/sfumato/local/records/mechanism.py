@@ -25,6 +25,7 @@ from sfumato.local.mechanism import (
     Counts,
     FrequencyMechanism,
     Transition,
+    answer_variance,
     refuse_large,
     transition_of,
     whole_code,
@@ -269,7 +270,7 @@ class Splitting(PartwiseMechanism):
         """Products of the parts' weights; answers in the order of their product."""
         matrices = [part.mechanism.transition() for part in self.parts]
         answers = prod(len(matrix.answers) for matrix in matrices)
-        refuse_large(self, prod(self.sizes) * answers)
+        refuse_large(self, prod(self.sizes) * answers, fewer="or smaller attributes")
         rows = [
             [prod(weights) for weights in product(*(m.weights[c] for m, c in pairs))]
             for pairs in (list(zip(matrices, record, strict=True)) for record in self.records())
@@ -344,7 +345,7 @@ class Sampling(PartwiseMechanism):
         """The parts' answers one after the other, their weights on a common scale."""
         matrices = [part.mechanism.transition() for part in self.parts]
         answers = sum(len(matrix.answers) for matrix in matrices)
-        refuse_large(self, prod(self.sizes) * answers)
+        refuse_large(self, prod(self.sizes) * answers, fewer="or smaller attributes")
         totals = [sum(matrix.weights[0]) for matrix in matrices]
         scale = lcm(*totals)
         rows = []
@@ -366,7 +367,7 @@ def estimated(
     """Frequencies among all people, from those who were asked about a marginal.
 
     f = (c/n - q)/(p - q) of n answers. To the variance of the answers' noise, as in
-    ``FrequencyMechanism.variance``, comes that of drawing n of N people without replacement,
+    ``answer_variance``, comes that of drawing n of N people without replacement,
     f(1-f)/n (N - n)/(N - 1). Cochran 1977, "Sampling techniques", theorem 3.2.
     """
     if answers == 0:
@@ -376,7 +377,7 @@ def estimated(
         )
     frequencies = (supports / answers - float(q)) / float(p - q)
     likely = np.clip(frequencies, 0.0, 1.0)
-    noise = float(q * (1 - q) / (p - q) ** 2) + likely * float((1 - p - q) / (p - q))
+    noise = answer_variance(p, q, likely)
     drawn = likely * (1 - likely) * (people - answers) / max(1, people - 1)
     return MarginalEstimate(
         columns=columns,

@@ -12,7 +12,13 @@ import numpy as np
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.layout import Answers, IntegerLayout
-from sfumato.local.mechanism import Transition, kernels, refuse_large, transition_of
+from sfumato.local.mechanism import (
+    Transition,
+    answer_variance,
+    kernels,
+    refuse_large,
+    transition_of,
+)
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.local.records.mechanism import (
     MarginalEstimate,
@@ -56,12 +62,11 @@ class RsFd(RecordMechanism):
         return p / d + fake, q / d + fake
 
     def variance(self, column: int, frequency: float = 0.0) -> float:
-        """The variance of an estimated frequency, times n: q(1-q)/(p-q)^2 + f(1-p-q)/(p-q).
+        """The variance of an estimated frequency, times n, with p and q of ``probabilities``.
 
-        With p and q of ``probabilities``; which attribute each person answers is in it.
+        The chance by which a person answers about this attribute is part of them.
         """
-        p, q = self.probabilities(column)
-        return float(q * (1 - q) / (p - q) ** 2) + frequency * float((1 - p - q) / (p - q))
+        return float(answer_variance(*self.probabilities(column), frequency))
 
     @cached_property
     def layouts(self) -> tuple[IntegerLayout, ...]:
@@ -131,7 +136,7 @@ class RsFd(RecordMechanism):
 
         Records and answers are numbered alike, the last attribute fastest.
         """
-        refuse_large(self, prod(self.sizes) ** 2)
+        refuse_large(self, prod(self.sizes) ** 2, fewer="or smaller attributes")
         rows = [[self._weight(x, y) for y in self.records()] for x in self.records()]
         return transition_of(range(prod(self.sizes)), rows)
 

@@ -12,8 +12,9 @@ from scipy import stats
 from sfumato.errors import InputError
 from sfumato.local import bit_kernels
 from sfumato.local.frequency import bit_response
-from sfumato.local.frequency.bit_response import BitResponse, BitWeights, add_bits, log_above
+from sfumato.local.frequency.bit_response import BitResponse, BitWeights, log_above
 from sfumato.local.layout import BitLayout
+from sfumato.local.mechanism import add_bits
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.randomness import simulation_rng
 
