@@ -209,8 +209,8 @@ def refuse_large(mechanism: object, entries: int, *, fewer: str) -> None:
     """Refuse to write out a matrix that nobody could read; ``fewer`` names what makes it large."""
     if entries > MAX_TRANSITION:
         raise InputError(
-            f"the matrix of {mechanism} would have more than {MAX_TRANSITION:,} entries and is not "
-            f"written out. Ask for fewer {fewer}: the formula is the same."
+            f"the matrix of {mechanism} is too large to write out: it would have more than "
+            f"{MAX_TRANSITION:,} entries. Ask for fewer {fewer}: the formula is the same."
         )
 
 

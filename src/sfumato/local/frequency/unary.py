@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.layout import Answer, Answers, BitLayout
-from sfumato.local.mechanism import Codes, FrequencyMechanism, Transition, bit_kernels
+from sfumato.local.mechanism import Codes, FrequencyMechanism, Transition, bit_kernels, refuse_large
 from sfumato.local.probabilities import WORD, ceil_div, exp_below, split_below
 from sfumato.randomness import Rng
 
@@ -59,6 +59,7 @@ class Unary(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """Products of the bits' weights, over all 2^m answers."""
+        refuse_large(self, 2 ** min(self.categories, 64), fewer="categories")
         return self.response.transition()
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sfumato.errors import InputError
-from sfumato.local.frequency.hadamard import HadamardResponse, odd, walsh_hadamard
 from sfumato.local.bit_kernels import respond_hadamard
+from sfumato.local.frequency.hadamard import HadamardResponse, odd, walsh_hadamard
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.randomness import simulation_rng
 
