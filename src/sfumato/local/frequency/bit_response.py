@@ -205,7 +205,7 @@ class BitResponse:
 
     def transition(self) -> Transition:
         """Products of the bits' weights; inputs and answers ordered as binary numbers."""
-        refuse_large(self, 2 ** min(self.length, 64), fewer="bits")  # before the inputs are counted
+        refuse_large(self, 2 ** min(self.length, 64), fewer="bits")  # before inputs are counted
         refuse_large(self, self.inputs << self.length, fewer="bits")
         answers = [value.to_bytes(self.layout.width, "little") for value in range(2**self.length)]
         rows = [self.weights.row(vector, self.length) for vector in self._vectors()]

@@ -91,9 +91,8 @@ class SubsetSelection(FrequencyMechanism):
     def transition(self) -> Transition:
         """Two weights, for the sets with and without the true category."""
         m, w = self.categories, self.size
-        refuse_large(
-            self, m * comb(m, min(w, 22)), fewer="categories"
-        )  # more than 22 of m are too many already
+        sets_at_least = comb(m, min(w, 22))  # more than 22 of m are too many already
+        refuse_large(self, m * sets_at_least, fewer="categories")
         with_it, without = self.keep * (m - w), (WORD - self.keep) * w
         sets = [frozenset(chosen) for chosen in combinations(range(m), w)]
         answers = [

@@ -59,7 +59,7 @@ class Unary(FrequencyMechanism):
 
     def transition(self) -> Transition:
         """Products of the bits' weights, over all 2^m answers."""
-        refuse_large(self, 2 ** min(self.categories, 64), fewer="categories")
+        refuse_large(self, self.categories << min(self.categories, 64), fewer="categories")
         return self.response.transition()
 
 

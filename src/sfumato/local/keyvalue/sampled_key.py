@@ -88,9 +88,8 @@ class KeyValueMechanism(LocalMechanism):
 
     def people(self, answers: int) -> list[tuple[int, ...]]:
         """Every person as the states of all keys, if a matrix of them can be written out."""
-        refuse_large(
-            self, 3 ** min(self.keys, 14) * answers, fewer="keys"
-        )  # 3^14 is too large already
+        people_at_least = 3 ** min(self.keys, 14)  # 3^14 are too many already
+        refuse_large(self, people_at_least * answers, fewer="keys")
         return list(product(STATES, repeat=self.keys))
 
 
