@@ -95,7 +95,7 @@ def coded(
     item, which = _dictionary(form, batch.column(1), item_name, given)
     _check(form, person >= 0, given, person_name, first_row, "a missing id")
     _check(form, item >= 0, given, item_name, first_row, "a missing id")
-    places = np.array([*(form.catalogue.places.get(text, -1) for text in which), -1])
+    places = np.array([*(form.catalogue.codes.get(text, -1) for text in which), -1])
     found = places[item]
     _check(form, found >= 0, given, item_name, first_row, "not in the catalogue")
     kept = np.flatnonzero((person >= 0) & (found >= 0))

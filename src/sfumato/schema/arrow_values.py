@@ -36,8 +36,8 @@ def plain(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_dictionary(kind):
         entries = values.dictionary
-        found = plain(entries)
-        return values if found is entries else _with_entries(values, found)
+        plain_entries = plain(entries)
+        return values if plain_entries is entries else _with_entries(values, plain_entries)
     if pa.types.is_string_view(kind):
         return values.cast(pa.string())
     if pa.types.is_decimal(kind) and kind.bit_width < 128:
@@ -94,8 +94,8 @@ def _without_exponent(text: str | None) -> str | None:
 
 def _uuid_texts(values: Any) -> pa.Array:
     """As PostgreSQL and DuckDB write them."""
-    found = (None if each is None else str(UUID(bytes=each)) for each in values.storage.to_pylist())
-    return pa.array(found, pa.string())
+    texts = (None if each is None else str(UUID(bytes=each)) for each in values.storage.to_pylist())
+    return pa.array(texts, pa.string())
 
 
 _STANDS_FOR: Final[Mapping[str, Callable[[Any], pa.Array]]] = {
@@ -120,7 +120,7 @@ def day_periods(column: Date, values: pa.Array) -> NDArray[np.int64]:
     elif not pa.types.is_temporal(values.type) and not pa.types.is_null(values.type):
         raise pa.ArrowInvalid("a number is not a day, though Arrow would read it as one")
     days = pc.fill_null(values.cast(pa.date32(), safe=False), column.low).cast(pa.int32())
-    return _place(_first_days(column), np.from_dlpack(days))
+    return _period_indices(_first_days(column), np.from_dlpack(days))
 
 
 def time_periods(column: DateTime, values: pa.Array) -> NDArray[np.int64]:
@@ -136,7 +136,7 @@ def time_periods(column: DateTime, values: pa.Array) -> NDArray[np.int64]:
         raise pa.ArrowInvalid("a moment has an offset exactly where the column has a zone")
     unit = values.type.unit
     ticks = pc.fill_null(values.cast(pa.int64()), 0)
-    return _place(_starts_in(column, unit), np.from_dlpack(ticks))
+    return _period_indices(_starts_in(column, unit), np.from_dlpack(ticks))
 
 
 def draw_days(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
@@ -175,10 +175,10 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _place(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int64]:
-    places: NDArray[np.int64] = np.searchsorted(starts, values, side="right") - 1
-    places[places < 0] = 0
-    return places
+def _period_indices(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int64]:
+    indices: NDArray[np.int64] = np.searchsorted(starts, values, side="right") - 1
+    indices[indices < 0] = 0
+    return indices
 
 
 def inside(begins: NDArray[np.int64], ends: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
@@ -220,11 +220,11 @@ def _as_iso(texts: pa.Array, written: str) -> pa.Array:
 
 def _parts(texts: pa.Array, written: str) -> dict[str, pa.Array]:
     """The digits of year, month, ... of each text, with zeros where there are none."""
-    found = pc.extract_regex(texts.cast(pa.string()), pattern=pattern(written))
-    if found.null_count > texts.null_count:
+    parts = pc.extract_regex(texts.cast(pa.string()), pattern=pattern(written))
+    if parts.null_count > texts.null_count:
         raise pa.ArrowInvalid("a text is not written in the declared format")
-    names = {found.type.field(place).name for place in range(found.type.num_fields)}
-    out = {name: pc.struct_field(found, name) for name in names}
+    names = {parts.type.field(index).name for index in range(parts.type.num_fields)}
+    out = {name: pc.struct_field(parts, name) for name in names}
     nothing = pc.if_else(texts.is_valid(), "", None)
     zeros = {name: out.get(name, nothing) for name in "YmdHMS"}
     padded = {n: pc.utf8_lpad(t, _WIDTHS.get(n, 2), "0") for n, t in zeros.items()}

@@ -112,8 +112,8 @@ _ISO_TIME: Final = (
 
 def check_day_format(text: str) -> None:
     """Raise unless the format writes a day completely, and no time."""
-    found = _directives(text)
-    if sorted(found) != sorted(_DAY):
+    letters = _directives(text)
+    if sorted(letters) != sorted(_DAY):
         raise SchemaError(
             f"format of a date must have %Y, %m and %d once each and no time, got {text!r}"
         )
@@ -121,17 +121,17 @@ def check_day_format(text: str) -> None:
 
 def check_time_format(text: str, *, with_zone: bool) -> None:
     """Raise unless the format writes a moment completely: what it leaves out counts as 0."""
-    found = _directives(text)
-    twice = len(set(found)) < len(found)
-    gaps = ("M" in found and "H" not in found) or ("S" in found and "M" not in found)
-    if not set(_DAY) <= set(found) or twice or gaps:
+    letters = _directives(text)
+    twice = len(set(letters)) < len(letters)
+    gaps = ("M" in letters and "H" not in letters) or ("S" in letters and "M" not in letters)
+    if not set(_DAY) <= set(letters) or twice or gaps:
         raise SchemaError(
             "format of a datetime must have %Y, %m and %d, and %H before %M before %S, each once; "
             f"got {text!r}"
         )
-    if "f" in found and "%S.%f" not in text:
+    if "f" in letters and "%S.%f" not in text:
         raise SchemaError(f"%f may only stand in %S.%f, got {text!r}")
-    if ("z" in found) != with_zone:
+    if ("z" in letters) != with_zone:
         needed = "needs %z, because a zone" if with_zone else "can't have %z, because no zone"
         raise SchemaError(f"format {needed} is declared; got {text!r}")
 
@@ -155,8 +155,8 @@ def iso_text(text: str | None, value: str) -> str | None:
     >>> iso_text("%d.%m.%Y %H:%M", "1.2.2024 07:30")
     '2024-02-01T07:30:00.000000'
     """
-    found = re.match(pattern(text), value.strip())
-    return None if found is None else _joined(found.groupdict())
+    match = re.match(pattern(text), value.strip())
+    return None if match is None else _joined(match.groupdict())
 
 
 def _joined(parts: Mapping[str, str | None]) -> str:
@@ -171,8 +171,8 @@ def _joined(parts: Mapping[str, str | None]) -> str:
 def _directives(text: str) -> list[str]:
     if not isinstance(text, str) or "\n" in text:
         raise SchemaError(f"format must be text like '%d.%m.%Y', got {text!r}")
-    found = re.findall(r"%(.?)", text)
-    if unknown := sorted(set(found) - set(_GROUPS)):
+    letters = re.findall(r"%(.?)", text)
+    if unknown := sorted(set(letters) - set(_GROUPS)):
         listed = ", ".join(f"%{letter}" for letter in unknown)
         raise SchemaError(f"format has {listed}; known are {_KNOWN}, the ones of digits")
-    return [letter for letter in found if letter != "%"]
+    return [letter for letter in letters if letter != "%"]

@@ -29,13 +29,13 @@ from sfumato.schema.arrow_values import (
 )
 from sfumato.schema.calendar import pattern
 from sfumato.schema.columns import OTHER, Boolean, Category, Column, Date, DateTime, Integer, Number
-from sfumato.schema.values import NUMBER, expected
+from sfumato.schema.values import FALSE, NUMBER, TRUE, expected
 
 Read = Callable[[pa.Array], NDArray[np.bool_] | None]
 """Which of some values can be read, None for all; or an Arrow error, if one of them can't."""
 
 _READABLE_WHOLE: Final = r"^-?[0-9]{1,19}(\.0*)?$"
-_LARGEST: Final = 2.0**62
+"""A whole number as text that 64 bits may hold."""
 
 
 def readable(column: Column, values: pa.Array, read: Read) -> pa.Array:
@@ -54,8 +54,8 @@ def readable(column: Column, values: pa.Array, read: Read) -> pa.Array:
     fits = _fits(column, entries.dictionary, read)
     if fits.all():
         return values
-    kept = pc.fill_null(pa.array(fits).take(entries.indices), False)
-    return pc.if_else(kept, values, pa.scalar(None, values.type))
+    rows = pc.fill_null(pa.array(fits).take(entries.indices), False)
+    return pc.if_else(rows, values, pa.scalar(None, values.type))
 
 
 def _without(values: pa.Array, fits: NDArray[np.bool_]) -> pa.Array:
@@ -69,9 +69,9 @@ def _fits(column: Column, values: pa.Array, read: Read) -> NDArray[np.bool_]:
     looks = _looks(column, values)
     if looks is None:
         return _tried(values, read)
-    places = np.flatnonzero(looks)
+    indices = np.flatnonzero(looks)
     fits = np.zeros(len(values), dtype=np.bool_)
-    fits[places] = _tried(values.take(pa.array(places)), read)
+    fits[indices] = _tried(values.take(pa.array(indices)), read)
     return fits
 
 
@@ -89,16 +89,16 @@ def _tried(values: pa.Array, read: Read) -> NDArray[np.bool_]:
 
 
 def _looks(column: Column, values: pa.Array) -> NDArray[np.bool_] | None:
-    """Which values look as if they could be read; None where that is not told in advance."""
+    """Which values look as if they could be read; None where that is not known in advance."""
     written = _pattern(column)
     if is_text(values.type) and written is not None:
-        found: Any = pc.match_substring_regex(pc.utf8_trim_whitespace(values), written)
+        looks: Any = pc.match_substring_regex(pc.utf8_trim_whitespace(values), written)
     elif pa.types.is_floating(values.type) and isinstance(column, Integer):
         whole = pc.equal(pc.floor(values), values)
-        found = pc.and_(whole, pc.less(pc.abs(values), _LARGEST))
+        looks = pc.and_(whole, pc.less(pc.abs(values), _LARGE))
     else:
         return None
-    return np.from_dlpack(pc.fill_null(found, True).cast(pa.uint8())).view(np.bool_)
+    return np.from_dlpack(pc.fill_null(looks, True).cast(pa.uint8())).view(np.bool_)
 
 
 def _pattern(column: Column) -> str | None:
@@ -123,8 +123,6 @@ def _plain(named: str) -> str:
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
-_TRUE = ("true", "t", "yes", "y", "1")
-_FALSE = ("false", "f", "no", "n", "0")
 _WHOLE = r"^-?[0-9]+(\.0*)?$"
 """A whole number as text, of whatever length."""
 _LARGE = 2.0**62
@@ -194,21 +192,21 @@ def _fitted(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] 
     else:
         if known is None or known.all():
             return codes, None
-    kept = readable(column, values, lambda some: _regular_codes(column, some)[1])
-    unfit = _numpy(pc.and_(kept.is_null(), values.is_valid())).copy()
-    codes, _ = _regular_codes(column, kept)
+    usable = readable(column, values, lambda some: _regular_codes(column, some)[1])
+    unfit = _numpy(pc.and_(usable.is_null(), values.is_valid())).copy()
+    codes, _ = _regular_codes(column, usable)
     codes[unfit] = column.unfit_code
     if isinstance(column, Integer | Number) and unfit.any():
-        places = np.flatnonzero(unfit)
-        side = _side(column, values.take(pa.array(places)))
-        codes[places[side < 0]] = 0
-        codes[places[side > 0]] = column.size - column.missing - 1
-        unfit[places[side != 0]] = False
+        indices = np.flatnonzero(unfit)
+        side = _side(column, values.take(pa.array(indices)))
+        codes[indices[side < 0]] = 0
+        codes[indices[side > 0]] = column.size - column.missing - 1
+        unfit[indices[side != 0]] = False
     return codes, unfit if unfit.any() else None
 
 
 def _side(column: Integer | Number, values: pa.Array) -> NDArray[np.int64]:
-    """Which of some values are numbers below (-1) or above (1) all that is held; 0 for others."""
+    """-1 for numbers below all that fit, 1 for those above, 0 for other values."""
     if is_text(values.type):
         texts = pc.utf8_trim_whitespace(values)
         known = pc.match_substring_regex(texts, NUMBER if isinstance(column, Number) else _WHOLE)
@@ -263,14 +261,14 @@ def _without_missing_texts(column: Column, values: pa.Array) -> pa.Array:
     if not is_text(kind) and not any(test(kind) for test in numeric):
         return values
     texts = pc.utf8_trim_whitespace(_as_text(values))
-    absent = _places(texts, _declared_for(kind, column.missing_texts)).is_valid()
+    absent = _indices(texts, _declared_for(kind, column.missing_texts)).is_valid()
     return pc.if_else(absent, pa.scalar(None, kind), values)
 
 
 def _checked_codes(
     column: Column, values: pa.Array, first_row: int
 ) -> tuple[Codes, NDArray[np.bool_] | None]:
-    """The codes of each value by itself; a value that can't be read is found and named."""
+    """The codes of each value by itself; the first that can't be read is named."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     try:
@@ -310,38 +308,38 @@ def _regular_codes(column: Any, values: pa.Array) -> tuple[Codes, NDArray[np.boo
     raise TypeError(f"not a column: {column!r}")
 
 
-@_regular_codes.register(Category)
-def _(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
-    found = _places(_as_text(values), _declared_for(values.type, column.values))
+@_regular_codes.register
+def _category_codes(column: Category, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+    indices = _indices(_as_text(values), _declared_for(values.type, column.values))
     large = _inexact(values)
-    if not found.null_count and large is None:
-        return _numpy(found).astype(code_type(column)), None
+    if not indices.null_count and large is None:
+        return _numpy(indices).astype(code_type(column)), None
     other = column.other_code
-    codes = _numpy(pc.fill_null(found, 0 if other is None else other)).astype(code_type(column))
+    codes = _numpy(pc.fill_null(indices, 0 if other is None else other)).astype(code_type(column))
     known = None
     if other is None:
-        known = _numpy(pc.or_(found.is_valid(), values.is_null()))
+        known = _numpy(pc.or_(indices.is_valid(), values.is_null()))
     if large is not None:
         known = ~large if known is None else known & ~large
     return codes, known
 
 
-@_regular_codes.register(Boolean)
-def _(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+@_regular_codes.register
+def _boolean_codes(column: Boolean, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if pa.types.is_boolean(values.type):
         codes = _numpy(pc.fill_null(values.cast(pa.uint8()), 0))
         return codes.astype(code_type(column)), None
     text = pc.utf8_trim_whitespace(_as_text(values))
-    false, true = (_FALSE, _TRUE) if column.texts is None else ((t,) for t in column.texts)
+    false, true = (FALSE, TRUE) if column.texts is None else ((t,) for t in column.texts)
     text = pc.utf8_lower(text) if column.texts is None else text
-    found = _places(text, _declared_for(values.type, (*false, *true)))
-    known = _numpy(pc.or_(found.is_valid(), values.is_null()))
-    codes = _numpy(pc.fill_null(found, 0)) >= len(false)
+    indices = _indices(text, _declared_for(values.type, (*false, *true)))
+    known = _numpy(pc.or_(indices.is_valid(), values.is_null()))
+    codes = _numpy(pc.fill_null(indices, 0)) >= len(false)
     return codes.astype(code_type(column)), known
 
 
-@_regular_codes.register(Integer)
-def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+@_regular_codes.register
+def _integer_codes(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if pa.types.is_temporal(values.type):
         raise pa.ArrowInvalid("a time is not a number, though Arrow would read it as one")
     if is_text(values.type):
@@ -362,8 +360,8 @@ def _(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | Non
     return numbers.astype(code_type(column)), None
 
 
-@_regular_codes.register(Number)
-def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+@_regular_codes.register
+def _number_codes(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
     numbers = _numpy(pc.fill_null(floats(values), column.edges[0]))
@@ -374,13 +372,13 @@ def _(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None
     return bins.astype(code_type(column)), None
 
 
-@_regular_codes.register(Date)
-def _(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+@_regular_codes.register
+def _date_codes(column: Date, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     return arrow_values.day_periods(column, values).astype(code_type(column)), None
 
 
-@_regular_codes.register(DateTime)
-def _(column: DateTime, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
+@_regular_codes.register
+def _datetime_codes(column: DateTime, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     return arrow_values.time_periods(column, values).astype(code_type(column)), None
 
 
@@ -390,19 +388,19 @@ def _values(column: Any, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.
     raise TypeError(f"not a column: {column!r}")
 
 
-@_values.register(Category)
-def _(column: Category, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _category_values(column: Category, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     texts = pa.array([*column.values, *([OTHER] if column.other else [])], pa.string())
     return texts.take(pa.array(codes, mask=absent))
 
 
-@_values.register(Boolean)
-def _(column: Boolean, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _boolean_values(column: Boolean, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     return pa.array(codes == 1, mask=absent)
 
 
-@_values.register(Integer)
-def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _integer_values(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     starts = column.low + codes * column.step
     if column.step > 1:
         widths = np.minimum(column.step, column.high - starts + 1)
@@ -410,8 +408,8 @@ def _(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Ar
     return pa.array(starts, mask=absent)
 
 
-@_values.register(Number)
-def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _number_values(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     if column.decimals is not None:
         firsts, lasts = np.array(column.grid, dtype=np.int64).T
         whole = arrow_values.inside(firsts[codes], lasts[codes] + 1, rng)
@@ -423,13 +421,13 @@ def _(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Arr
     return pa.array(np.clip(drawn, left, np.nextafter(right, left)), mask=absent)
 
 
-@_values.register(Date)
-def _(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _date_values(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     return arrow_values.draw_days(column, codes, absent, rng)
 
 
-@_values.register(DateTime)
-def _(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+@_values.register
+def _datetime_values(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     return arrow_values.draw_times(column, codes, absent, rng)
 
 
@@ -445,21 +443,23 @@ def _as_text(values: pa.Array) -> pa.Array:
     return values if pa.types.is_string(values.type) else values.cast(pa.string())
 
 
-def _places(texts: pa.Array, declared: pa.Array) -> pa.Array:
-    """The place of each text among the declared ones; else of what is the same whole number.
+def _indices(texts: pa.Array, declared: pa.Array) -> pa.Array:
+    """The index of each text among the declared ones; else of what is the same whole number.
 
     Tools write 1.0 for 1 where another row has no value: what a row reads as is its own.
     """
-    found = pc.index_in(texts, value_set=declared)
-    if found.null_count == texts.null_count:
-        return found
-    return pc.coalesce(found, pc.index_in(without_zeros(texts), value_set=without_zeros(declared)))
+    indices = pc.index_in(texts, value_set=declared)
+    if indices.null_count == texts.null_count:
+        return indices
+    return pc.coalesce(
+        indices, pc.index_in(without_zeros(texts), value_set=without_zeros(declared))
+    )
 
 
 def _inexact(values: pa.Array) -> NDArray[np.bool_] | None:
     """Which floats stand for whole numbers that they can't hold exactly; None if none does.
 
-    What is above 64 bits was never kept as a whole number: it is a text like any other.
+    What is above 64 bits was never stored as a whole number: it is a text like any other.
     """
     if not pa.types.is_floating(values.type):
         return None
@@ -511,7 +511,7 @@ def _declared(values: tuple[str, ...], short: bool) -> pa.Array:
 
 
 def _first_misfit(column: Column, values: pa.Array) -> int:
-    """The first value that can't be read, found by halving: only after an error."""
+    """The first value that can't be read, by bisection: only after an error."""
     low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2

@@ -308,9 +308,10 @@ __all__ = [
     "repeated",
 ]
 
-_MOST_DECIMALS = 12
-_MOST_GRID = 10**15
-"""Decimal numbers of up to 15 digits are told apart by floats."""
+_MOST_DECIMALS: Final = 12
+"""Digits after the point; a limit against mistakes."""
+_MOST_GRID: Final = 10**15
+"""Floats represent decimal numbers of up to 15 digits without confusing two of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,6 +401,7 @@ class Integer(BaseColumn):
     low: int
     high: int
     step: int = 1
+    """Numbers that share one code."""
 
     kind: ClassVar[str] = "integer"
     ordered: ClassVar[bool] = True
@@ -450,7 +452,7 @@ class Number(BaseColumn):
         firsts, lasts = zip(*self.grid, strict=True)
         if max(map(abs, (*firsts, *lasts))) > _MOST_GRID:
             raise SchemaError(f"edges with {self.decimals} decimals have more than 15 digits")
-        if empty := [place for place, (first, last) in enumerate(self.grid) if first > last]:
+        if empty := [index for index, (first, last) in enumerate(self.grid) if first > last]:
             label = self._regular_labels()[empty[0]]
             raise SchemaError(
                 f"the bin {label} holds no number of {self.decimals} decimals; declare wider bins "

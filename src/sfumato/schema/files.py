@@ -120,8 +120,9 @@ PLAIN = FileForm()
 """A header, and texts as they stand."""
 
 
-VERSION = 1
-MAX_BYTES = 256 * 2**20
+VERSION: Final = 1
+"""Of the JSON form."""
+MAX_BYTES: Final = 256 * 2**20
 """A million values of 200 bytes fit; what is larger was not written by a person."""
 
 _KINDS: dict[str, Any] = {
@@ -137,8 +138,8 @@ def read(path: Path) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_no_repeats)
     except json.JSONDecodeError as error:
-        place = f"{path}:{error.lineno}:{error.colno}"
-        raise SchemaError(f"{place}: not valid JSON: {error.msg}") from None
+        position = f"{path}:{error.lineno}:{error.colno}"
+        raise SchemaError(f"{position}: not valid JSON: {error.msg}") from None
     except RecursionError:
         raise SchemaError(f"{path}: nested too deeply") from None
     except SchemaError as error:
@@ -164,12 +165,12 @@ def require_file(path: Path) -> int:
     if not is_text(str(path)):
         raise StorageError(f"{str(path)!r}: a name that is not UTF-8 text can't be read; rename it")
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             what = "a folder" if path.is_dir() else "a pipe, a socket or a device"
             raise StorageError(f"{path} is {what}, not a file; name a file on a disk")
         with path.open("rb"):
-            return found.st_size
+            return status.st_size
     except (OSError, ValueError) as error:  # a name with NUL is a ValueError
         raise StorageError(f"can't read {path}: {getattr(error, 'strerror', error)}") from None
 
@@ -192,8 +193,8 @@ def parts(value: Any) -> Parts:
     if "columns" not in value:
         return Parts(columns=_from_domain(value))
     if value.get("sfumato") != VERSION or value["sfumato"] is True:  # JSON's true equals 1
-        found = value.get("sfumato")
-        raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {found!r}')
+        version = value.get("sfumato")
+        raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {version!r}')
     unknown = sorted(
         set(value) - {"sfumato", "dataset", "columns", "file", "impossible", "draft", "exclude"}
     )
@@ -226,9 +227,9 @@ def unconfirmed(entries: Iterable[Any]) -> dict[str, tuple[str, ...]]:
 
 def check_confirmed(entries: Iterable[Any]) -> None:
     """Refuse columns whose values somebody read from the data and nobody confirmed."""
-    if not (found := unconfirmed(entries)):
+    if not (marked := unconfirmed(entries)):
         return
-    shown = [f"column {name!r} ({', '.join(marks)})" for name, marks in found.items()]
+    shown = [f"column {name!r} ({', '.join(marks)})" for name, marks in marked.items()]
     raise SchemaError(
         f"{'; '.join(shown)}: taken from the data by a draft that nobody confirmed as public. "
         'Read them, write what anybody would expect in their place, and delete "unconfirmed" from '
@@ -264,13 +265,13 @@ def column_from_dict(entry: Any) -> Column:
 
 
 def _unknown_kind(name: Any, kind: Any) -> SchemaError:
-    said = f"column {name!r}: kind must be one of {', '.join(_KINDS)}; got {kind!r}"
+    message = f"column {name!r}: kind must be one of {', '.join(_KINDS)}; got {kind!r}"
     if kind in _NEVER_INVENTED:
-        said += (
+        message += (
             ": keys and free text have no public list of values and are never invented. Name the "
             'column under "exclude", or declare some values and "other": true'
         )
-    return SchemaError(said)
+    return SchemaError(message)
 
 
 def _value(entry: Mapping[str, Any], key: str) -> Any:

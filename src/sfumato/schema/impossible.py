@@ -57,7 +57,7 @@ class Impossible:
 def read(column_of: Callable[[str], Column], entry: Any) -> Impossible:
     """``{"age": [4, 5], "grade": ["high"]}``: intervals of numbers and days, lists of the others.
 
-    Ends are included and must be those of bins: half a bin can't be told from the other half.
+    Ends are included and must be those of bins: half a bin can't be separated from the other half.
     ``["(missing)"]`` stands for a missing value in any column.
     """
     if not isinstance(entry, Mapping) or not entry:
@@ -112,12 +112,12 @@ def witness(sizes: Mapping[str, int], combinations: Sequence[Impossible]) -> dic
         if not open_rows:
             return None
         holding, row = open_rows.pop()
-        place = len(row)
-        if place == len(order):
+        depth = len(row)
+        if depth == len(order):
             return dict(sorted(zip(order, row, strict=True)))
-        for held, code in choices[order[place]]:
-            still = holding & (held | ~touched[place])
-            if not still & ends[place]:
+        for violated, code in choices[order[depth]]:
+            still = holding & (violated | ~touched[depth])
+            if not still & ends[depth]:
                 open_rows.append((still, (*row, code)))
     raise SchemaError(
         f"whether the {len(combinations)} combinations declared impossible leave any row possible "
@@ -129,22 +129,22 @@ def _choices(size: int, named: Mapping[int, int]) -> list[tuple[int, int]]:
     """The combinations that a code keeps alive, with the code; none that another's are part of."""
     if len(named) < size:
         return [(0, next(code for code in range(size) if code not in named))]
-    first = {held: code for code, held in sorted(named.items(), reverse=True)}
+    first = {alive: code for code, alive in sorted(named.items(), reverse=True)}
     least = [h for h in first if not any(other != h and other & h == other for other in first)]
-    return [(held, first[held]) for held in sorted(least)]
+    return [(alive, first[alive]) for alive in sorted(least)]
 
 
 def _touched_and_ended(
     order: Sequence[str], combinations: Sequence[Impossible]
 ) -> tuple[list[int], list[int]]:
     """For each column the combinations that name it, and those that name none after it."""
-    place = {name: number for number, name in enumerate(order)}
+    index_of = {name: index for index, name in enumerate(order)}
     touched, ended = [0] * len(order), [0] * len(order)
     for bit, each in enumerate(combinations):
-        places = [place[name] for name in each.names]
-        for own in places:
+        indices = [index_of[name] for name in each.names]
+        for own in indices:
             touched[own] |= 1 << bit
-        ended[max(places)] |= 1 << bit
+        ended[max(indices)] |= 1 << bit
     return touched, ended
 
 
@@ -212,10 +212,10 @@ def _code(column: Interval, end: Any) -> int:
 def _moments(column: DateTime, ends: Sequence[Any]) -> list[Any]:
     """Ends of moments read from text; what is none is left for ``_code`` to refuse."""
     out = list(ends)
-    for place, last in enumerate((False, True)):
-        if isinstance(out[place], str):
+    for index, last in enumerate((False, True)):
+        if isinstance(out[index], str):
             try:
-                out[place] = moment_of(out[place], last=last, with_zone=column.zone is not None)
+                out[index] = moment_of(out[index], last=last, with_zone=column.zone is not None)
             except ValueError:
                 continue
     return out

@@ -37,15 +37,15 @@ class Coarse:
     groups: Mapping[str, Groups]
 
     def __post_init__(self) -> None:
-        kept = {name: np.array(groups) for name, groups in self.groups.items()}
-        for name, groups in kept.items():
+        frozen = {name: np.array(groups) for name, groups in self.groups.items()}
+        for name, groups in frozen.items():
             size = self.fine[name].size
             if groups.shape != (size,) or groups.dtype != np.int64:
                 raise InputError(f"groups of {name!r} must be {size} whole numbers")
             if set(groups.tolist()) != set(range(int(groups.max()) + 1)):
                 raise InputError(f"groups of {name!r} must be numbered from 0 without gaps")
             groups.setflags(write=False)  # what was checked stays so
-        object.__setattr__(self, "groups", MappingProxyType(kept))
+        object.__setattr__(self, "groups", MappingProxyType(frozen))
 
     @cached_property
     def schema(self) -> Schema:
@@ -97,7 +97,7 @@ def _label(codes: list[int]) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """What was asked, the noisy answer, and the standard deviation of its noise."""
+    """The target, the noisy answer, and the standard deviation of its noise."""
 
     target: Target
     values: NDArray[np.float64]

@@ -15,7 +15,9 @@ from sfumato.errors import InputError
 
 ItemId = str | int
 MOST_STEPS: Final = 1_000
+"""Of a scale; a limit against mistakes, as stars have ten and percents a hundred."""
 MOST_ITEMS: Final = 1_000_000
+"""Of a catalogue; a limit against abuse."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class RatingScale:
     low: check.Number
     high: check.Number
     step: check.Number = 1
+    """The distance between two neighbors."""
 
     def __post_init__(self) -> None:
         low, high = check.exact(low=self.low), check.exact(high=self.high)
@@ -44,7 +47,7 @@ class RatingScale:
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """The ratings, from low to high; the code of a rating is its place here."""
+        """The ratings, from low to high; the code of a rating is its index here."""
         low, high, step = Fraction(self.low), Fraction(self.high), Fraction(self.step)
         return tuple(float(low + step * k) for k in range(int((high - low) / step) + 1))
 
@@ -94,14 +97,14 @@ class Catalogue:
     """
 
     items: tuple[str, ...]
-    """The ids as text, each once; the code of an item is its place here."""
+    """The ids as text, each once; the code of an item is its index here."""
     numbered: bool = False
     """Whether the ids were given as whole numbers, and are given back so."""
     titles: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=MOST_ITEMS, number_of_items=len(self.items))
-        if len(self.places) < len(self.items):
+        if len(self.codes) < len(self.items):
             twice = next(item for item, times in Counter(self.items).items() if times > 1)
             raise InputError(f"the catalogue names {twice!r} twice")
         if self.titles is not None and len(self.titles) != len(self.items):
@@ -119,16 +122,16 @@ class Catalogue:
         return len(self.items)
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def codes(self) -> dict[str, int]:
         """The code of each id."""
-        return {item: place for place, item in enumerate(self.items)}
+        return {item: code for code, item in enumerate(self.items)}
 
     def code(self, item: Any) -> int:
         """The code of an item; an id that is not in the catalogue is an error."""
         (text,), _ = id_texts([item])
-        if text not in self.places:  # the id is not repeated: what somebody rated is their own
+        if text not in self.codes:  # the id is not repeated: what somebody rated is their own
             raise InputError(f"this item is not in the catalogue of {len(self):,} items.")
-        return self.places[text]
+        return self.codes[text]
 
     def id(self, code: int) -> ItemId:
         """The id as it was given."""
@@ -148,7 +151,7 @@ def id_texts(ids: Sequence[Any]) -> tuple[tuple[str, ...], bool]:
     numbered = [isinstance(item, int | np.integer) and not isinstance(item, bool) for item in ids]
     if all(numbered):
         return tuple(str(int(item)) for item in ids), bool(ids)
-    odd = [place for place, item in enumerate(ids) if not isinstance(item, str)]
+    odd = [index for index, item in enumerate(ids) if not isinstance(item, str)]
     if odd:
         raise InputError(
             f"ids are all text or all whole numbers, got a {type(ids[odd[0]]).__name__} as number "

@@ -68,8 +68,8 @@ class Schema:
         return {column.name: column for column in self.columns}
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.names)}
 
     @cached_property
     def names(self) -> Marginal:
@@ -78,12 +78,12 @@ class Schema:
 
     def marginal(self, names: Iterable[str]) -> Marginal:
         """These columns in the schema's order; each must be known and stand once."""
-        wanted = list(names)
-        for name in wanted:
+        given = list(names)
+        for name in given:
             self[name]
-        if len(set(wanted)) < len(wanted):
-            raise SchemaError(f"a marginal names each column once, got {wanted}")
-        return tuple(sorted(wanted, key=self._places.__getitem__))
+        if len(set(given)) < len(given):
+            raise SchemaError(f"a marginal names each column once, got {given}")
+        return tuple(sorted(given, key=self._indices.__getitem__))
 
     def shape(self, marginal: Marginal) -> tuple[int, ...]:
         """The number of codes of each column of a marginal."""
@@ -110,22 +110,22 @@ class Schema:
         ``schema.excluding([{"age": [4, 5], "grade": ["high"]}])``: of numbers and days an
         interval, ends included, of other columns a list.
         """
-        found = list(self.impossible)
+        declared = list(self.impossible)
         for number, entry in enumerate(combinations, 1):
             try:
-                found.append(impossible.read(self.__getitem__, entry))
+                declared.append(impossible.read(self.__getitem__, entry))
             except InputError as error:
                 raise SchemaError(f"impossible combination {number}: {error}") from None
-        return replace(self, impossible=tuple(found))
+        return replace(self, impossible=tuple(declared))
 
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> "Schema":
         """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""
-        said = files.parts(value)
+        parts = files.parts(value)
         plain = Schema(
-            columns=said.columns, dataset=said.dataset, file=said.file, exclude=said.exclude
+            columns=parts.columns, dataset=parts.dataset, file=parts.file, exclude=parts.exclude
         )
-        return plain.excluding(said.impossible)
+        return plain.excluding(parts.impossible)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; ``Schema.from_dict`` reads it back."""
@@ -188,29 +188,29 @@ def possible(schema: Schema, names: Marginal) -> NDArray[np.bool_]:
     array([[ True, False],
            [ True,  True]])
     """
-    found = np.ones(schema.shape(names), dtype=np.bool_)
+    cells = np.ones(schema.shape(names), dtype=np.bool_)
     for combination in schema.impossible:
         if set(combination.names) <= set(names):
-            found &= ~_holds(schema, combination, names)
-    return found
+            cells &= ~_holds(schema, combination, names)
+    return cells
 
 
 def possible_rows(schema: Schema, codes: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """For each row whether no declared combination holds in it."""
-    found = np.ones(len(codes[schema.names[0]]), dtype=np.bool_)
+    rows = np.ones(len(codes[schema.names[0]]), dtype=np.bool_)
     for combination in schema.impossible:
-        holds = np.ones_like(found)
+        holds = np.ones_like(rows)
         for name, own in combination.parts:
             holds &= _named(schema[name].size, own)[codes[name]]
-        found &= ~holds
-    return found
+        rows &= ~holds
+    return rows
 
 
 def possible_codes(schema: Schema) -> dict[str, int]:
     """A code for each column that a combination names, with which none of them holds."""
     sizes = {column.name: column.size for column in schema}
-    found = impossible.witness(sizes, schema.impossible)
-    return found if found is not None else {}  # a schema that excludes everything is never made
+    row = impossible.witness(sizes, schema.impossible)
+    return row if row is not None else {}  # a schema that excludes everything is never made
 
 
 def _holds(schema: Schema, combination: Impossible, names: Marginal) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ DAY_FORMATS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d"
 EITHER: Final = "day and month in either order"
 """Of days with strokes of which no number is above 12."""
 FIRST_YEAR: Final = 1900
+"""Where the decades begin: almost all days of living people are later."""
 DECADES: Final = 20
 """Days before the first decade count in it, days after the last one in that."""
 MOST_DECIMALS: Final = 3
@@ -37,7 +38,10 @@ MOST_DECIMALS: Final = 3
 LARGEST: Final = 10.0**15
 """A number from here on is no amount that floats could tell apart: it counts as text."""
 
-_LOWEST_POWER, _HIGHEST_POWER = -3, 15
+_LOWEST_POWER: Final = -3
+"""Of ten: smaller sizes are one class."""
+_HIGHEST_POWER: Final = 15
+"""Of ten, as ``LARGEST``."""
 _STEPS: Final = tuple(
     float(f"{digit}e{power}")
     for power in range(_LOWEST_POWER, _HIGHEST_POWER)
@@ -102,7 +106,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     *(shape for each in (*DAY_FORMATS, EITHER) for shape in _by_decade("day", each)),
     *(shape for each in (None, "offset") for shape in _by_decade("moment", each)),
 )
-"""All classes; the place of each is its code."""
+"""All classes; the index of each is its code."""
 
 _MISSING, _MARK, _TEXT, _LONG, _SENTINEL = range(5)
 _FIRST: Final = {
@@ -115,28 +119,28 @@ _SIGNED: Final = 2 * (len(_BOUNDS) - 1) + 1
 def shape_codes(texts: pa.Array) -> NDArray[np.int64]:
     """The class of each text; texts have no spaces around them, and null is missing.
 
-    >>> found = shape_codes(pa.array(["41", "?", "yes", "1999-12-31", "Rome", None]))
-    >>> [SHAPES[code].kind for code in found]
+    >>> codes = shape_codes(pa.array(["41", "?", "yes", "1999-12-31", "Rome", None]))
+    >>> [SHAPES[code].kind for code in codes]
     ['number', 'mark', 'boolean', 'day', 'text', 'missing']
     """
     long = _flags(pc.greater(pc.utf8_length(texts), LONG))
     codes = np.where(long, _LONG, _TEXT).astype(np.int64)
     for reader in (_number_codes, _sentinel_codes, _moment_codes, _day_codes, _word_codes):
-        found = reader(texts)
-        codes = np.where(found >= 0, found, codes)
+        matches = reader(texts)
+        codes = np.where(matches >= 0, matches, codes)
     codes[_flags(pc.is_in(texts, value_set=_marks()))] = _MARK
     codes[_flags(pc.or_kleene(texts.is_null(), pc.equal(texts, "")))] = _MISSING
     return codes
 
 
 def _word_codes(texts: pa.Array) -> NDArray[np.int64]:
-    found = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_words()), -1))
-    return np.where(found >= 0, _FIRST["boolean"] + found // 2, -1).astype(np.int64)
+    match = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_words()), -1))
+    return np.where(match >= 0, _FIRST["boolean"] + match // 2, -1).astype(np.int64)
 
 
 def _sentinel_codes(texts: pa.Array) -> NDArray[np.int64]:
-    found = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_sentinels()), -1))
-    return np.where(found >= 0, _SENTINEL + found, -1).astype(np.int64)
+    match = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_sentinels()), -1))
+    return np.where(match >= 0, _SENTINEL + match, -1).astype(np.int64)
 
 
 def _number_codes(texts: pa.Array) -> NDArray[np.int64]:
@@ -145,14 +149,14 @@ def _number_codes(texts: pa.Array) -> NDArray[np.int64]:
         pc.match_substring_regex(texts, _NUMBER),
         pc.invert(pc.match_substring_regex(texts, _PADDED)),
     )
-    kept = pc.if_else(plain, texts, None)
-    values = _floats(kept)
+    numbers = pc.if_else(plain, texts, None)
+    values = _floats(numbers)
     inside = np.isfinite(values) & (np.abs(values) < LARGEST)
     size = np.searchsorted(_BOUNDS[1:], np.abs(values), side="right")
     side = np.sign(np.where(inside, values, 0)).astype(np.int64)
     middle = len(_BOUNDS) - 1
-    place = middle + side * (1 + np.minimum(size, middle - 1))
-    codes = _FIRST["number"] + _digits(kept) * _SIGNED + place
+    signed_size = middle + side * (1 + np.minimum(size, middle - 1))
+    codes = _FIRST["number"] + _digits(numbers) * _SIGNED + signed_size
     return np.where(inside, codes, -1).astype(np.int64)
 
 
@@ -174,28 +178,28 @@ def _floats(texts: pa.Array) -> NDArray[np.float64]:
 
 def _day_codes(texts: pa.Array) -> NDArray[np.int64]:
     codes = np.full(len(texts), -1, dtype=np.int64)
-    for place, written in enumerate(DAY_FORMATS):
+    for index, written in enumerate(DAY_FORMATS):
         years, months, days = _date_parts(texts, written)
         fits = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
         either = fits & (days <= 12) & (written in ("%d/%m/%Y", "%m/%d/%Y"))
-        group = np.where(either, len(DAY_FORMATS), place)
+        group = np.where(either, len(DAY_FORMATS), index)
         codes = np.where(fits, _FIRST["day"] + group * DECADES + _decades(years), codes)
     return codes
 
 
 def _date_parts(texts: pa.Array, written: str) -> list[NDArray[np.int64]]:
     """Year, month and day as whole numbers, 0 where a text is not written so."""
-    found = pc.extract_regex(texts, pattern=pattern(written))
-    parts = (pc.struct_field(found, name) for name in "Ymd")
+    match = pc.extract_regex(texts, pattern=pattern(written))
+    parts = (pc.struct_field(match, name) for name in "Ymd")
     return [_whole(pc.fill_null(part, "0")) for part in parts]
 
 
 def _moment_codes(texts: pa.Array) -> NDArray[np.int64]:
-    """ISO moments; a day alone fits too, and is found to be a day afterwards."""
+    """ISO moments; a day alone fits too, and is recognized as a day afterwards."""
     fits = _flags(pc.match_substring_regex(texts, _MOMENT))
     offset = _flags(pc.match_substring_regex(texts, _OFFSET))
-    kept = pc.if_else(pa.array(fits), pc.utf8_slice_codeunits(texts, 0, 4), "0")
-    years = _whole(pc.fill_null(kept, "0"))
+    first_digits = pc.if_else(pa.array(fits), pc.utf8_slice_codeunits(texts, 0, 4), "0")
+    years = _whole(pc.fill_null(first_digits, "0"))
     codes = _FIRST["moment"] + offset * DECADES + _decades(years)
     return np.where(fits, codes, -1).astype(np.int64)
 
@@ -208,8 +212,8 @@ def _decades(years: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.clip((years - FIRST_YEAR) // 10, 0, DECADES - 1)
 
 
-def _flags(found: pa.Array) -> NDArray[np.bool_]:
-    return np.from_dlpack(pc.fill_null(found, False).cast(pa.uint8())).view(np.bool_)
+def _flags(values: pa.Array) -> NDArray[np.bool_]:
+    return np.from_dlpack(pc.fill_null(values, False).cast(pa.uint8())).view(np.bool_)
 
 
 @cache

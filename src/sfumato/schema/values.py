@@ -53,8 +53,8 @@ def _expected_moment(column: DateTime) -> str:
     return f"a time written {written}, with {offset} zone is declared"
 
 
-TRUE = ("true", "t", "yes", "y", "1")
-FALSE = ("false", "f", "no", "n", "0")
+TRUE: Final = ("true", "t", "yes", "y", "1")
+FALSE: Final = ("false", "f", "no", "n", "0")
 NUMBER: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """A number as text: digits of ASCII only, and no mark between them."""
 
@@ -113,28 +113,28 @@ def _code(column: Any, value: Any) -> int:
     raise TypeError(f"not a column: {column!r}")
 
 
-@_code.register(Category)
-def _(column: Category, value: Any) -> int:
+@_code.register
+def _category_code(column: Category, value: Any) -> int:
     if isinstance(value, float) and 2.0**53 < abs(value) <= 2.0**64:
         raise _refused(column, "exact: so large a float may be another number")
     whole = isinstance(value, float) and value.is_integer() and abs(value) <= 2.0**53
     text = str(int(value)) if whole else str(value)
     if isinstance(value, bool):
         text = text.lower()
-    code = _places(column.values).get(text, column.other_code)
+    code = _indices(column.values).get(text, column.other_code)
     if code is None:
         raise _refused(column, expected(column))
     return code
 
 
 @lru_cache
-def _places(texts: tuple[str, ...]) -> dict[str, int]:
-    """Found at once: to go through the texts would take longer for the later ones."""
-    return {text: place for place, text in enumerate(texts)}
+def _indices(texts: tuple[str, ...]) -> dict[str, int]:
+    """The index of each text, in constant time."""
+    return {text: index for index, text in enumerate(texts)}
 
 
-@_code.register(Boolean)
-def _(column: Boolean, value: Any) -> int:
+@_code.register
+def _boolean_code(column: Boolean, value: Any) -> int:
     if isinstance(value, bool):
         return int(value)
     text = str(value).strip()
@@ -145,8 +145,8 @@ def _(column: Boolean, value: Any) -> int:
     return int(text in true)
 
 
-@_code.register(Integer)
-def _(column: Integer, value: Any) -> int:
+@_code.register
+def _integer_code(column: Integer, value: Any) -> int:
     number_of(column, value)
     exact = value if isinstance(value, int) else None
     if exact is None and isinstance(value, str):
@@ -159,13 +159,13 @@ def _(column: Integer, value: Any) -> int:
     return (min(max(exact, column.low), column.high) - column.low) // column.step
 
 
-@_code.register(Number)
-def _(column: Number, value: Any) -> int:
+@_code.register
+def _number_code(column: Number, value: Any) -> int:
     return bisect_right(column.edges[1:-1], number_of(column, value))
 
 
-@_code.register(Date)
-def _(column: Date, value: Any) -> int:
+@_code.register
+def _date_code(column: Date, value: Any) -> int:
     day = value.date() if isinstance(value, datetime) else value
     if isinstance(day, str):
         day = _day(day.strip(), column.format)
@@ -174,8 +174,8 @@ def _(column: Date, value: Any) -> int:
     return max(0, bisect_right(column.starts, day) - 1)
 
 
-@_code.register(DateTime)
-def _(column: DateTime, value: Any) -> int:
+@_code.register
+def _datetime_code(column: DateTime, value: Any) -> int:
     moment = _moment(value, column.format) if isinstance(value, str) else value
     if isinstance(moment, date) and not isinstance(moment, datetime):
         moment = datetime.combine(moment, time())
@@ -190,14 +190,14 @@ def _day(text: str, written: str | None) -> date | None:
             return day_of(text)
         except ValueError:
             return None
-    found = _moment(text, written)
-    return None if found is None else found.date()
+    moment = _moment(text, written)
+    return None if moment is None else moment.date()
 
 
 def _moment(text: str, written: str | None) -> datetime | None:
-    found = iso_text(written, text)
+    iso = iso_text(written, text)
     try:
-        return None if found is None else datetime.fromisoformat(found)
+        return None if iso is None else datetime.fromisoformat(iso)
     except ValueError:  # no day of the calendar
         return None
 

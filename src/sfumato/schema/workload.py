@@ -10,7 +10,7 @@ from datetime import date, datetime
 from itertools import combinations
 from math import comb, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,8 @@ from sfumato.schema.columns import (
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.values import code_of
 
-MAX_TARGETS = 1_000_000
+MAX_TARGETS: Final = 1_000_000
+"""Marginals or ranges of a workload; a limit against abuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Range:
 
 
 Target = Marginal | Range
-"""What can be asked: all cells of a marginal, or one range."""
+"""What a workload lists: all cells of a marginal, or one range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +129,12 @@ def random_ranges(schema: Schema, *, n: int, rng: Rng) -> Workload:
     check.whole(at_least=1, at_most=MAX_TARGETS, n=n)
     possible = prod(column.size * (column.size + 1) // 2 for column in schema)
     if n > possible:
-        raise InputError(f"{n} different ranges were asked for, but only {possible} exist here")
+        raise InputError(f"{n} different ranges were requested, but only {possible} exist here")
     sizes = np.array([column.size for column in schema])
     few = possible <= 2 * n  # then drawing would mostly repeat what came before
     ends = _all_in_random_order(sizes, possible, rng)[:n] if few else _drawn(sizes, n, rng)
-    found = (zip(schema.names, low, high, strict=True) for low, high in ends.tolist())
-    return Workload(schema=schema, targets=tuple(Range(tuple(bounds)) for bounds in found))
+    drawn = (zip(schema.names, low, high, strict=True) for low, high in ends.tolist())
+    return Workload(schema=schema, targets=tuple(Range(tuple(bounds)) for bounds in drawn))
 
 
 def load_workload(schema: Schema, path: str | Path) -> Workload:
@@ -176,13 +177,13 @@ def layout(schema: Schema, targets: Sequence[Target]) -> NDArray[np.int64]:
     return np.cumsum([0, *sizes])
 
 
-def boxes(schema: Schema, marginal: Marginal, wanted: Sequence[Range]) -> NDArray[np.int64]:
+def boxes(schema: Schema, marginal: Marginal, requested: Sequence[Range]) -> NDArray[np.int64]:
     """Ranges as an array (range, column of the marginal, 2), whole columns where not limited."""
-    out = np.empty((len(wanted), len(marginal), 2), dtype=np.int64)
+    out = np.empty((len(requested), len(marginal), 2), dtype=np.int64)
     out[:, :, 0] = 0
     out[:, :, 1] = np.array(schema.shape(marginal), dtype=np.int64) - 1
-    position = {name: place for place, name in enumerate(marginal)}
-    for row, box in enumerate(wanted):
+    position = {name: index for index, name in enumerate(marginal)}
+    for row, box in enumerate(requested):
         for name, low, high in box.bounds:
             out[row, position[name]] = (low, high)
     return out
@@ -201,59 +202,59 @@ def box_sums(counts: NDArray[Any], limits: NDArray[np.int64]) -> NDArray[Any]:
     out = np.zeros(len(limits), dtype=kind)
     for corner in range(2**counts.ndim):
         high = [(corner >> axis) & 1 for axis in range(counts.ndim)]
-        place = tuple(
+        corner_index = tuple(
             limits[:, axis, 1] + 1 if end else limits[:, axis, 0] for axis, end in enumerate(high)
         )
         sign = -1 if (counts.ndim - sum(high)) % 2 else 1
-        out += sign * area[place]
+        out += sign * area[corner_index]
     return out
 
 
 def _drawn(sizes: NDArray[np.int64], n: int, rng: Rng) -> NDArray[np.int64]:
     """``n`` different boxes (box, end, column), in the order in which they were drawn first."""
-    found = np.empty((0, 2, sizes.size), dtype=np.int64)
-    while len(found) < n:
-        more = n - len(found) + n // 8  # some to spare: most calls need one turn
+    drawn = np.empty((0, 2, sizes.size), dtype=np.int64)
+    while len(drawn) < n:
+        more = n - len(drawn) + n // 8  # some to spare: most calls need one turn
         part = rng.uniform(more * 2 * sizes.size).reshape(-1, 2, sizes.size)
         low = (part[:, 0] * sizes).astype(np.int64)
         high = low + (part[:, 1] * (sizes - low)).astype(np.int64)
-        found = np.concatenate([found, np.stack([low, high], axis=1)])
-        _, first = np.unique(found, axis=0, return_index=True)
-        found = found[np.sort(first)]
-    return found[:n]
+        drawn = np.concatenate([drawn, np.stack([low, high], axis=1)])
+        _, first = np.unique(drawn, axis=0, return_index=True)
+        drawn = drawn[np.sort(first)]
+    return drawn[:n]
 
 
 def _all_in_random_order(sizes: NDArray[np.int64], possible: int, rng: Rng) -> NDArray[np.int64]:
-    """Every box that exists, as if drawn by ``_drawn`` until the last was found.
+    """Every box that exists, as if drawn by ``_drawn`` until the last was drawn.
 
     A box of probability p rings after an exponential time of rate p; the order in which boxes ring
     first is the order of first draws. Efraimidis, Spirakis 2006, "Weighted random sampling with a
     reservoir", proposition 3.
     """
     intervals = [np.stack(np.triu_indices(size), axis=1) for size in sizes]
-    places = np.unravel_index(np.arange(possible), [len(found) for found in intervals])
-    ends = np.stack([found[i] for found, i in zip(intervals, places, strict=True)], axis=2)
+    indices = np.unravel_index(np.arange(possible), [len(own) for own in intervals])
+    ends = np.stack([own[i] for own, i in zip(intervals, indices, strict=True)], axis=2)
     chance = (1 / (sizes * (sizes - ends[:, 0]))).prod(axis=1)
     times = -np.log1p(-rng.uniform(possible)) / chance
     return np.asarray(ends[np.argsort(times, kind="stable")], dtype=np.int64)
 
 
 def sum_ranges(
-    schema: Schema, wanted: Sequence[Range], counts_of: Callable[[Marginal], NDArray[Any]]
+    schema: Schema, requested: Sequence[Range], counts_of: Callable[[Marginal], NDArray[Any]]
 ) -> NDArray[Any]:
-    """The count inside each range, in order; each marginal is asked for once."""
+    """The count inside each range, in order; each marginal is counted once."""
     by_marginal: dict[Marginal, list[int]] = {}
-    for place, box in enumerate(wanted):
-        by_marginal.setdefault(box.marginal, []).append(place)
+    for index, box in enumerate(requested):
+        by_marginal.setdefault(box.marginal, []).append(index)
     parts = {
         marginal: box_sums(
-            counts_of(marginal), boxes(schema, marginal, [wanted[place] for place in places])
+            counts_of(marginal), boxes(schema, marginal, [requested[index] for index in indices])
         )
-        for marginal, places in by_marginal.items()
+        for marginal, indices in by_marginal.items()
     }
-    out = np.empty(len(wanted), dtype=np.result_type(*parts.values()) if parts else np.float64)
-    for marginal, places in by_marginal.items():
-        out[places] = parts[marginal]
+    out = np.empty(len(requested), dtype=np.result_type(*parts.values()) if parts else np.float64)
+    for marginal, indices in by_marginal.items():
+        out[indices] = parts[marginal]
     return out
 
 
@@ -274,10 +275,10 @@ def _read_weights(given: Any, listed: Mapping[str, list[Any]]) -> tuple[float, .
         raise InputError('weights is an object with "marginals", "ranges" or both')
     out: list[float] = []
     for entry in ("marginals", "ranges"):
-        wanted = len(listed.get(entry, []))
-        weights = given.get(entry, [1.0] * wanted)
-        if not isinstance(weights, list) or len(weights) != wanted:
-            raise InputError(f"weights of {entry} must be a list of {wanted} numbers")
+        needed = len(listed.get(entry, []))
+        weights = given.get(entry, [1.0] * needed)
+        if not isinstance(weights, list) or len(weights) != needed:
+            raise InputError(f"weights of {entry} must be a list of {needed} numbers")
         out += [float(check.positive(weight=weight)) for weight in weights]
     return tuple(out)
 
