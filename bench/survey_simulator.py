@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 import sfumato as sf
 from sfumato import check
 from sfumato.cli import progress
-from sfumato.commands.request import Tell
+from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError, SfumatoError, StorageError, naming_options
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.survey.protocol.announcements import Announcement, SurveyLink, server_address
@@ -256,7 +256,7 @@ def drive(
     wanted: Simulation,
     *,
     codes: Mapping[str, NDArray[np.integer[Any]]] | None = None,
-    tell: Tell = lambda *_: None,
+    tell: ProgressCall = lambda *_: None,
 ) -> Driven:
     """Let people answer the round that is open, and count what the server does.
 
@@ -274,7 +274,7 @@ def drive(
 
 
 async def _drive(
-    link: SurveyLink, wanted: Simulation, codes: Mapping[str, Any] | None, tell: Tell
+    link: SurveyLink, wanted: Simulation, codes: Mapping[str, Any] | None, tell: ProgressCall
 ) -> Driven:
     path = f"/v1/surveys/{link.task}"
     async with connected(link.server) as connection:

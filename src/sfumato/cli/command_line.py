@@ -76,7 +76,7 @@ def callback(command: Command[Any, Any]) -> Callable[..., None]:
 
 
 def typed_options(command: Command[Any, Any]) -> dict[str, Option]:
-    """The options that can be typed: places first, then what is required, then the others."""
+    """The options that can be typed: arguments first, then what is required, then the others."""
     typed = {n: option for n, option in options_of(command.request).items() if option.typed}
     order = sorted(typed, key=lambda n: (not typed[n].argument, not _required(command, n)))
     return {name: typed[name] for name in order}
@@ -86,8 +86,8 @@ def own_options(command: Command[Any, Any]) -> dict[str, Option]:
     """What the command line adds to a request."""
     own = {}
     if command.saved:
-        told = "Write this command as TOML, for `sfumato run FILE`."
-        own[SAVE_RUN] = Option(told, kind=Path, metavar="FILE")
+        text = "Write this command to a TOML file, for `sfumato run FILE`."
+        own[SAVE_RUN] = Option(text, kind=Path, metavar="FILE")
     if _has_progress(command):
         own[QUIET] = Option("Show no progress.", kind=bool, names="--quiet/-q")
     if command.json is not None:
@@ -121,16 +121,16 @@ def _typer_parameter(name: str, option: Option, default: Any) -> Parameter:
     kind: Any = list[option.kind] if option.many else option.kind  # type: ignore[name-defined]
     if default is None:
         kind = kind | None
-    told: dict[str, Any] = {"help": option.help}
+    keywords: dict[str, Any] = {"help": option.help}
     if option.metavar is not None:
-        told["metavar"] = option.metavar
+        keywords["metavar"] = option.metavar
     if option.least is not None:
-        told["min"] = option.least
+        keywords["min"] = option.least
     if option.argument:
-        told.setdefault("metavar", name.upper())
-        info = typer.Argument(**told)
+        keywords.setdefault("metavar", name.upper())
+        info = typer.Argument(**keywords)
     else:
-        info = typer.Option(*_spelled(name, option), **told)
+        info = typer.Option(*_spelled(name, option), **keywords)
     return Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )

@@ -37,7 +37,7 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
     """The command line as typer knows it.
 
     Args:
-        words: What was typed: commands of other groups are then left out, as nobody asks for
+        words: What was typed: commands of other groups are then left out, as nobody needs
             them. A run file may hold any command.
     """
     app = typer.Typer(
@@ -51,17 +51,17 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
     for command in COMMANDS:
         app.command(command.words, cls=StrictCommand)(callback(command))
     app.command("run", cls=StrictCommand)(run_files.run)
-    for name, told in GROUPS.items():
-        wanted = words is None or name in words or "run" in words
-        app.add_typer(_group(name, told, full=wanted), name=name)
+    for name, about in GROUPS.items():
+        full = words is None or name in words or "run" in words
+        app.add_typer(_group(name, about, full=full), name=name)
     return app
 
 
-def _group(name: str, told: str, *, full: bool) -> typer.Typer:
+def _group(name: str, about: str, *, full: bool) -> typer.Typer:
     """Commands that share their first word, which alone prints their help."""
     group = typer.Typer()
 
-    @group.callback(invoke_without_command=True, help=told)
+    @group.callback(invoke_without_command=True, help=about)
     def show_help(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
             typer.echo(context.get_help())
@@ -89,7 +89,7 @@ def _main() -> NoReturn:
         _print_any_name()
         with process.termination_too():
             outcome = _outcome()
-        if outcome == process.INTERRUPTED:  # typer caught the signal, and said nothing
+        if outcome == process.INTERRUPTED:  # typer caught the signal and printed nothing
             process.stop()
         sys.exit(outcome if isinstance(outcome, int) else 0)
     except SfumatoError as error:
@@ -130,8 +130,8 @@ def _outcome() -> Any:
 def _fail_by(error: OSError) -> NoReturn:
     """The end by a file, or by a standard output that is full or that nobody reads.
 
-    Where a reader had enough of what is only shown (``sfumato ledger show | head``) nothing is
-    said, as is the custom.
+    Where a reader had enough of what is only shown (``sfumato ledger show | head``) no message is
+    printed, as usual.
     """
     why = error.strerror or error
     stream = None if error.filename else process.stream_of(error)
@@ -142,8 +142,7 @@ def _fail_by(error: OSError) -> NoReturn:
     problem = f"{error.filename or 'a file'}: {why}"
     if stream is not None:
         problem = (
-            f"{stream} can't be written: {why}. What was made and charged before that is in its "
-            "place."
+            f"{stream} can't be written: {why}. What was made and charged before that is saved."
         )
     _fail(problem, StorageError.exit_code, error)
 
@@ -155,8 +154,8 @@ def _print_any_name() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _version_and_exit(wanted: bool) -> None:
-    if wanted:
+def _version_and_exit(requested: bool) -> None:
+    if requested:
         typer.echo(f"sfumato {_version.__version__}")
         raise typer.Exit
 
@@ -182,7 +181,7 @@ def _options(
 def _wrong_usage(error: Exception) -> str | None:
     """The message of a command line that can't be parsed; None for every other error.
 
-    Told by its method: newer versions of typer raise a copy of click's errors of their own.
+    Recognized by its method: newer versions of typer raise a copy of click's errors of their own.
     """
     message = getattr(error, "format_message", None)
     return str(message()) if callable(message) else None

@@ -1,6 +1,6 @@
 """The process around a command: its standard streams, Ctrl-C and SIGTERM, and its log.
 
-What a command made or paid for is never worth less because it could not be said: streams may be
+What a command made or paid for is never lost because it could not be printed: streams may be
 closed, full, or read by nobody. An interruption is one message and one exit code, also while
 commands are being imported. An error or an interruption that comes after a charge carries notes of
 what was charged (``commands.publication``), which are shown with it.
@@ -36,7 +36,7 @@ _RESUMABLE: Final = ("publish", "dp2pub", "run")
 _LINE: Final = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s"
 _TIME: Final = "%Y-%m-%dT%H:%M:%S"
 _HEAD: Final = 64
-"""Bytes of a file that tell whether it is a log."""
+"""Bytes of a file that show whether it is a log."""
 _BEGINS: Final = re.compile(rb"\Z|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ sfumato\b")
 
 endings = logging.getLogger("sfumato.endings")
@@ -49,7 +49,7 @@ endings.propagate = False
 
 
 def open_closed_streams() -> None:
-    """Give streams that were closed (``2>&-``) a place where nothing is kept.
+    """Give streams that were closed (``2>&-``) a target that stores nothing.
 
     Otherwise the next file that is opened would get their number, and with it what is meant for
     them.
@@ -86,7 +86,7 @@ class Stderr:
     """Standard error as a file that never fails: progress is not worth a run that was paid."""
 
     def __init__(self) -> None:
-        self._stream = sys.stderr  # as it is now: bars put themselves in its place
+        self._stream = sys.stderr  # as it is now: progress bars replace it
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
@@ -178,8 +178,8 @@ def resuming_command(arguments: Sequence[str]) -> str:
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [one for one in arguments[:end] if one not in ("--resume", "--no-resume")]
     if "--save-run" in options:  # it is written
-        place = options.index("--save-run")
-        del options[place : place + 2]
+        index = options.index("--save-run")
+        del options[index : index + 2]
     options = [one for one in options if not one.startswith("--save-run=")]
     name = _command_index(options)
     before, after = options[: name + 1], options[name + 1 :]
@@ -215,8 +215,8 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        said = super().format(record)
-        return "".join(sign if sign.isprintable() else "?" for sign in said)
+        line = super().format(record)
+        return "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
 def begin_log(file: Path | None, level: str) -> None:
@@ -232,18 +232,18 @@ def begin_log(file: Path | None, level: str) -> None:
         raise InputError(f"{file} exists and is no log of sfumato. Name another file.")
     try:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        kept = logging.FileHandler(file, encoding="utf-8")
+        to_file = logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"can't write the log {file}: {error.strerror}.") from None
     lines = OneLine(_LINE, _TIME)
     lines.converter = time.gmtime
-    kept.setFormatter(lines)
-    seen = logging.StreamHandler(sys.stderr)
-    seen.setLevel(logging.WARNING)
+    to_file.setFormatter(lines)
+    to_console = logging.StreamHandler(sys.stderr)
+    to_console.setLevel(logging.WARNING)
     ours = logging.getLogger("sfumato")
     ours.setLevel(level.upper())
-    ours.handlers[:] = [kept, seen]
-    endings.handlers[:] = [kept]
+    ours.handlers[:] = [to_file, to_console]
+    endings.handlers[:] = [to_file]
 
 
 def _is_log(file: Path) -> bool:
@@ -256,4 +256,4 @@ def _is_log(file: Path) -> bool:
         with file.open("rb") as opened:
             return _BEGINS.match(opened.read(_HEAD)) is not None
     except OSError:
-        return True  # said by who opens it
+        return True  # reported when it is opened

@@ -14,18 +14,20 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from sfumato.cli import process
 
 if TYPE_CHECKING:
-    from sfumato.commands.request import Tell
+    from sfumato.commands.request import ProgressCall
 
 log = logging.getLogger(__name__)
 
 EVERY_S: Final = 5.0
 """Between two plain lines of one phase."""
 _MINUTE_S: Final = 60
+"""Seconds of a minute."""
 _HOUR_S: Final = 3_600
+"""Seconds of an hour."""
 
 
 @contextmanager
-def shown(*, quiet: bool) -> Iterator["Tell"]:
+def shown(*, quiet: bool) -> Iterator["ProgressCall"]:
     """A callback for jobs; an interruption on the way leaves with what was charged."""
     with process.watched():
         if quiet:
@@ -46,17 +48,17 @@ class Lines:
         self._write = write
         self._clock = clock
         self._began: dict[str, float] = {}
-        self._said = 0.0
+        self._shown_at = 0.0
 
     def __call__(self, what: str, done: int, of: int) -> None:
         """Say it, if there is something new to say."""
         now = self._clock()
         if what not in self._began:
-            self._began[what] = self._said = now
+            self._began[what] = self._shown_at = now
             log.info("%s", what)
             self._write(f"{what} ...")
-        elif now - self._said >= EVERY_S:
-            self._said = now
+        elif now - self._shown_at >= EVERY_S:
+            self._shown_at = now
             passed = now - self._began[what]
             if done and of:
                 left = spoken(passed * (of - done) / done)
@@ -86,7 +88,7 @@ def _can_draw() -> bool:
 
 
 @contextmanager
-def _bars() -> Iterator["Tell"]:
+def _bars() -> Iterator["ProgressCall"]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -20,10 +20,11 @@ from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
 
 FORMAT: Final = 1
-NOT_KEPT: Final = ("save-run", "resume", "force", "json", "quiet")
+"""The version of run files."""
+NOT_SAVED: Final = ("save-run", "resume", "force", "json", "quiet")
 """Options of one invocation, not of what is done: a run file never forces or resumes."""
 
-_PLACES: Final = ("table", "against", "ratings", "workload", "ledger")
+_PATHS: Final = ("table", "against", "ratings", "workload", "ledger")
 """Texts that are a path unless they are an address or a name."""
 _NAMES: Final = ("1-way", "2-way", "3-way")
 _HADOOP_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*:/")
@@ -31,7 +32,7 @@ _HADOOP_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*:/")
 _HEADING: Final = "# A command of sfumato. `sfumato run FILE` gives it again.\n"
 _SHARED: Final = options_of(PublishRequest)
 """Options of ``run`` that it hands on, as the first command declares them."""
-_SAID: Final = {bool: "true or false", int: "a whole number", float: "a number"}
+_KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def run(
@@ -58,12 +59,12 @@ def run(
         if words not in saved:
             raise InputError(f"{file}: command must be one of {', '.join(saved)}.")
     with boundary(spends=saved[words].spends):
-        wanted = [flag for flag, is_wanted in flags.items() if is_wanted]
+        chosen = [flag for flag, is_chosen in flags.items() if is_chosen]
         root = context.find_root().command
-        _check_flags(root, words, [*wanted, *["--out"] * (out is not None)])
+        _check_flags(root, words, [*chosen, *["--out"] * (out is not None)])
         elsewhere = {} if out is None else {"out": str(out.absolute())}
         options = arguments(file, {**given, **elsewhere}, saved[words])
-        typed = [*words.split(), *wanted, *options]
+        typed = [*words.split(), *chosen, *options]
         ended = root.main(typed, "sfumato", standalone_mode=False)
     if isinstance(ended, int):  # also 130: typer makes a code of a signal
         raise typer.Exit(ended)
@@ -91,11 +92,11 @@ def save(path: Path, command: str, given: Mapping[str, Any], *, force: bool) -> 
         given: The options that were given, by key.
         force: Replace an older file.
     """
-    kept = {key: value for key, value in given.items() if key not in NOT_KEPT}
-    _check_place(path, kept.get("out"), force=force)
-    for key, value in kept.items():
+    saved = {key: value for key, value in given.items() if key not in NOT_SAVED}
+    _check_location(path, saved.get("out"), force=force)
+    for key, value in saved.items():
         _refuse_password(key, value)
-    moved = {key: _moved(key, value, to=path.absolute().parent) for key, value in kept.items()}
+    moved = {key: _moved(key, value, to=path.absolute().parent) for key, value in saved.items()}
     lines = [f"{key} = {_toml(value)}" for key, value in moved.items()]
     head = f'{_HEADING}sfumato = {FORMAT}\ncommand = "{command}"\n'
     try:
@@ -148,7 +149,7 @@ def arguments(path: Path, given: Mapping[str, Any], command: Command[Any, Any]) 
     """Options of a run file as a command line; unknown keys and wrong types are refused."""
     options = options_of(command.request).items()
     known = {option.key(name): option for name, option in options if option.typed}
-    allowed = [key for key in known if key not in NOT_KEPT]
+    allowed = [key for key in known if key not in NOT_SAVED]
     if unknown := [key for key in given if key not in allowed]:
         raise InputError(
             f"{path}: unknown key {unknown[0]!r:.60}; the options of this command are "
@@ -171,8 +172,8 @@ def _texts(path: Path, key: str, value: Any, option: Option) -> list[str]:
     """The value as one text, or as several where an option can be repeated."""
     values = value if option.many and isinstance(value, list) else [value]
     if not all(_fits(one, option.kind) for one in values):
-        said = _SAID.get(option.kind, "a list of texts" if option.many else "a text")
-        raise InputError(f"{path}: {key} must be {said}, got {value!r:.60}.")
+        needed = _KINDS.get(option.kind, "a list of texts" if option.many else "a text")
+        raise InputError(f"{path}: {key} must be {needed}, got {value!r:.60}.")
     if any("\0" in str(one) for one in values):
         raise InputError(f"{path}: {key} holds U+0000, which no name does.")
     return [_from_here(key, str(one), option.kind, path.parent) for one in values]
@@ -186,18 +187,18 @@ def _fits(value: Any, kind: type) -> bool:
     return isinstance(value, allowed)
 
 
-def _check_place(path: Path, out: Any, *, force: bool) -> None:
+def _check_location(path: Path, out: Any, *, force: bool) -> None:
     if out is not None and Path(str(out)).resolve() in path.resolve().parents:
         raise InputError(
             f"{path} would be in the folder that may be published: a run file names your files. "
-            "Name another place."
+            "Choose another file."
         )
     from sfumato.release import release_around
 
     if (around := release_around(path.absolute().parent)) is not None:
         raise InputError(
             f"{around} holds a release that may be published: a run file does not belong there, "
-            "as it names your files. Name another place."
+            "as it names your files. Choose another file."
         )
     if path.exists() and not force:
         raise InputError(f"{path} exists. Name another file, or add --force.")
@@ -247,7 +248,7 @@ def _split(key: str, text: str, kind: type) -> tuple[str, str | None]:
         return "", text
     from sfumato.readers.locations import SPARK, is_address, is_spark_path
 
-    if key not in _PLACES or "://" in text or is_address(text) or text in _NAMES:
+    if key not in _PATHS or "://" in text or is_address(text) or text in _NAMES:
         return "", None
     if not text.startswith(SPARK):
         return "", text

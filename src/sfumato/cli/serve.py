@@ -25,21 +25,30 @@ class ServeRequest:
         ),
     ] = None
     host: Annotated[str, Option("The address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Option("The port; 0 for any free one.", kind=int)] = 8750
-    workers: Annotated[int, Option("Processes; several need PostgreSQL.", kind=int)] = 1
+    port: Annotated[int, Option("The port to listen on; 0 for any free one.", kind=int)] = 8750
+    workers: Annotated[
+        int, Option("The number of processes; more than one needs PostgreSQL.", kind=int)
+    ] = 1
     rate: Annotated[
-        float, Option("Requests of one address in a second; 0 behind a proxy.", kind=float)
+        float,
+        Option(
+            "The most requests per second from one address; 0 for no limit, behind a proxy.",
+            kind=float,
+        ),
     ] = 20.0
     public_url: Annotated[
         str | None,
-        Option("The address through a proxy; https:// tells browsers to stay with it."),
+        Option("The public address, behind a proxy; with https:// browsers use https only."),
     ] = None
     hsts: Annotated[
         int, Option("Seconds for which browsers use https only; 0 for no such header.", kind=int)
     ] = 31_536_000
     token_file: Annotated[
         Path | None,
-        Option("Write the token of a new database here, where standard output is kept.", kind=Path),
+        Option(
+            "Write the token of a new database to this file, where standard output is logged.",
+            kind=Path,
+        ),
     ] = None
 
 
@@ -74,7 +83,7 @@ def run(request: ServeRequest) -> Prepared:
     database = request.database
     if database is None:
         database = str(state_folder(instead="--database") / "surveys.sqlite")
-    wanted = process.Serving(
+    requested = process.Serving(
         database=database,
         host=request.host,
         port=request.port,
@@ -83,7 +92,7 @@ def run(request: ServeRequest) -> Prepared:
         public_url=request.public_url,
         hsts_s=request.hsts,
     )
-    settings = process.bound(wanted)
+    settings = process.bound(requested)
     storage = Storage(database)
     token = Surveys(storage).server_token()
     name = storage.name

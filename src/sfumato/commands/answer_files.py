@@ -20,11 +20,11 @@ from sfumato.commands.answers import EstimateRequest, SimulateRequest
 from sfumato.commands.publication import (
     dataset_name,
     loaded_schema,
+    note_charges,
     read_strictly,
     silent,
-    telling_what_was_paid,
 )
-from sfumato.commands.request import Tell, as_path, asked_cap
+from sfumato.commands.request import ProgressCall, as_path, cap_of
 from sfumato.errors import InputError, StorageError
 from sfumato.gate import Curator
 from sfumato.ledger import default_path
@@ -73,10 +73,10 @@ def simulate_rows(request: SimulateRequest) -> tuple[Path | str, int]:
         table,
         protect=OneRow(neighbors="replace"),
         budget=PureDP(question.epsilon),
-        ledger=Ledger.open(request.ledger, dataset=dataset, cap=asked_cap(request.cap)),
+        ledger=Ledger.open(request.ledger, dataset=dataset, cap=cap_of(request.cap)),
         rng=secure_rng() if request.seed is None else simulation_rng(request.seed),
     )
-    with telling_what_was_paid(curator.journal if curator.private else None):
+    with note_charges(curator.journal if curator.private else None):
         if isinstance(path, str):
             tell("answering", 0, 0)
             return path, _simulate_in_spark(path, question, curator)
@@ -148,7 +148,7 @@ HEADER: Final = "label,frequency,standard_error,low,high,adjusted"
 
 
 def estimate_file(request: EstimateRequest) -> Estimate:
-    """Estimates from a file of answers; the chart and the table of them are written if wanted."""
+    """Estimates from a file of answers; the chart and the table of them if named."""
     z_of(request.confidence)
     chart, csv = as_path(request.chart), as_path(request.csv)
     lines.check_chart(chart)
@@ -173,7 +173,7 @@ def question_at(path: str | Path) -> Question:
 
 
 def with_progress(
-    batches: Iterator[AnswerBatch], tell: Tell, *, what: str
+    batches: Iterator[AnswerBatch], tell: ProgressCall, *, what: str
 ) -> Iterator[AnswerBatch]:
     """The same batches; says how many answers went by."""
     done = 0
@@ -184,7 +184,7 @@ def with_progress(
         tell(what, done, 0)
 
 
-def _estimate(path: str | Path, tell: Tell) -> Estimate:
+def _estimate(path: str | Path, tell: ProgressCall) -> Estimate:
     if is_spark(str(path)):
         tell("counting", 0, 0)
         return _estimate_in_spark(str(path))

@@ -14,7 +14,7 @@ from sfumato.commands.request import (
     Dataset,
     Delimiter,
     Encoding,
-    LedgerPlace,
+    LedgerGiven,
     OneTable,
     Option,
     Progress,
@@ -44,7 +44,7 @@ class SimulateRequest:
 
     table: OneTable = field(kw_only=False)
     schema: SchemaGiven
-    column: Annotated[str, Option("The column that is asked about.")]
+    column: Annotated[str, Option("The column that the question is about.")]
     epsilon: AnswerEpsilon
     out: Annotated[
         "str | Path",
@@ -61,7 +61,7 @@ class SimulateRequest:
             "hybrid, laplace; square-wave for a distribution."
         ),
     ] = "auto"
-    ledger: LedgerPlace = None
+    ledger: LedgerGiven = None
     dataset: Dataset = None
     cap: Cap = None
     force: Annotated[bool, Option("Replace an older file.", kind=bool)] = False
@@ -92,7 +92,9 @@ class EstimateRequest:
             metavar="FILE",
         ),
     ] = field(kw_only=False)
-    confidence: Annotated[float, Option("Of the intervals.", kind=float)] = 0.95
+    confidence: Annotated[float, Option("The confidence level of the intervals.", kind=float)] = (
+        0.95
+    )
     chart: Annotated["str | Path | None", Option("Write a chart, FILE.svg.", kind=Path)] = None
     csv: Annotated["str | Path | None", Option("Write the whole table, FILE.csv.", kind=Path)] = (
         None
@@ -103,7 +105,7 @@ class EstimateRequest:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdviseRequest:
-    """Before anybody is asked: the error to expect of each protocol, and how many people it takes.
+    """Before a survey: the error to expect of each protocol, and how many people it takes.
 
     Opens no data.
     """
@@ -111,7 +113,7 @@ class AdviseRequest:
     epsilon: AnswerEpsilon
     people: Annotated[int, Option("How many are expected to answer.", kind=int)]
     categories: Annotated[
-        int | None, Option("Of the question. Without it: the mean of a number.", kind=int)
+        int | None, Option("The number of categories. Without it: the mean of a number.", kind=int)
     ] = None
     target: Annotated[
         float | None, Option("A standard error to reach, for example 0.01.", kind=float)
@@ -130,7 +132,7 @@ def simulate(request: SimulateRequest) -> "tuple[Path | str, int]":
 
 
 def estimate(request: EstimateRequest) -> "Estimate":
-    """Count, estimate, and write the chart and the table that are wanted."""
+    """Count, estimate, and write the chart and the table that are named."""
     from sfumato.commands.answer_files import estimate_file
 
     return estimate_file(request)
@@ -168,7 +170,7 @@ def show_simulation(request: SimulateRequest, written: "tuple[Path | str, int]")
     if question.about_numbers and question.column.kind == "number":
         yield "note        a table holds bins: each row answered for the middle of its bin"
     if private:
-        yield lines.running_total(_ledger(request), place=request.ledger)
+        yield lines.running_total(_ledger(request), location=request.ledger)
     yield f"next        sfumato answers estimate {path}"
 
 
@@ -240,8 +242,8 @@ def show_advice(request: AdviseRequest, rows: "list[Advice]") -> Iterator[str]:
     categories, target = request.categories, request.target
     what = "a mean on [-1, 1]" if categories is None else f"one of {categories} categories"
     yield f"Standard error of {what}, {request.people:,} people, epsilon {request.epsilon} each:"
-    wanted = "" if target is None else f"  people for {target:g}"
-    yield f"{'protocol':12}  standard error  bytes{wanted}"
+    people = "" if target is None else f"  people for {target:g}"
+    yield f"{'protocol':12}  standard error  bytes{people}"
     for row in rows:
         needed = "" if row.people_needed is None else f"  {row.people_needed:>14,}"
         yield f"{row.protocol:12}  {row.standard_error:>14.4g}  {row.answer_bytes:>5}{needed}"

@@ -24,23 +24,29 @@ class AuditRequest:
     mechanisms: Annotated[
         tuple[str, ...],
         Option(
-            "By class or protocol. [default: all]", argument=True, many=True, metavar="MECHANISM"
+            "Mechanisms, by class or protocol. [default: all]",
+            argument=True,
+            many=True,
+            metavar="MECHANISM",
         ),
     ] = ()
     runs: Annotated[
-        int | None, Option("Fresh draws on each side. [default: enough]", kind=int, least=1_000)
+        int | None,
+        Option(
+            "Random draws for each of the two neighbors. [default: enough]", kind=int, least=1_000
+        ),
     ] = None
-    quick: Annotated[bool, Option("A tenth of the draws; plants twice the epsilon.", kind=bool)] = (
-        False
-    )
-    seed: Annotated[int, Option("Of the simulation.", kind=int, least=0)] = 0
+    quick: Annotated[
+        bool, Option("A tenth of the draws; planted bugs have twice the epsilon.", kind=bool)
+    ] = False
+    seed: Annotated[int, Option("The seed of the simulation.", kind=int, least=0)] = 0
     markdown: Annotated[
         Path | None, Option("Write the table as a page, too.", kind=Path, metavar="FILE")
     ] = None
     jobs: Annotated[
-        int, Option("Processes at once; 0 is one for each core.", kind=int, least=0)
+        int, Option("Parallel processes; 0 for one on each core.", kind=int, least=0)
     ] = 0
-    listed: Annotated[bool, Option("Name the mechanisms, and stop.", kind=bool, names="--list")] = (
+    listed: Annotated[bool, Option("List the mechanisms, and stop.", kind=bool, names="--list")] = (
         False
     )
     tell: Progress = None
@@ -78,8 +84,8 @@ def audit_command(
         audited = auditing.CASES if cases is None else cases
         if request.listed:
             return AuditResult(names=[*audited], rows=[])
-        asked = request.mechanisms or audited
-        names = [*dict.fromkeys(known(name, audited) for name in asked)]
+        given = request.mechanisms or audited
+        names = [*dict.fromkeys(known(name, audited) for name in given)]
         _check_page(request.markdown)
         rows = auditing.audit_cases(
             names,

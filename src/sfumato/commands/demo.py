@@ -63,8 +63,8 @@ def show(request: DemoRequest, release: "TableRelease") -> Iterator[str]:
     table, _ = made_up_survey.places(internal)
     yield f"a survey of {made_up_survey.PEOPLE:,} people who do not exist: {table}"
     yield from lines.release(release, folder=str(request.out))
-    place = _ledger_file(internal)
-    yield lines.running_total(Ledger.open(place, dataset=release.dataset), place=place)
+    path = _ledger_file(internal)
+    yield lines.running_total(Ledger.open(path, dataset=release.dataset), location=path)
     yield f"report      {request.out / 'report.html'}  (may be published)"
     yield f"internal    {internal / 'internal.html'}  (real against published: keep it)"
 
@@ -73,8 +73,8 @@ def _ledger_file(folder: Path) -> Path:
     """The demo's ledger, or a new name: one that was deleted is not replaced under its name."""
     from sfumato.randomness import secure_rng
 
-    kept = sorted(folder.glob("demo-*.ledger"))
-    return kept[0] if kept else folder / f"demo-{secure_rng().token()[:8]}.ledger"
+    existing = sorted(folder.glob("demo-*.ledger"))
+    return existing[0] if existing else folder / f"demo-{secure_rng().token()[:8]}.ledger"
 
 
 COMMAND = Command(

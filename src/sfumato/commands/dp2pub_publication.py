@@ -61,16 +61,19 @@ TRUSTS: Final[Mapping[Trust, tuple[Variant, ...]]] = {
 VARIANTS: Final[tuple[Variant, ...]] = ("grouped", "faithful")
 
 DEGREE: Final = 3
+"""The most parents of a column, if not given: the default of the paper."""
 SERVER_DEGREE: Final = 2
-"""The most parents of a column, if not given: fewer where choosing them costs budget."""
+"""The same where choosing parents costs budget: fewer."""
 MAX_CLUSTER: Final = 3
+"""The most columns redrawn together, if not given: their cells multiply."""
 MOST_VALUES: Final = 10**9
-"""Rows times columns of what is published: they are held in memory."""
+"""Rows times columns of what is published: they are kept in memory."""
 LONGEST_EPSILON: Final = 24
+"""Characters of an epsilon; a limit against abuse."""
 PROTECT: Final = OneRow(neighbors="replace")
 
 MOST_PARENT_SETS: Final = 20_000_000
-"""A network is chosen among at most so many sets of parents."""
+"""A network is chosen among at most this many sets of parents."""
 
 _NO_GROUPS: Final = {
     "server": "a trusted server asks nobody, so there are no groups of people to ask",
@@ -79,7 +82,7 @@ _NO_GROUPS: Final = {
 
 
 def publish(request: Dp2PubRequest) -> TableRelease:
-    """Publish a table by DP2-Pub, as under the kind of trust that is asked for."""
+    """Publish a table by DP2-Pub, under the requested kind of trust."""
     check_one_table(request.table)
     budget = PureDP(request.epsilon)
     known = read_strictly(loaded_schema(request.schema), request.strict)
@@ -98,8 +101,8 @@ def publish(request: Dp2PubRequest) -> TableRelease:
         command=public_options("dp2pub", request),
     )
     check_outputs(plan, *([request.schema] if isinstance(request.schema, str | Path) else []))
-    found = inferred_before(plan)
-    return run(plan, partial(counted, make, found), doing="randomizing rows")
+    inferred = inferred_before(plan)
+    return run(plan, partial(counted, make, inferred), doing="randomizing rows")
 
 
 def _check_neighbors(neighbors: Neighbors) -> None:
@@ -113,7 +116,7 @@ def _check_neighbors(neighbors: Neighbors) -> None:
 
 
 def _variant(trust: Trust, variant: Variant | None) -> Variant:
-    """The variant that was asked for, if this kind of trust has it; else its default."""
+    """The requested variant, if this kind of trust has it; else its default."""
     allowed = TRUSTS[trust]
     if variant is None:
         return allowed[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -10,7 +11,7 @@ from sfumato.commands.request import (
     Command,
     Delimiter,
     Encoding,
-    LedgerPlace,
+    LedgerGiven,
     Option,
     Progress,
     function,
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 MOST_APART: Final = 0.2
 """Numbers of rows that differ by a larger share are pointed out."""
-_NAME: Final = 26
-_COLUMN: Final = 18
+_line = partial(lines.row, widths=(26, 18))
+"""A line of the comparison."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +46,7 @@ class EvaluateRequest:
     all_labels: Annotated[bool, Option("Predict every column of 2 to 20 values.", kind=bool)] = (
         False
     )
-    ledger: LedgerPlace = None
+    ledger: LedgerGiven = None
     encoding: Encoding = "utf-8"
     delimiter: Delimiter = None
     tell: Progress = None
@@ -61,11 +62,11 @@ def run(request: EvaluateRequest) -> "Evaluation":
         write_internal,
     )
     from sfumato.commands.publication import (
-        asked_workload,
         check_comparison,
         check_ranges,
         reading,
         silent,
+        workload_of,
     )
     from sfumato.ledger.ledger import Ledger
     from sfumato.randomness import simulation_rng
@@ -78,7 +79,7 @@ def run(request: EvaluateRequest) -> "Evaluation":
     release = TableRelease.load(folder)
     chosen = None
     if request.workload is not None:
-        chosen = asked_workload(release.schema, request.workload)
+        chosen = workload_of(release.schema, request.workload)
         check_ranges(chosen)
     labels = _labels(request, release)
     tell = request.tell or silent
@@ -91,9 +92,9 @@ def run(request: EvaluateRequest) -> "Evaluation":
     check_internal(internal_folder(folder))
     ledger = Ledger.open(request.ledger, dataset=release.dataset, create=False)
     rng = simulation_rng(0)
-    found = compare(release, table, chosen, ledger, rng=rng, labels=labels, tell=tell)
-    write_internal(internal_folder(folder), release, found)
-    return found
+    result = compare(release, table, chosen, ledger, rng=rng, labels=labels, tell=tell)
+    write_internal(internal_folder(folder), release, result)
+    return result
 
 
 def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...]:
@@ -111,22 +112,22 @@ def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...
     return tuple(labels)
 
 
-def show(request: EvaluateRequest, found: "Evaluation") -> Iterator[str]:
+def show(request: EvaluateRequest, result: "Evaluation") -> Iterator[str]:
     """The figures, beside those of the baselines."""
     from sfumato.commands.internal_folder import internal_folder
 
     yield "Internal: these figures come from the real data. Do not publish them."
-    yield from _rows(found)
-    yield from _figures(found)
-    yield from _worst(found)
-    yield from _classifiers(found)
-    for note in found.notes:
+    yield from _rows(result)
+    yield from _figures(result)
+    yield from _worst(result)
+    yield from _classifiers(result)
+    for note in result.notes:
         yield f"note: {note}"
     yield f"internal    {internal_folder(Path(request.folder)) / 'internal.html'}"
 
 
-def _rows(found: "Evaluation") -> Iterator[str]:
-    real, published = found.rows
+def _rows(result: "Evaluation") -> Iterator[str]:
+    real, published = result.rows
     yield f"rows                    {real:,} real, {published:,} published"
     if abs(real - published) > MOST_APART * real:
         yield (
@@ -135,14 +136,14 @@ def _rows(found: "Evaluation") -> Iterator[str]:
         )
 
 
-def _figures(found: "Evaluation") -> Iterator[str]:
+def _figures(result: "Evaluation") -> Iterator[str]:
     """A line for each figure: the release, then what stands beside it."""
-    sides = [found, *found.baselines.values()]
-    if found.baselines:
-        yield _line("", ["published", *found.baselines])
-    for degree in found.tv:
+    sides = [result, *result.baselines.values()]
+    if result.baselines:
+        yield _line("", ["published", *result.baselines])
+    for degree in result.tv:
         yield _line(f"{degree}-way total variation", [f"{each.tv[degree]:.4f}" for each in sides])
-    if found.information_error is not None:
+    if result.information_error is not None:
         yield _line("mutual information, nats", [f"{each.information_error:.4f}" for each in sides])
     tied = [each.correlations for each in sides if each.correlations is not None]
     if tied:
@@ -156,24 +157,24 @@ def _figures(found: "Evaluation") -> Iterator[str]:
         yield _line("query error, relative", [f"{each.mean:.2%}" for each in relative])
 
 
-def _worst(found: "Evaluation") -> Iterator[str]:
-    for degree, each in found.distances.items():
+def _worst(result: "Evaluation") -> Iterator[str]:
+    for degree, each in result.distances.items():
         worst = lines.label(", ".join(each.worst), 60)
         some = "" if each.compared == each.of else f"{each.compared:,} at random among "
         yield (
             f"{degree}-way, of {some}{each.of:,}: least {each.min:.4f}, worst {each.max:.4f} "
             f"({worst})"
         )
-    if found.correlations is not None:
-        pair, gap = found.correlations.worst
+    if result.correlations is not None:
+        pair, gap = result.correlations.worst
         yield f"correlation furthest off: {gap:.4f} ({lines.label(', '.join(pair), 60)})"
 
 
-def _classifiers(found: "Evaluation") -> Iterator[str]:
-    for name, errors in found.misclassification.items():
+def _classifiers(result: "Evaluation") -> Iterator[str]:
+    for name, errors in result.misclassification.items():
         shares = f"{errors.published:.1%} learned from published rows, {errors.real:.1%} from real"
         yield f"label got wrong         {shares} ({lines.label(name, 30)})"
-    for name, scores in found.classifiers.items():
+    for name, scores in result.classifiers.items():
         yield (
             f"guesses of {lines.label(name, 30)}: balanced accuracy after published rows, after "
             f"real rows; always the same {scores.majority.balanced_accuracy:.3f}"
@@ -183,10 +184,6 @@ def _classifiers(found: "Evaluation") -> Iterator[str]:
             yield _line(model, [f"{each.balanced_accuracy:.3f}" for each in (after, real)])
 
 
-def _line(name: str, values: list[str]) -> str:
-    return f"{name:<{_NAME}}" + "".join(f"{value:>{_COLUMN}}" for value in values)
-
-
 evaluate_release = function(EvaluateRequest, run, name="evaluate_release")
 
 COMMAND = Command(
@@ -194,7 +191,7 @@ COMMAND = Command(
     request=EvaluateRequest,
     run=run,
     show=show,
-    json=lambda _, found: found.to_dict(),
+    json=lambda _, result: result.to_dict(),
     json_help="Print the figures as JSON.",
     saved=True,
 )

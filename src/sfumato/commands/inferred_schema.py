@@ -42,28 +42,30 @@ from sfumato.schema.columns import Boolean, Column
 from sfumato.synthesis.algorithm import Algorithm
 
 SHARE: Final = Fraction(1, 5)
-"""Of epsilon, for the schema, where nothing else is said: in docs/inference.md is why."""
+"""Of epsilon, for the schema, by default; docs/inference.md says why."""
 DELTA_SHARE: Final = Fraction(1, 2)
+"""Of delta, for the schema: the rest is for Gaussian noise."""
 REQUEST: Final = "inferred schema"
-"""The ledger's name for what was found: one for each data set."""
+"""The ledger's name for an inferred schema: one for each data set."""
 SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
 
 STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))
-"""In the place of a schema that is not known yet, while all else is checked."""
+"""Stands in for a schema that is not known yet, while all else is checked."""
 
 SEED_OFFSET: Final = 2**32
+"""Between the seeds of a schema and of its release: beyond any seed that people choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inferred:
-    """A schema that was found, and what it cost."""
+    """An inferred schema, and what it cost."""
 
     schema: Schema
     cost: ApproxDP
-    found: Mapping[str, Any]
-    """For people: what was found of each column, what was left out, how much noise there was."""
+    about: Mapping[str, Any]
+    """For people: the columns, what was left out and why, how much noise there was."""
     private: bool = True
-    """False for what seeded noise found: it cost nothing and may not be published."""
+    """False if the noise was seeded: it cost nothing and may not be published."""
 
     def total(self, budget: Cap) -> ApproxDP:
         """What a run with ``budget`` promises together with this: the sums."""
@@ -76,7 +78,7 @@ class Inferred:
         """What is left of a budget for the release."""
         if whole.epsilon <= self.cost.epsilon or whole.delta <= self.cost.delta:
             raise BudgetError(
-                f"finding the schema cost {self.cost}, which leaves nothing of {whole} for a "
+                f"inferring the schema cost {self.cost}, which leaves nothing of {whole} for a "
                 "release. Give more epsilon, and delta where that is less."
             )
         return ApproxDP(whole.epsilon - self.cost.epsilon, whole.delta - self.cost.delta)
@@ -93,7 +95,7 @@ def inferred_schema(
     encoding: str = "utf-8",
     delimiter: str | None = None,
 ) -> Inferred:
-    """The schema that was found for a data set before, or one found now for a share of a budget.
+    """The schema inferred for a data set before, or one inferred now for a share of a budget.
 
     Args:
         table: A path or a data frame.
@@ -108,8 +110,8 @@ def inferred_schema(
     """
     source = source_of(table, (), encoding, delimiter)
     _check_header(source)
-    if rng.secure and (kept := ledger.outcome(REQUEST)) is not None:
-        return _from_json(kept, protect, ledger)
+    if rng.secure and (stored := ledger.outcome(REQUEST)) is not None:
+        return _from_json(stored, protect, ledger)
     cost = _paid(ledger) if rng.secure else None
     if cost is None:
         cost = ApproxDP(budget.epsilon * share, budget.delta * DELTA_SHARE)
@@ -125,7 +127,7 @@ def inferred_schema(
     if not rng.secure:
         ledger.simulation(SIMULATED)
     outcome = _to_json(infer(scout), cost, protect, ledger.dataset)
-    if rng.secure:  # what leaves this function is what the ledger keeps, also if that is nothing
+    if rng.secure:  # the result is what the ledger has stored, also if that is no schema
         outcome = ledger.journal(REQUEST, outcome)
     return _from_json(outcome, protect, ledger, private=rng.secure)
 
@@ -139,8 +141,8 @@ def note_schema_charge(ledger: Ledger) -> Iterator[None]:
     except BaseException as error:
         if ledger.head != before and (paid := _paid(ledger)) is not None:
             error.add_note(
-                f"Charged, and kept in the ledger of {ledger.dataset!r}: {paid} for finding a "
-                "schema. The same command again does not pay for that again."
+                f"Charged, and recorded in the ledger of {ledger.dataset!r}: {paid} for inferring "
+                "a schema. The same command again does not pay for that again."
             )
         raise
 
@@ -148,7 +150,7 @@ def note_schema_charge(ledger: Ledger) -> Iterator[None]:
 def inferred_earlier(ledger: Ledger, schema: Schema, protect: Protection) -> Inferred | None:
     """What a data set paid for the columns of a schema, if they were inferred from its table.
 
-    All columns must be as they were inferred: a column that somebody changed can't be told from
+    All columns must be as they were inferred: a column that somebody changed counts as
     one that a person wrote.
 
     Raises:
@@ -161,18 +163,18 @@ def inferred_earlier(ledger: Ledger, schema: Schema, protect: Protection) -> Inf
 
 
 def published(
-    algorithm: Algorithm | Auto, found: Inferred | None, curator: Curator
+    algorithm: Algorithm | Auto, inferred: Inferred | None, curator: Curator
 ) -> TableRelease:
-    """A release, with the cost of its schema if that was found."""
-    return counted(partial(released, algorithm), found, curator)
+    """A release, with the cost of its schema if that was inferred."""
+    return counted(partial(released, algorithm), inferred, curator)
 
 
 def counted(
-    make: Callable[[Curator], TableRelease], found: Inferred | None, curator: Curator
+    make: Callable[[Curator], TableRelease], inferred: Inferred | None, curator: Curator
 ) -> TableRelease:
-    """What ``make`` releases, with the cost of its schema if that was found."""
+    """What ``make`` releases, with the cost of its schema if that was inferred."""
     release = make(curator)
-    return release if found is None else with_inference(release, found, curator.ledger)
+    return release if inferred is None else with_inference(release, inferred, curator.ledger)
 
 
 def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
@@ -190,7 +192,7 @@ def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
 
 
 def check_share_unused(given: check.Number | None) -> None:
-    """Refuse a share for finding a schema where one is given."""
+    """Refuse a share for inferring a schema where one is given."""
     if given is not None:
         raise InputError("infer_share is for a table without a schema: give one of both")
 
@@ -204,7 +206,7 @@ def share_of(given: check.Number | None) -> Fraction:
 
 
 def whole_budget(epsilon: check.Number, delta: check.Number | None) -> ApproxDP:
-    """The budget of schema and release together; without a delta no text could be found."""
+    """The budget of schema and release together; without a delta no text could be published."""
     return ApproxDP(epsilon, DELTA if delta is None else delta)
 
 
@@ -220,12 +222,12 @@ def with_inference(release: TableRelease, inferred: Inferred, ledger: Ledger) ->
         for entry in ledger.entries()
         if entry.request == REQUEST
     ]
-    told = {**release.ledger, "entries": [*entries, *release.ledger["entries"]]}
-    method = {**release.method, "inferred": dict(inferred.found)}
+    account = {**release.ledger, "entries": [*entries, *release.ledger["entries"]]}
+    method = {**release.method, "inferred": dict(inferred.about)}
     if not isinstance(release.guarantee, PureDP | ApproxDP):
         raise InputError(f"a schema can't be inferred for a release with {release.guarantee}")
     total = inferred.total(release.guarantee)
-    return replace(release, guarantee=total, method=method, ledger=told)
+    return replace(release, guarantee=total, method=method, ledger=account)
 
 
 def _check_header(source: Source) -> None:
@@ -238,7 +240,7 @@ def _check_header(source: Source) -> None:
 
 
 def _paid(ledger: Ledger) -> ApproxDP | None:
-    """What a run that was stopped paid for a schema that it never found."""
+    """What a stopped run paid for a schema that it never got."""
     costs = (entry.cost for entry in ledger.entries() if entry.request == REQUEST)
     return next((cost for cost in costs if isinstance(cost, ApproxDP)), None)
 
@@ -258,9 +260,9 @@ def _check_fits(ledger: Ledger, cost: ApproxDP, whole: ApproxDP) -> None:
         )
 
 
-def _to_json(found: InferredColumns, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
-    declared = tuple(each for each in found.columns.values() if not isinstance(each, LeftOut))
-    left_out = {n: each.why for n, each in found.columns.items() if isinstance(each, LeftOut)}
+def _to_json(result: InferredColumns, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
+    declared = tuple(each for each in result.columns.values() if not isinstance(each, LeftOut))
+    left_out = {n: each.why for n, each in result.columns.items() if isinstance(each, LeftOut)}
     schema = None
     if declared:
         schema = Schema(columns=declared, dataset=dataset, file=FORM, exclude=tuple(left_out))
@@ -268,20 +270,20 @@ def _to_json(found: InferredColumns, cost: ApproxDP, protect: Protection, datase
         "schema": None if schema is None else schema.to_dict(),
         "cost": guarantees.to_json(cost),
         "protect": protection.to_ledger(protect),
-        "found": {**found.about, "left_out": left_out},
+        "found": {**result.about, "left_out": left_out},
     }
     return json.dumps(value, ensure_ascii=False).encode()
 
 
 def _columns_of(outcome: bytes) -> set[Column]:
-    found = json.loads(outcome)["schema"]
-    return set() if found is None else set(Schema.from_dict(found).columns)
+    schema = json.loads(outcome)["schema"]
+    return set() if schema is None else set(Schema.from_dict(schema).columns)
 
 
 def _from_json(
     outcome: bytes, protect: Protection, ledger: Ledger, *, private: bool = True
 ) -> Inferred:
-    """What was found, as the ledger keeps it."""
+    """An inferred schema, as the ledger has stored it."""
     value = json.loads(outcome)
     cost, left_out = guarantees.from_json(value["cost"]), value["found"]["left_out"]
     if not isinstance(cost, ApproxDP) or value["protect"] != protection.to_ledger(protect):
@@ -299,13 +301,13 @@ def _from_json(
                 "Write a schema: `sfumato schema draft` helps."
             )
         )
-    found = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
+    about = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])
-    return Inferred(schema=schema, cost=cost, found=found, private=private)
+    return Inferred(schema=schema, cost=cost, about=about, private=private)
 
 
 @contextmanager
-def keeping_schema(inferred: Inferred, out: Path | None) -> Iterator[None]:
+def leave_schema_on_failure(inferred: Inferred, out: Path | None) -> Iterator[None]:
     """If the release fails, leave the schema that was paid for beside its folder and say so."""
     try:
         yield
@@ -315,11 +317,11 @@ def keeping_schema(inferred: Inferred, out: Path | None) -> Iterator[None]:
 
 
 def _what_is_left(inferred: Inferred, out: Path | None) -> str:
-    """Of a run that failed after a schema was found: nothing, if it was a simulation."""
+    """What a run leaves that failed after inferring a schema: nothing, if it was a simulation."""
     if not inferred.private:
         return (
             "Before that, a schema was inferred with seeded noise. This was a simulation: nothing "
-            "was charged, and nothing was kept."
+            "was charged, and nothing was stored."
         )
     paid = f"Before that, a schema was inferred for {inferred.cost}, which is spent."
     again = "give this command again: it does not pay for the schema again."

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _COMPARISON: Final = ("internal.html", "internal.json")
 _OWNER: Final = 0o600
+"""The mode of files that only their owner reads."""
 _RANGES: Final = 500
+"""Random range queries of a comparison."""
 _FEW_COLUMNS: Final = 3
 """Columns up to which a random range over all of them holds rows."""
 
@@ -85,10 +87,10 @@ def compare(
     measures += [Misclassification(label=label) for label in labels]
     if labels:
         measures.append(Classifiers(labels=tuple(labels)))
-    found = evaluate(
+    result = evaluate(
         release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
     )
-    return replace(found, notes=(*found.notes, *table.misfits()))
+    return replace(result, notes=(*result.notes, *table.misfits()))
 
 
 def _queries(schema: Schema, workload: Workload | None) -> "RangeQueries":
@@ -103,16 +105,16 @@ def _queries(schema: Schema, workload: Workload | None) -> "RangeQueries":
     return RangeQueries(n=min(_RANGES, boxes))
 
 
-def write_internal(folder: Path, release: TableRelease, found: "Evaluation") -> None:
+def write_internal(folder: Path, release: TableRelease, result: "Evaluation") -> None:
     """The comparison as a page and as JSON, for its owner only."""
     from sfumato.report.comparison import internal_view
 
-    text = json.dumps(found.to_dict(), indent=1)
-    write_comparison(folder, text, report.render(internal_view(release, found)))
+    text = json.dumps(result.to_dict(), indent=1)
+    write_comparison(folder, text, report.render(internal_view(release, result)))
 
 
 def write_comparison(folder: Path, text: str, page: str) -> None:
-    """What a comparison found, as JSON and as a page, for its owner only."""
+    """A comparison, as JSON and as a page, for its owner only."""
     check_internal(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +151,7 @@ def check_internal(folder: Path) -> None:
     """Refuse a folder for real counts that may be published, or that leads somewhere else."""
     for path in (folder, *(folder / name for name in _COMPARISON)):
         if path.is_symlink():
-            raise InputError(f"{path} is a link: real counts are written to no other place.")
+            raise InputError(f"{path} is a link: real counts are never written through a link.")
     if (around := release_around(folder)) is not None:
         raise InputError(
             f"{around} holds a release that may be published: real counts do not belong there. "

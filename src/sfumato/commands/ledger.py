@@ -24,7 +24,7 @@ _WIDEST: Final = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LedgerRequest:
-    """What every command on a ledger can be told."""
+    """The options of every command on a ledger."""
 
     ledger: Annotated[
         str | None,
@@ -111,10 +111,10 @@ def export(request: ExportRequest) -> dict[str, Any]:
     return exported
 
 
-def show_summaries(request: ShowRequest, found: list[dict[str, Any]]) -> Iterator[str]:
+def show_summaries(request: ShowRequest, datasets: list[dict[str, Any]]) -> Iterator[str]:
     """The data sets, each with its entries."""
-    yield f"ledger {_place(request)}" if found else f"no entries in {_place(request)}"
-    for part in found:
+    yield f"ledger {_location(request)}" if datasets else f"no entries in {_location(request)}"
+    for part in datasets:
         name = lines.label(part["dataset"], _WIDEST)
         yield f"{name}: spent {part['spent_text']}, cap {part['cap_text']}"
         if part["largest_cap"] != part["cap"]:
@@ -128,7 +128,7 @@ def show_cap(request: CapRequest, ledger: "Ledger") -> Iterator[str]:
     """What was spent, and the new cap."""
     from sfumato.privacy.composition import unstated
 
-    yield f"ledger {_place(request)}"
+    yield f"ledger {_location(request)}"
     spent = ledger.composed() or unstated(ledger.spent)
     yield f"{ledger.dataset}: spent {spent}, cap {request.limit}"
 
@@ -152,9 +152,9 @@ def show_export(request: ExportRequest, exported: dict[str, Any]) -> Iterator[st
         yield f"{len(exported['entries']):,} entries: {request.out}"
 
 
-def _summaries_json(_: ShowRequest, found: list[dict[str, Any]]) -> dict[str, Any]:
-    alone = found[0] if len(found) == 1 else {}
-    return {"datasets": found, **alone}
+def _datasetsjson(_: ShowRequest, datasets: list[dict[str, Any]]) -> dict[str, Any]:
+    alone = datasets[0] if len(datasets) == 1 else {}
+    return {"datasets": datasets, **alone}
 
 
 def _verified_json(_: VerifyRequest, result: "tuple[Verified, dict[Path, Head]]") -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _open(request: LedgerRequest, dataset: str) -> "Ledger":
     return Ledger.open(request.ledger, dataset=dataset, create=False)
 
 
-def _place(request: LedgerRequest) -> str:
+def _location(request: LedgerRequest) -> str:
     from sfumato.ledger import default_path
 
     return request.ledger if request.ledger is not None else str(default_path())
@@ -190,7 +190,9 @@ def _datasets(request: ShowRequest) -> list[str]:
     close = get_close_matches(ledger.dataset, known, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     names = ", ".join(map(repr, known)) or "no entries at all"
-    raise InputError(f"no data set {request.dataset!r}{hint} in {_place(request)}. It has {names}")
+    raise InputError(
+        f"no data set {request.dataset!r}{hint} in {_location(request)}. It has {names}"
+    )
 
 
 def _summary(ledger: "Ledger") -> dict[str, Any]:
@@ -258,7 +260,7 @@ SHOW = Command(
     request=ShowRequest,
     run=summaries,
     show=show_summaries,
-    json=_summaries_json,
+    json=_datasetsjson,
     json_help="Print JSON.",
 )
 CAP = Command(

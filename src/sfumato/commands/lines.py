@@ -1,7 +1,7 @@
-"""What commands show: lines on standard output, and small files that were asked for."""
+"""What commands show: lines on standard output, and small files that the user named."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -47,10 +47,10 @@ def release(made: "TableRelease", *, folder: str) -> Iterator[str]:
     yield f"published   {size}: {folder}"
     if made.method.get("published") == "answers":
         yield "            randomized rows as they came: redrawing would make them worse"
-    if found := made.method.get("inferred"):
-        cost = f"epsilon={found['epsilon']:g}, delta={found['delta']:g}"
-        yield f"schema      found for {cost}, which the guarantee includes: schema.json"
-        for name, why in found["left_out"].items():
+    if inferred := made.method.get("inferred"):
+        cost = f"epsilon={inferred['epsilon']:g}, delta={inferred['delta']:g}"
+        yield f"schema      inferred for {cost}, which the guarantee includes: schema.json"
+        for name, why in inferred["left_out"].items():
             yield f"            left out: {label(name, 40)} ({why})"
     if unseen := made.method.get("never_measured"):
         yield f"            never measured, spread evenly by assumption: {', '.join(unseen)}"
@@ -70,22 +70,22 @@ def published(request: "TableRun", made: "TableRelease") -> Iterator[str]:
     if made.private and isinstance(made.protect, OneRow) and "trust" not in made.method:
         yield "note        one row = one person: if a person can have several rows, the"
         yield "            guarantee is for each row alone; give --person and --max-rows"
-    yield running_total(Ledger.open(request.ledger, dataset=made.dataset), place=request.ledger)
+    yield running_total(Ledger.open(request.ledger, dataset=made.dataset), location=request.ledger)
     yield f"report      {folder / 'report.html'}"
     if request.evaluate:
         yield f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)"
 
 
-def running_total(ledger: "Ledger", *, place: str | Path | None = None) -> str:
+def running_total(ledger: "Ledger", *, location: str | Path | None = None) -> str:
     """What the data set has paid so far, in every run, in the units of its cap.
 
     Args:
         ledger: The one that was charged.
-        place: Where it is, as the user named it.
+        location: Where it is, as the user named it.
     """
     cap = ledger.cap
     limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
-    where = f" ({place})" if place is not None else ""
+    where = f" ({location})" if location is not None else ""
     return f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}"
 
 
@@ -117,6 +117,16 @@ def write_text(path: Path, text: str) -> None:
     from sfumato import report
 
     report.write_text(text, path)
+
+
+def row(name: str, figures: Iterable[str], *, widths: tuple[int, int], note: str = "") -> str:
+    """A line of a table: a name, figures to the right of it, and perhaps a note.
+
+    >>> row("rows", ["12", "3"], widths=(6, 4), note="few")
+    'rows    12   3  few'
+    """
+    line = f"{name:{widths[0]}}" + "".join(f"{figure:>{widths[1]}}" for figure in figures)
+    return f"{line}  {note}" if note else line
 
 
 def label(text: str, width: int) -> str:

@@ -1,7 +1,7 @@
 """Methods compared before anything is spent: the work of ``sfumato plan``.
 
 From a schema, a number of rows and perhaps a public table; the private one is never opened. Every
-method that can be used is rehearsed, at and around the epsilon that was asked for.
+method that can be used is rehearsed, at and around the requested epsilon.
 """
 
 import time
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.plan import PlanRequest
-from sfumato.commands.publication import asked_workload, check_ranges, loaded_schema, silent
-from sfumato.commands.request import Tell
+from sfumato.commands.publication import check_ranges, loaded_schema, silent, workload_of
+from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError
 from sfumato.models.prediction import Optimum, non_adaptive_optimum
 from sfumato.planning import noise
@@ -37,19 +37,20 @@ from sfumato.synthesis.algorithm import Algorithm
 from sfumato.synthesis.independent import Independent
 
 AROUND: Final = (Fraction(1, 10), Fraction(1), Fraction(10))
-"""The epsilons that are rehearsed, as multiples of the one asked for."""
+"""The epsilons that are rehearsed, as multiples of the requested one."""
 SLOW: Final = ("aim", "dp2pub", "privbayes")
-"""Methods that are rehearsed at the epsilon asked for only."""
+"""Methods that are rehearsed at the requested epsilon only."""
 ON_REQUEST: Final = ("aim",)
 """Methods so slow that they are rehearsed on a public table, or if they are named."""
-RUNS: Final = 3
 FEW_TARGETS: Final = 20
-"""Up to so many targets one run would tell too much of chance, and several are made."""
+"""Up to this many targets the error of one run depends too much on chance."""
+RUNS: Final = 3
+"""Rehearsals of a method where there are few targets; their errors are averaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """All that a plan was asked, checked."""
+class _Comparison:
+    """All that a plan was comparison, checked."""
 
     schema: Schema
     workload: Workload
@@ -57,7 +58,7 @@ class _Asked:
     delta: Fraction | None
     protect: Protection
     ranged: bool
-    """Whether the model part is told as a range."""
+    """Whether the model part is shown as a range."""
 
     def algorithm(self, method: str) -> Algorithm:
         """A method with its default options; an InputError if it can't be used here."""
@@ -78,37 +79,37 @@ class _Asked:
 def compare_methods(request: PlanRequest) -> Plan:
     """Rehearse the methods, and judge them. No private table is opened."""
     started, tell, like = time.monotonic(), request.tell or silent, request.like
-    asked = _asked(request)
+    comparison = _checked(request)
     n_rows = check.whole(at_least=1, rows=request.rows)
-    algorithms, refused = _usable(asked, request.methods, public=like is not None)
+    algorithms, refused = _usable(comparison, request.methods, public=like is not None)
     tell("setting the stage", 0, 0)
-    on = stage(asked.schema, n_rows, asked.workload, like=like, encoding=request.encoding)
-    predictions = tuple(_rehearsed(asked, algorithms, on, tell))
-    columns = asked.budget(Independent(), asked.epsilon)
-    factor = noise.factor_needed(on, columns, asked.protect)
-    found = Plan(
-        schema=asked.schema,
+    on = stage(comparison.schema, n_rows, comparison.workload, like=like, encoding=request.encoding)
+    predictions = tuple(_rehearsed(comparison, algorithms, on, tell))
+    columns = comparison.budget(Independent(), comparison.epsilon)
+    factor = noise.factor_needed(on, columns, comparison.protect)
+    plan = Plan(
+        schema=comparison.schema,
         n_rows=n_rows,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        protect=asked.protect,
+        epsilon=comparison.epsilon,
+        delta=comparison.delta,
+        protect=comparison.protect,
         like=None if like is None else _named(like),
         predictions=predictions,
         refused=refused,
-        auto=_start_of_auto(asked, on),
-        column_noise=noise.column_noise(on, columns, asked.protect, less=Fraction(1)),
+        auto=_start_of_auto(comparison, on),
+        column_noise=noise.column_noise(on, columns, comparison.protect, less=Fraction(1)),
         enough=None if factor is None else _enough(n_rows, columns, factor),
         seconds=time.monotonic() - started,
     )
-    return replace(found, predictions=tuple(_judged(found, each) for each in predictions))
+    return replace(plan, predictions=tuple(_judged(plan, each) for each in predictions))
 
 
-def _asked(request: PlanRequest) -> _Asked:
+def _checked(request: PlanRequest) -> _Comparison:
     schema = loaded_schema(request.schema)
-    workload = asked_workload(schema, request.workload)
+    workload = workload_of(schema, request.workload)
     check_ranges(workload)
     epsilon, delta = request.epsilon, request.delta
-    return _Asked(
+    return _Comparison(
         schema=schema,
         workload=workload,
         epsilon=PureDP(epsilon).epsilon,
@@ -119,12 +120,12 @@ def _asked(request: PlanRequest) -> _Asked:
 
 
 def _usable(
-    asked: _Asked, methods: Sequence[str] | None, *, public: bool
+    comparison: _Comparison, methods: Sequence[str] | None, *, public: bool
 ) -> tuple[dict[str, Algorithm], dict[str, str]]:
     """The methods to rehearse, and why others can't be; a named one must be usable."""
     if methods is not None:
-        return {method: asked.algorithm(method) for method in methods}, {}
-    found, refused = {}, {}
+        return {method: comparison.algorithm(method) for method in methods}, {}
+    usable, refused = {}, {}
     for method in METHODS:
         if method == "auto":
             continue
@@ -132,38 +133,38 @@ def _usable(
             refused[method] = "slow to rehearse: name it to have it compared, or give --like"
             continue
         try:
-            found[method] = asked.algorithm(method)
+            usable[method] = comparison.algorithm(method)
         except InputError as error:
             refused[method] = str(error)
-    return found, refused
+    return usable, refused
 
 
 def _rehearsed(
-    asked: _Asked, algorithms: Mapping[str, Algorithm], on: Stage, tell: Tell
+    comparison: _Comparison, algorithms: Mapping[str, Algorithm], on: Stage, tell: ProgressCall
 ) -> Iterator[Prediction]:
     """Every method at every epsilon that it is rehearsed at."""
-    around = [asked.epsilon * factor for factor in AROUND]
+    around = [comparison.epsilon * factor for factor in AROUND]
     every = [
         (method, epsilon)
         for method in algorithms
         for epsilon in around
-        if epsilon == asked.epsilon or (epsilon <= MAX_EPSILON and method not in SLOW)
+        if epsilon == comparison.epsilon or (epsilon <= MAX_EPSILON and method not in SLOW)
     ]
-    marginals = asked.workload.marginals
-    least = non_adaptive_optimum(asked.schema, marginals) if marginals else None
-    optima = {epsilon: _optimum(asked, on, least, epsilon) for epsilon in around}
-    for place, (method, epsilon) in enumerate(every):
-        tell("rehearsing methods", place, len(every))
+    marginals = comparison.workload.marginals
+    least = non_adaptive_optimum(comparison.schema, marginals) if marginals else None
+    optima = {epsilon: _optimum(comparison, on, least, epsilon) for epsilon in around}
+    for index, (method, epsilon) in enumerate(every):
+        tell("rehearsing methods", index, len(every))
         try:
-            yield _predicted(asked, method, algorithms[method], on, epsilon, optima[epsilon])
+            yield _predicted(comparison, method, algorithms[method], on, epsilon, optima[epsilon])
         except InputError:
-            if epsilon == asked.epsilon:
+            if epsilon == comparison.epsilon:
                 raise
     tell("rehearsing methods", len(every), len(every))
 
 
 def _predicted(
-    asked: _Asked,
+    comparison: _Comparison,
     method: str,
     algorithm: Algorithm,
     on: Stage,
@@ -171,53 +172,57 @@ def _predicted(
     optimum: float | None,
 ) -> Prediction:
     often = len(on.targets) <= FEW_TARGETS and method not in SLOW
-    budget = asked.budget(algorithm, epsilon)
-    found = rehearse(algorithm, on, budget=budget, protect=asked.protect, runs=RUNS if often else 1)
-    by_noise = noise.noise_part(on, found)
-    model = found.error - by_noise
+    budget = comparison.budget(algorithm, epsilon)
+    rehearsal = rehearse(
+        algorithm, on, budget=budget, protect=comparison.protect, runs=RUNS if often else 1
+    )
+    by_noise = noise.noise_part(on, rehearsal)
+    model = rehearsal.error - by_noise
     most = model * MOST_DEPENDENCE / TYPICAL_DEPENDENCE
     return Prediction(
         method=method,
         epsilon=epsilon,
-        predicted=found.error,
+        predicted=rehearsal.error,
         noise=by_noise,
-        model_low=0.0 if asked.ranged else model,
-        model_high=most if asked.ranged else model,
+        model_low=0.0 if comparison.ranged else model,
+        model_high=most if comparison.ranged else model,
         optimum=optimum,
-        measured=noise.planned(on, found),
+        measured=noise.planned(on, rehearsal),
     )
 
 
-def _optimum(asked: _Asked, on: Stage, least: Optimum | None, epsilon: Fraction) -> float | None:
+def _optimum(
+    comparison: _Comparison, on: Stage, least: Optimum | None, epsilon: Fraction
+) -> float | None:
     if least is None or epsilon > MAX_EPSILON:
         return None
-    budget = ApproxDP(epsilon, asked.delta if asked.delta is not None else DELTA)
-    return noise.optimum_error(on, least, budget, asked.protect)
+    budget = ApproxDP(epsilon, comparison.delta if comparison.delta is not None else DELTA)
+    return noise.optimum_error(on, least, budget, comparison.protect)
 
 
-def _start_of_auto(asked: _Asked, on: Stage) -> str:
+def _start_of_auto(comparison: _Comparison, on: Stage) -> str:
     """The method that the automatic choice would begin with, on this stage."""
-    auto = Auto(workload=asked.workload)
-    budget = budget_for(auto, asked.schema, epsilon=asked.epsilon, delta=asked.delta)
-    return auto.choose(on.curator(budget, asked.protect, run=0)).algorithm.name
+    auto = Auto(workload=comparison.workload)
+    budget = budget_for(auto, comparison.schema, epsilon=comparison.epsilon, delta=comparison.delta)
+    return auto.choose(on.curator(budget, comparison.protect, run=0)).algorithm.name
 
 
-def _judged(found: Plan, one: Prediction) -> Prediction:
+def _judged(plan: Plan, one: Prediction) -> Prediction:
     """With a verdict that stands beside the figures."""
     verdict = ""
-    if found.enough is not None or one.noise > LARGEST_NOISE:
+    if plan.enough is not None or one.noise > LARGEST_NOISE:
         verdict = "too few rows for this"
-    elif one.method == found.recommended and one.epsilon == found.epsilon:
+    elif one.method == plan.recommended and one.epsilon == plan.epsilon:
         verdict = "recommended"
     return replace(one, verdict=verdict)
 
 
 def _enough(n_rows: int, budget: Cap, factor: Fraction) -> tuple[int, Fraction]:
-    """Rows, or an epsilon, with so much less noise for each row; both rounded up to two digits."""
-    wanted = scaled_budget(budget, factor)
-    if not isinstance(wanted, PureDP | ApproxDP):
-        raise TypeError(f"a plan is made for an epsilon, got {wanted}")
-    return int(_two_digits_up(n_rows * factor)), _two_digits_up(wanted.epsilon)
+    """Rows, or an epsilon, that divide the noise of a row by ``factor``, rounded up."""
+    needed = scaled_budget(budget, factor)
+    if not isinstance(needed, PureDP | ApproxDP):
+        raise TypeError(f"a plan is made for an epsilon, got {needed}")
+    return int(_two_digits_up(n_rows * factor)), _two_digits_up(needed.epsilon)
 
 
 def _two_digits_up(number: Fraction) -> Fraction:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 _METHOD: Final = 22
 """Columns of a method's name."""
-_FIGURE: Final = 11
-"""Columns of a figure."""
+_line = partial(lines.row, widths=(_METHOD, 11))
+"""A line of figures."""
 _MOST_MEASURED: Final = 5
 """Tables that the best method would measure, of which the figures are shown."""
 
@@ -155,11 +156,6 @@ def _refused(made: "Plan") -> Iterator[str]:
         yield ""
     for method, reason in made.refused.items():
         yield f"{method:{_METHOD}}not compared: {lines.label(reason.split('. ')[0], 160)}"
-
-
-def _line(name: str, figures: list[str], *, note: str = "") -> str:
-    line = f"{name:{_METHOD}}" + "".join(f"{figure:>{_FIGURE}}" for figure in figures)
-    return f"{line}  {note}" if note else line
 
 
 plan = function(PlanRequest, run, name="plan")

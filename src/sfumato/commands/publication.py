@@ -25,7 +25,7 @@ from sfumato.commands.inferred_schema import (
     check_share_unused,
     inferred_earlier,
     inferred_schema,
-    keeping_schema,
+    leave_schema_on_failure,
     note_schema_charge,
     published,
     share_of,
@@ -42,10 +42,10 @@ from sfumato.commands.internal_folder import (
 from sfumato.commands.publish import PublishRequest
 from sfumato.commands.request import (
     WORKLOADS,
+    ProgressCall,
     TableRun,
-    Tell,
     as_path,
-    asked_cap,
+    cap_of,
     check_one_table,
     public_options,
 )
@@ -82,7 +82,7 @@ Make = Callable[[Curator], TableRelease]
 MOST_VALUES: Final = 2 * 10**10
 """Rows times columns of what is published: a billion rows of twenty columns can be written."""
 LEAST_SCHEMA_EPSILON: Final = Fraction(1, 10**6)
-"""For finding a schema: with less, noise is all that is found."""
+"""For inferring a schema: with less there is nothing but noise."""
 GO_ON: Final = (
     "Nothing half-written is left. To go on without a new charge, give the same command with "
     "--resume (in Python, resume=True)."
@@ -94,10 +94,12 @@ NO_WAY_ON: Final = (
 """Notes of an error or an interruption that came after a charge; others compare with them."""
 
 _MOST_NAMED: Final = 3
+"""Charges of a stopped run that a message lists."""
 _DOING: Final = "measuring and fitting"
 _NOTICED_S: Final = 2.0
+"""Seconds of reading after which a person wants to see progress."""
 
-_SAID_EXACTLY: Final = (
+_IN_IDENTITY: Final = (
     "epsilon", "delta", "workload", "totals", "neighbors", "person", "max-rows", "dataset"
 )  # fmt: skip
 """Options of which a publication has the meaning, however they were spelled."""
@@ -132,7 +134,7 @@ class Publication:
         return self.request.ledger
 
     @property
-    def tell(self) -> Tell:
+    def tell(self) -> ProgressCall:
         """Called with the progress."""
         return self.request.tell or silent
 
@@ -146,14 +148,14 @@ class Publication:
     def identity(self) -> str:
         """Everything public that makes two commands the same one; no path is in it."""
         counts = [[total.marginal, total.counts.tobytes().hex()] for total in self.totals]
-        asked = self.workload and (self.workload.targets, self.workload.weights)
-        public = [self.budget, self.protect, self.dataset, asked, counts, self.schema.to_dict()]
-        options = {name: said for name, said in self.command.items() if name not in _SAID_EXACTLY}
+        workload = self.workload and (self.workload.targets, self.workload.weights)
+        public = [self.budget, self.protect, self.dataset, workload, counts, self.schema.to_dict()]
+        options = {name: value for name, value in self.command.items() if name not in _IN_IDENTITY}
         return json.dumps([options, *public], default=repr, sort_keys=True)
 
 
 def publish(request: PublishRequest) -> TableRelease:
-    """Publish a table whose columns are declared, or are found out first, privately."""
+    """Publish a table whose columns are declared, or are inferred first, privately."""
     check_one_table(request.table)
     check.one_of(NEIGHBORS, neighbors=request.neighbors)
     return _without_schema(request) if request.schema is None else _with_schema(request)
@@ -163,8 +165,8 @@ def _with_schema(request: PublishRequest) -> TableRelease:
     check_share_unused(request.infer_share)
     known = loaded_schema(request.schema) if request.schema is not None else STAND_IN
     algorithm, plan = _planned(request, read_strictly(known, request.strict), left=None)
-    found = inferred_before(plan)
-    return run(plan, partial(published, algorithm, found), doing=_DOING)
+    inferred = inferred_before(plan)
+    return run(plan, partial(published, algorithm, inferred), doing=_DOING)
 
 
 def _without_schema(request: PublishRequest) -> TableRelease:
@@ -172,31 +174,31 @@ def _without_schema(request: PublishRequest) -> TableRelease:
     check_schema_share(request.epsilon, request.infer_share)
     whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
     _, plan = _planned(request, STAND_IN, left=whole)
-    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=asked_cap(request.cap))
-    found = find_schema(plan, budget=whole, share=share, ledger=ledger)
-    with keeping_schema(found, plan.folder):
-        algorithm, plan = _planned(request, found.schema, left=found.rest(whole))
-        return run(plan, partial(published, algorithm, found), doing=_DOING, ledger=ledger)
+    ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=cap_of(request.cap))
+    inferred = infer_schema(plan, budget=whole, share=share, ledger=ledger)
+    with leave_schema_on_failure(inferred, plan.folder):
+        algorithm, plan = _planned(request, inferred.schema, left=inferred.rest(whole))
+        return run(plan, partial(published, algorithm, inferred), doing=_DOING, ledger=ledger)
 
 
 def _planned(
     request: PublishRequest, known: Schema, *, left: ApproxDP | None
 ) -> tuple[Algorithm | Auto, Publication]:
-    """All that is asked for, checked before the table is opened.
+    """The algorithm and the publication, checked before the table is opened.
 
     Args:
         request: As it was given.
         known: The schema.
-        left: What is left of the budget after finding it, if it was found.
+        left: What is left of the budget after inferring it, if it was inferred.
     """
-    wanted = asked_workload(known, request.workload)
-    check_ranges(wanted)
+    workload = workload_of(known, request.workload)
+    check_ranges(workload)
     check_rows(request.rows, request.neighbors)
     check_resume(request.resume, request.seed)
-    totals = asked_totals(known, request.totals)
+    totals = totals_of(known, request.totals)
     algorithm = algorithm_named(
         request.method,
-        workload=wanted,
+        workload=workload,
         rows=request.rows,
         totals=totals,
         options=request.options or {},
@@ -212,9 +214,9 @@ def _planned(
         table=request.table,
         schema=known,
         budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
-        protect=asked_protection(request.neighbors, request.person, request.max_rows),
+        protect=protection_of(request.neighbors, request.person, request.max_rows),
         dataset=dataset_name(known, request.dataset),
-        workload=wanted,
+        workload=workload,
         totals=totals,
         command=public_options("publish", request),
     )
@@ -224,7 +226,7 @@ def _planned(
     return algorithm, plan
 
 
-def find_schema(
+def infer_schema(
     plan: Publication, *, budget: ApproxDP, share: Fraction, ledger: Ledger
 ) -> Inferred:
     """The schema for a publication that was given none; all else of ``plan`` was checked.
@@ -238,7 +240,7 @@ def find_schema(
     request = plan.request
     # another stream than the release's, whose noise would else be the same
     rng = secure_rng() if request.seed is None else simulation_rng(request.seed + SEED_OFFSET)
-    plan.tell("finding a schema, privately", 0, 0)
+    plan.tell("inferring a schema, privately", 0, 0)
     with ledger, note_schema_charge(ledger):
         return inferred_schema(
             plan.table,
@@ -262,10 +264,10 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
     """Open, charge, look, write and compare, in that order.
 
     Args:
-        plan: What was asked for, already checked.
+        plan: What to publish, already checked.
         make: Spends, and makes the release.
         doing: What ``make`` does, in the progress.
-        ledger: Of a run that has opened it already, so that all entries tell one day.
+        ledger: Of a run that has opened it already, so that all entries have one day.
     """
     request, tell = plan.request, plan.tell
     rng = secure_rng() if request.seed is None else simulation_rng(request.seed)
@@ -276,7 +278,7 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
     table.watch(reading(tell))
     _name_left_out(table.describe(), table.left_out(), plan.protect)
     if ledger is None:
-        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=asked_cap(request.cap))
+        ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=cap_of(request.cap))
     journal = None
     if rng.secure:
         journal = journal_for(ledger, command=plan.identity(), resume=request.resume)
@@ -289,15 +291,17 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
         progress=tell,
         journal=journal,
     )
-    with telling_what_was_paid(journal):
+    with note_charges(journal):
         tell(doing, 0, 0)
         release = replace(make(curator), command=plan.command)
-        release = _kept(plan, release, curator, tell)
+        release = _saved(plan, release, curator, tell)
         curator.journal.close(FINISHED)
     if plan.request.evaluate and plan.out is not None:
-        with telling(f"The release in {plan.out} is complete; only the comparison is missing."):
-            found = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
-            write_internal(internal_folder(plan.out), release, found)
+        with note_on_failure(
+            f"The release in {plan.out} is complete; only the comparison is missing."
+        ):
+            comparison = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
+            write_internal(internal_folder(plan.out), release, comparison)
     return release
 
 
@@ -305,7 +309,7 @@ def check_outputs(plan: Publication, *inputs: Any) -> None:
     """Refuse outputs that exist, can't be written or hold an input, before anything is spent.
 
     Args:
-        plan: What was asked for.
+        plan: What to publish.
         inputs: What is read beside the table: paths, or what is none.
     """
     if "rows" in plan.command:
@@ -340,8 +344,10 @@ def silent(what: str, done: int, of: int) -> None:
     """Nobody watches."""
 
 
-def reading(tell: Tell, clock: Callable[[], float] = time.monotonic) -> Callable[[int, int], None]:
-    """Tell how far a table is read, in percent once that is known, where it takes long."""
+def reading(
+    tell: ProgressCall, clock: Callable[[], float] = time.monotonic
+) -> Callable[[int, int], None]:
+    """Report how far a table is read, in percent once that is known, where it takes long."""
     began, before = clock(), 0
 
     def watch(done: int, of: int) -> None:
@@ -360,7 +366,7 @@ def reading(tell: Tell, clock: Callable[[], float] = time.monotonic) -> Callable
 
 
 def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> None:
-    """Say which columns of the table nobody spoke of: forgotten, or meant to be left out."""
+    """Warn of columns that the schema neither declares nor excludes: they may be forgotten."""
     person = protect.column if isinstance(protect, OnePerson) else None
     if forgotten := [name for name in names if name != person]:
         shown = ", ".join(map(repr, forgotten[:12])) + (", ..." if len(forgotten) > 12 else "")
@@ -372,12 +378,14 @@ def _name_left_out(source: str, names: Sequence[str], protect: Protection) -> No
         )
 
 
-def _kept(plan: Publication, release: TableRelease, curator: Curator, tell: Tell) -> TableRelease:
+def _saved(
+    plan: Publication, release: TableRelease, curator: Curator, tell: ProgressCall
+) -> TableRelease:
     """The release, in the folder that was named; beside the ledger if there is none."""
     if plan.folder is None:
         return with_copy(release, curator.ledger.path, run=curator.run)
     tell("writing", 0, 0)
-    with keeping(release, curator):
+    with copy_on_failure(release, curator):
         _write(plan, plan.folder, release)
     if plan.request.force:
         remove_comparison(internal_folder(plan.folder))
@@ -401,11 +409,11 @@ def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
 
 
 def read_strictly(schema: Schema, strict: bool) -> Schema:
-    """The same schema, to be read strictly if that is asked for."""
+    """The same schema; with ``strict``, values that do not fit are errors."""
     return replace(schema, file=replace(schema.file, strict=True)) if strict else schema
 
 
-def asked_workload(schema: Schema, given: Workload | str | Path | None) -> Workload:
+def workload_of(schema: Schema, given: Workload | str | Path | None) -> Workload:
     """A workload as it is given: itself, a degree, its file, or none: then all pairs."""
     if isinstance(given, Workload):
         if given.schema.columns != schema.columns:
@@ -433,9 +441,7 @@ def check_ranges(workload: Workload) -> None:
             )
 
 
-def asked_totals(
-    schema: Schema, given: Sequence[PublicTotal] | str | Path
-) -> tuple[PublicTotal, ...]:
+def totals_of(schema: Schema, given: Sequence[PublicTotal] | str | Path) -> tuple[PublicTotal, ...]:
     """Public totals as they are given: themselves, or their file."""
     return load_totals(schema, given) if isinstance(given, str | Path) else tuple(given)
 
@@ -469,7 +475,7 @@ def check_schema_share(epsilon: check.Number, share: check.Number | None) -> Non
         return
     whole, part = check.exact(epsilon=epsilon), check.exact(infer_share=share)
     if not 0 < part < 1 or whole < LEAST_EPSILON:
-        return  # said by others
+        return  # refused by other checks
     if whole * part < LEAST_SCHEMA_EPSILON or whole * (1 - part) < LEAST_EPSILON:
         raise InputError(
             f"infer_share {share!s:.40} of epsilon {epsilon!s:.40} leaves nothing but noise: a "
@@ -478,7 +484,7 @@ def check_schema_share(epsilon: check.Number, share: check.Number | None) -> Non
         )
 
 
-def asked_protection(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:
+def protection_of(neighbors: Neighbors, person: str | None, max_rows: int | None) -> Protection:
     """Whom to protect: one row, or one person with a bounded number of rows."""
     if (person is None) != (max_rows is None):
         raise InputError(
@@ -515,7 +521,7 @@ def journal_for(ledger: Ledger, *, command: str, resume: bool | None) -> Journal
 
     Args:
         ledger: Where it pays.
-        command: All that is public about what is asked for, as text.
+        command: All that is public about the request, as text.
         resume: Go on with the last run of the same command that was stopped; False begins a new
             one, which is charged again; None refuses if there is one to go on with.
     """
@@ -527,36 +533,38 @@ def journal_for(ledger: Ledger, *, command: str, resume: bool | None) -> Journal
 
 
 @contextmanager
-def telling_what_was_paid(journal: Journal | None) -> Iterator[None]:
+def note_charges(journal: Journal | None) -> Iterator[None]:
     """Give whatever stops a run notes (PEP 678) that say what was charged and how to go on."""
     try:
         yield
     except BaseException as error:
         if journal is not None and journal.charged:
-            told = getattr(error, "__notes__", [])
+            known = getattr(error, "__notes__", [])
             paid = f"Charged, and kept in the ledger of {journal.ledger.dataset!r}: "
             notes = (paid + _named(journal.charged), GO_ON if journal.resumable else NO_WAY_ON)
             for note in notes:
-                if note not in told:
+                if note not in known:
                     error.add_note(note)
         raise
 
 
 @contextmanager
-def keeping(release: "TableRelease | RecommenderRelease", curator: Curator) -> Iterator[None]:
+def copy_on_failure(
+    release: "TableRelease | RecommenderRelease", curator: Curator
+) -> Iterator[None]:
     """If a release can't be written and its run not be resumed, keep a copy beside the ledger."""
     try:
         yield
     except BaseException:
         if curator.journal.resumable:
             raise
-        kept = with_copy(release, curator.ledger.path, run=curator.run).kept
-        with naming_copy(kept):
+        copy = with_copy(release, curator.ledger.path, run=curator.run).kept
+        with naming_copy(copy):
             raise
 
 
 @contextmanager
-def telling(note: str) -> Iterator[None]:
+def note_on_failure(note: str) -> Iterator[None]:
     """Give whatever stops the block a note."""
     try:
         yield

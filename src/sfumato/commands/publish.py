@@ -37,8 +37,8 @@ class PublishRequest(TableRun):
     schema: Annotated[
         "Schema | Mapping[str, Any] | str | Path | None",
         Option(
-            "The public description of the columns. Without one, limits and values are found "
-            "privately for a share of the budget; names of columns are taken as public.",
+            "The public description of the columns. Without one, limits and values are inferred "
+            "privately for a share of the budget; names of columns count as public.",
             python="As a schema, as the content of its file, or as the file.",
             kind=Path,
         ),
@@ -46,7 +46,7 @@ class PublishRequest(TableRun):
     infer_share: Annotated[
         check.Number | None,
         Option(
-            "The share of epsilon that pays for that; half of delta goes with it. [default: 0.2]",
+            "The share of epsilon for inferring a schema; half of delta too. [default: 0.2]",
             public=True,
         ),
     ] = None
@@ -70,8 +70,8 @@ class PublishRequest(TableRun):
     rows: Annotated[
         int | None,
         Option(
-            "The table's true number of rows, if it is public knowledge; saves budget. Not how "
-            "many rows to write.",
+            "The true number of rows of the table, if that is public knowledge: saves budget. "
+            "It is not the number of rows to write.",
             kind=int,
             public=True,
         ),
@@ -79,7 +79,7 @@ class PublishRequest(TableRun):
     totals: Annotated[
         "Sequence[PublicTotal] | str | Path",
         Option(
-            "A file of marginal counts that are public knowledge; agreed with.",
+            "A file of marginal counts that are public knowledge; the release agrees with them.",
             python="Or the totals themselves.",
             kind=Path,
         ),
@@ -87,7 +87,7 @@ class PublishRequest(TableRun):
     neighbors: Neighbors = "add-remove"
     person: Annotated[str | None, Option("The column that names the person.", public=True)] = None
     max_rows: Annotated[
-        int | None, Option("Rows of one person that count.", kind=int, public=True)
+        int | None, Option("The most rows of one person that count.", kind=int, public=True)
     ] = None
 
 

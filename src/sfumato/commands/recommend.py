@@ -13,7 +13,7 @@ from sfumato.commands.request import (
     Encoding,
     Epsilon,
     Force,
-    LedgerPlace,
+    LedgerGiven,
     Option,
     Out,
     Progress,
@@ -34,7 +34,7 @@ Unit = Literal["rating", "person"]
 UNITS: Final[tuple[Unit, ...]] = ("rating", "person")
 
 DELTA: Final = "1e-9"
-"""If nothing else is said."""
+"""The default."""
 _TITLE: Final = 48
 """Columns of a title, and of an id, in a list."""
 _FIGURE: Final = 11
@@ -48,7 +48,7 @@ def epsilon_list(text: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RatingsRequest:
-    """What every command on ratings can be told."""
+    """The options of every command on ratings."""
 
     ratings: Annotated[
         Any,
@@ -110,7 +110,7 @@ class RatingsRequest:
     person: Annotated[str, Option("The column that names the person.")] = "user"
     item: Annotated[str, Option("The column of item ids, in both files.")] = "item"
     rating: Annotated[str, Option("The column of ratings.")] = "rating"
-    ledger: LedgerPlace = None
+    ledger: LedgerGiven = None
     dataset: Annotated[
         str | None, Option("Required: the name the budget belongs to.", public=True)
     ] = None
@@ -155,12 +155,14 @@ class TopRequest:
         ),
     ] = None
     item: Annotated[str | None, Option("Instead: the items most similar to this one.")] = None
-    n: Annotated[int, Option("How many.", kind=int, names="-n")] = 10
+    n: Annotated[int, Option("How many items to list.", kind=int, names="-n")] = 10
     candidates: Annotated[
         "str | Path | Iterable[ItemId] | None",
         Option("A table with the column item: only these.", python="Or their ids.", kind=Path),
     ] = None
-    include_seen: Annotated[bool, Option("List what is in the history, too.", kind=bool)] = False
+    include_seen: Annotated[bool, Option("Also list items that are in the history.", kind=bool)] = (
+        False
+    )
     encoding: Encoding = "utf-8"
 
 
@@ -177,12 +179,14 @@ class RecommenderEvaluationRequest(RatingsRequest):
             read=epsilon_list,
         ),
     ] = None
-    share: Annotated[float, Option("Of the ratings that are held back.", kind=float)] = 0.2
+    share: Annotated[
+        float, Option("The share of ratings that are held out for the comparison.", kind=float)
+    ] = 0.2
     out: Annotated[
         "str | Path | None",
         Option("Write internal.html with charts into OUT-internal.", kind=Path),
     ] = None
-    seed: Annotated[int, Option("Of the split and of the noise.", kind=int, least=0)] = 0
+    seed: Annotated[int, Option("The seed of the split and of the noise.", kind=int, least=0)] = 0
 
 
 def fit(request: FitRequest) -> "RecommenderRelease":
@@ -227,7 +231,7 @@ def show_release(request: FitRequest, release: "RecommenderRelease") -> Iterator
     if method.get("paired_items") and not method.get("directions"):
         yield "            no pattern stands out of the noise: lists follow popularity"
     ledger = Ledger.open(request.ledger, dataset=release.dataset)
-    yield lines.running_total(ledger, place=request.ledger)
+    yield lines.running_total(ledger, location=request.ledger)
     yield f"report      {folder / 'report.html'}"
     yield f"next        sfumato recommend top {folder} --history FILE"
 

@@ -26,7 +26,7 @@ from sfumato.commands.recommender_publication import (
     budget_of,
     public_parameters,
 )
-from sfumato.commands.request import Tell
+from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError
 from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.rating_splits import RatingFormat, Split, random_split
@@ -45,8 +45,9 @@ BESIDE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 """Baselines, what they are, and the figures that they speak about."""
 RELEVANT: Final = 3 / 4
-"""An item is relevant from this place on the scale on: 4 on a scale from 1 to 5."""
+"""An item is relevant from this share of the scale on: 4 on a scale from 1 to 5."""
 LIST_LENGTH: Final = 10
+"""Items of a list, over which its figures are taken."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,11 +66,11 @@ class AccuracyRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Accuracy:
-    """What an evaluation of a recommender found. Internal: it is not private."""
+    """The result of an evaluation of a recommender. Internal: it is not private."""
 
     dataset: str
     runs: tuple[AccuracyRun, ...]
-    """In the order of the epsilons that were asked for."""
+    """In the order of the requested epsilons."""
     baselines: Mapping[str, Baseline]
     facts: Mapping[str, str]
     internal: bool = True
@@ -84,8 +85,8 @@ class Accuracy:
             "facts": dict(self.facts),
             "runs": [run.to_dict() for run in self.runs],
             "baselines": {
-                name: {"private": False, "note": BESIDE[name][0], **_told(name, found)}
-                for name, found in self.baselines.items()
+                name: {"private": False, "note": BESIDE[name][0], **_figures_of(name, baseline)}
+                for name, baseline in self.baselines.items()
             },
         }
 
@@ -96,8 +97,8 @@ class Accuracy:
             for run in self.runs
         ]
         rows += [
-            _row(name, found.errors, None, note=BESIDE[name][0], only=BESIDE[name][1])
-            for name, found in self.baselines.items()
+            _row(name, baseline.errors, None, note=BESIDE[name][0], only=BESIDE[name][1])
+            for name, baseline in self.baselines.items()
         ]
         return AccuracyView(
             dataset=self.dataset,
@@ -167,7 +168,7 @@ def _measured(
     ledger: Ledger,
     *,
     seed: int,
-    tell: Tell,
+    tell: ProgressCall,
 ) -> Accuracy:
     values = public.scale.values
     relevant = values[0] + RELEVANT * (values[-1] - values[0])
@@ -214,19 +215,19 @@ def _facts(
 
 
 def _figures(errors: RecommenderErrors) -> dict[str, float | None]:
-    """By the names that programs read; None where nothing could be told."""
-    told = {
+    """By the names that programs read; None where a figure is not defined."""
+    figures = {
         "mae": errors.mae,
         "rmse": errors.rmse,
         f"ndcg@{errors.k}": errors.ndcg,
         f"recall@{errors.k}": errors.recall,
         "coverage": errors.coverage,
     }
-    return {name: None if value != value else value for name, value in told.items()}
+    return {name: None if value != value else value for name, value in figures.items()}
 
 
-def _told(name: str, found: Baseline) -> dict[str, float | None]:
-    every = _figures(found.errors)
+def _figures_of(name: str, baseline: Baseline) -> dict[str, float | None]:
+    every = _figures(baseline.errors)
     return {figure: every[figure] for figure in every if figure.split("@")[0] in BESIDE[name][1]}
 
 
@@ -250,7 +251,7 @@ def _row(
     )
 
 
-def _write(found: Accuracy, folder: Path) -> None:
+def _write(accuracy: Accuracy, folder: Path) -> None:
     """The comparison as a page and as JSON, for its owner only."""
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False)
-    write_comparison(folder, text, render_accuracy(found.view()))
+    text = json.dumps(accuracy.to_dict(), indent=1, ensure_ascii=False)
+    write_comparison(folder, text, render_accuracy(accuracy.view()))

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from sfumato import check
 from sfumato.commands.internal_folder import internal_folder, publishable, remove_comparison
-from sfumato.commands.publication import check_comparison, keeping, silent, telling_what_was_paid
+from sfumato.commands.publication import check_comparison, copy_on_failure, note_charges, silent
 from sfumato.commands.recommend import DELTA, UNITS, FitRequest, RatingsRequest, TopRequest
-from sfumato.commands.request import as_path, asked_cap, public_options
+from sfumato.commands.request import as_path, cap_of, public_options
 from sfumato.counting.ratings import Ratings
 from sfumato.errors import InputError, SfumatoError, StorageError
 from sfumato.gate import Curator
@@ -36,7 +36,7 @@ from sfumato.report.recommender_page import recommender_view, write_recommender
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale
 
 MAX_ROWS: Final = 200
-"""Ratings of a person that count, if nothing else is said. Public, and in the release."""
+"""Ratings of a person that count, by default. Public, and in the release."""
 
 _SCALE: Final = re.compile(r"\s*([^\s/]+?)\s*\.\.\s*([^\s/]+?)\s*(?:/\s*(\S+)\s*)?")
 
@@ -82,18 +82,18 @@ def publish(request: FitRequest) -> RecommenderRelease:
         ratings,
         protect=public.protect,
         budget=budget,
-        ledger=Ledger.open(request.ledger, dataset=public.dataset, cap=asked_cap(request.cap)),
+        ledger=Ledger.open(request.ledger, dataset=public.dataset, cap=cap_of(request.cap)),
         rng=secure_rng() if request.seed is None else simulation_rng(request.seed),
         progress=tell,
     )
-    with telling_what_was_paid(curator.journal if curator.private else None):
+    with note_charges(curator.journal if curator.private else None):
         tell("measuring and fitting", 0, 0)
         command = public_options("recommend fit", request)
         release = replace(released(public.algorithm, curator), command=command)
         if folder is None:
             return with_copy(release, curator.ledger.path, run=curator.run)
         tell("writing", 0, 0)
-        with keeping(release, curator):
+        with copy_on_failure(release, curator):
             _write(release, folder, force=request.force)
     return release
 

@@ -57,7 +57,7 @@ class Option:
     many: bool = False
     """It may be given several times."""
     argument: bool = False
-    """It has a place in the command line instead of a name."""
+    """It is given by its position in the command line, without a name."""
     metavar: str | None = None
     read: Callable[[Any], Any] | None = None
     """Makes the value of what was typed."""
@@ -68,7 +68,7 @@ class Option:
     shell_only: bool = False
     """The Python function does not have it: say, the file for what the function returns."""
     public: bool | Callable[[Any], Any] = False
-    """It is told in ``release.json``: as it is, or what this makes of it."""
+    """It is written into ``release.json``: as it is, or what this makes of it."""
     least: int | None = None
     """The least whole number."""
 
@@ -105,7 +105,7 @@ class Command(Generic[Q, R]):
 def options_of(request: type) -> Mapping[str, Option]:
     """The options of a request by field, in the order of the help.
 
-    First what has a place, then what the command's own module declares, then what is shared.
+    First positional arguments, then what the command's own module declares, then what is shared.
     """
     if request in _known_options:
         return _known_options[request]
@@ -124,19 +124,19 @@ def default_of(request: type, name: str) -> Any:
 
 
 def public_options(words: str, request: Any) -> dict[str, Any]:
-    """What a release tells of how it was asked for: public options by key, and no path.
+    """The command of a release, for its ``release.json``: public options by key, and no path.
 
     Values are those of JSON, and the same whether they were typed or given in Python.
     """
-    told: dict[str, Any] = {"command": words}
+    public: dict[str, Any] = {"command": words}
     for name, option in options_of(type(request)).items():
         if not option.public:
             continue
         value = getattr(request, name)
         plain = _plain(option.public(value) if callable(option.public) else value, option.kind)
         if plain is not None and plain is not False and plain != {}:
-            told[option.key(name)] = plain
-    return told
+            public[option.key(name)] = plain
+    return public
 
 
 def function(
@@ -195,14 +195,14 @@ def _option(field: Field[Any]) -> Option:
     for part in get_args(field.type)[1:]:
         if isinstance(part, Option):
             return part
-    raise TypeError(f"{field.name} says nothing of itself: Annotated[..., Option(...)]")
+    raise TypeError(f"{field.name} is not documented: Annotated[..., Option(...)]")
 
 
 def _parameter(field: Field[Any]) -> Parameter:
     kind = Parameter.KEYWORD_ONLY if field.kw_only else Parameter.POSITIONAL_OR_KEYWORD
     default = Parameter.empty if field.default is MISSING else field.default
-    said = get_args(field.type)[0]
-    annotation = said.__forward_arg__ if isinstance(said, ForwardRef) else said
+    given = get_args(field.type)[0]
+    annotation = given.__forward_arg__ if isinstance(given, ForwardRef) else given
     return Parameter(field.name, kind, default=default, annotation=annotation)
 
 
@@ -240,13 +240,13 @@ def as_path(value: "str | Path | None") -> Path | None:
     return None if value is None else Path(value)
 
 
-Tell = Callable[[str, int, int], None]
+ProgressCall = Callable[[str, int, int], None]
 """Progress: what is being done, how much of it is, how much there is; 0 of 0 begins a phase."""
 
 CAP_DELTA: Final = "1e-6"
 """Of a cap that is one number. With it a cap admits Gaussian noise too, which ``auto`` may take."""
 WORKLOADS: Final = {"1-way": 1, "2-way": 2, "3-way": 3}
-"""Workloads by name: all marginals of so many columns."""
+"""Workloads by name: all marginals of 1, 2 or 3 columns."""
 
 
 def cap(text: str, *, name: str = "--cap") -> "CapValue":
@@ -266,7 +266,7 @@ def cap(text: str, *, name: str = "--cap") -> "CapValue":
         raise InputError(f"{name} is EPSILON or EPSILON,DELTA: {error}") from None
 
 
-def asked_cap(given: "CapValue | check.Number | None") -> "CapValue | None":
+def cap_of(given: "CapValue | check.Number | None") -> "CapValue | None":
     """A cap as it is given: a guarantee, or what would be typed; None if there is none."""
     return cap(str(given), name="cap") if isinstance(given, int | float | str | Fraction) else given
 
@@ -310,7 +310,7 @@ def delimiter(given: str) -> str:
 
 
 def workload_name(given: object) -> str | None:
-    """The name of a workload that has one; a file is a path, and not told."""
+    """The name of a workload that has one; a file is a path, which is not published."""
     return given if isinstance(given, str) and given in WORKLOADS else None
 
 
@@ -344,49 +344,56 @@ Neighbors = Annotated[
     "NeighborsWord",
     Option("add-remove, or replace: then the number of rows is public.", public=True),
 ]
-LedgerPlace = Annotated[
+LedgerGiven = Annotated[
     "str | Path | None",
     Option("The ledger: a file, or postgresql://user@host/database.", metavar="PLACE"),
 ]
 Dataset = Annotated[
-    str | None, Option("The name the budget belongs to. [default: the schema's]", public=True)
+    str | None,
+    Option("The name of the data set, which has one budget. [default: the schema's]", public=True),
 ]
 Cap = Annotated[
     "CapValue | check.Number | None",
     Option(
-        "The most all releases may cost together, kept from the first run that gives it. "
-        "Without DELTA it is 1e-6; 3,0 is a pure cap.",
-        python='``3`` and ``"3,0"`` are taken, and guarantees such as ``ApproxDP(3, 1e-6)``.',
+        "The largest total cost of all releases of the data set, stored in the ledger by the first "
+        "run that gives it. Without DELTA it is 1e-6; 3,0 is a pure cap.",
+        python='``3`` and ``"3,0"`` are accepted, and guarantees such as ``ApproxDP(3, 1e-6)``.',
         metavar="EPSILON[,DELTA]",
         read=cap,
     ),
 ]
-Encoding = Annotated[str, Option("Of a CSV file.")]
+Encoding = Annotated[str, Option("The encoding of a CSV file.")]
 Delimiter = Annotated[
     str | None,
-    Option("Of a CSV file, one character or tab. [default: taken from the header]", read=delimiter),
+    Option(
+        "The separator of a CSV file: one character, or tab. [default: found in the header]",
+        read=delimiter,
+    ),
 ]
 Strict = Annotated[
     bool,
     Option(
-        "Refuse a table with a value that does not fit. By default it counts as other, "
-        "missing or the first value, so that no single row decides whether there is a release.",
+        "Refuse a table with a value that does not fit the schema. By default it counts as "
+        "other, missing or the first value, so that no single row can prevent a release.",
         kind=bool,
         public=True,
     ),
 ]
 Seed = Annotated[
-    int | None, Option("Make a simulation that protects nobody, into OUT-internal.", kind=int)
+    int | None,
+    Option(
+        "Use seeded noise: a simulation that protects nobody, written to OUT-internal.", kind=int
+    ),
 ]
 Out = Annotated[
     "str | Path | None",
-    Option("The folder to write; it may be published whole.", kind=Path, required=True),
+    Option("The folder to write; everything in it may be published.", kind=Path, required=True),
 ]
-Force = Annotated[bool, Option("Replace an older release.", kind=bool)]
+Force = Annotated[bool, Option("Replace an existing release.", kind=bool)]
 Settings = Annotated[
     "Mapping[str, str] | None",
     Option(
-        "A method's option, like rounds=30.",
+        "An option of the method, like rounds=30; may be repeated.",
         python='As a mapping, like ``{"rounds": 30}``.',
         names="--set",
         many=True,
@@ -394,21 +401,23 @@ Settings = Annotated[
         public=True,
     ),
 ]
-Progress = Annotated[Tell | None, Option("Called with the progress.", typed=False)]
+Progress = Annotated[
+    ProgressCall | None, Option("A function that is called with the progress.", typed=False)
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableRun:
-    """What every publication of a table can be told, whatever the method."""
+    """The options of every publication of a table, whatever the method."""
 
     out: Out = None
-    ledger: LedgerPlace = None
+    ledger: LedgerGiven = None
     dataset: Dataset = None
     cap: Cap = None
     evaluate: Annotated[
-        bool, Option("Compare with the real table, into OUT-internal.", kind=bool)
+        bool, Option("Compare with the real table; the result goes to OUT-internal.", kind=bool)
     ] = False
-    csv: Annotated[bool, Option("Write data.csv too.", kind=bool)] = False
+    csv: Annotated[bool, Option("Also write data.csv.", kind=bool)] = False
     force: Force = False
     encoding: Encoding = "utf-8"
     delimiter: Delimiter = None
@@ -417,8 +426,8 @@ class TableRun:
     resume: Annotated[
         bool | None,
         Option(
-            "Go on with a run of this very command that was stopped, without a new charge; or "
-            "leave it, and pay again. [default: refuse if there is one]",
+            "Continue a stopped run of exactly this command without a new charge; or start "
+            "anew, and pay again. [default: refuse if there is such a run]",
             kind=bool,
             names="--resume/--no-resume",
         ),

@@ -12,7 +12,7 @@ from sfumato.commands.request import (
     Command,
     Delimiter,
     Encoding,
-    LedgerPlace,
+    LedgerGiven,
     OneTable,
     Option,
     Progress,
@@ -54,7 +54,7 @@ class DraftRequest:
         bool | None,
         Option(
             "Whether the first line of a CSV file holds names.",
-            python="If nothing is said, a first line that looks like values is refused.",
+            python="By default a first line that looks like values is refused.",
             kind=bool,
             names="--header/--no-header",
         ),
@@ -69,7 +69,7 @@ class DraftRequest:
     ] = ()
     encoding: Encoding = "utf-8"
     delimiter: Delimiter = None
-    ledger: LedgerPlace = None
+    ledger: LedgerGiven = None
     force: Annotated[bool, Option("Replace an older schema.", kind=bool, shell_only=True)] = False
     tell: Progress = None
 
@@ -106,9 +106,9 @@ def draft(request: DraftRequest) -> "Draft":
 
 def draft_file(request: DraftRequest) -> "Draft":
     """Draft a schema into its file, after a look at whether that can be written."""
-    from sfumato.commands.schema_draft import check_place
+    from sfumato.commands.schema_draft import check_output
 
-    check_place(request.out, force=request.force, table=request.table)
+    check_output(request.out, force=request.force, table=request.table)
     made = draft(request)
     made.save(request.out, force=request.force)
     return made
@@ -177,9 +177,9 @@ def _ask(number: int) -> None:
 
 def _line(entry: dict[str, Any]) -> str:
     """One column: its name, its kind, and what of it was taken from the data."""
-    taken = entry.get("unconfirmed", [])
-    said = ", ".join(f"{key} {_value(entry.get(key))}" for key in taken if key != "kind")
-    return f"{lines.label(entry['name'], 18):<18} {entry['kind']:<9} {said}".rstrip()
+    keys = entry.get("unconfirmed", [])
+    values = ", ".join(f"{key} {_value(entry.get(key))}" for key in keys if key != "kind")
+    return f"{lines.label(entry['name'], 18):<18} {entry['kind']:<9} {values}".rstrip()
 
 
 def _value(value: Any) -> str:

@@ -62,7 +62,7 @@ class Guess:
     """A column as it might be declared."""
 
     column: Column
-    taken: tuple[str, ...]
+    from_data: tuple[str, ...]
     """What of it was read from the data; never nothing: of a boolean that is its kind."""
     notes: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class Draft:
     @property
     def unconfirmed(self) -> dict[str, tuple[str, ...]]:
         """For each column, what was taken from the data: all else is names, kinds and forms."""
-        return {each.column.name: each.taken for each in self.columns if each.taken}
+        return {each.column.name: each.from_data for each in self.columns if each.from_data}
 
     @property
     def notes(self) -> dict[str, tuple[str, ...]]:
@@ -107,7 +107,7 @@ class Draft:
             force: Replace a file that is there.
         """
         path = Path(path)
-        check_place(path, force=force)
+        check_output(path, force=force)
         write_whole(path, _text(self.to_dict()), mode=0o600)
 
 
@@ -153,7 +153,7 @@ def _fields(source: Source, header: bool | None) -> tuple[str, ...]:
         return ()
     first = source.first_row()
     if header is False:
-        return tuple(f"c{place}" for place in range(1, len(first) + 1))
+        return tuple(f"c{number}" for number in range(1, len(first) + 1))
     if header is None and first_row_is_data(first):
         raise TableError(
             f"{source.describe()}, line 1: this looks like a row of values, not like names of "
@@ -190,14 +190,14 @@ def marked_columns(path: str | Path, columns: Iterable[str] = ()) -> list[dict[s
     """The columns of a drafted file that are not confirmed yet, as they stand in it."""
     entries = _draft(Path(path))["columns"]
     marked = files.unconfirmed(entries)
-    wanted = tuple(columns)
+    chosen = tuple(columns)
     known = {entry.get("name") for entry in entries}
-    if unknown := [name for name in wanted if name not in known]:
+    if unknown := [name for name in chosen if name not in known]:
         raise SchemaError(f"{path}: no column {', '.join(map(repr, unknown))}")
     return [
         dict(entry)
         for entry in entries
-        if entry.get("name") in marked and (not wanted or entry["name"] in wanted)
+        if entry.get("name") in marked and (not chosen or entry["name"] in chosen)
     ]
 
 
@@ -243,7 +243,7 @@ def _check_schema(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _entry(each: Guess) -> dict[str, Any]:
-    marks = {"unconfirmed": list(each.taken)} if each.taken else {}
+    marks = {"unconfirmed": list(each.from_data)} if each.from_data else {}
     return files.column_to_dict(each.column) | marks
 
 
@@ -251,8 +251,8 @@ def _without(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != key}
 
 
-def check_place(path: Path, *, force: bool, table: Any = None) -> None:
-    """Refuse, before anything is read, a place where a draft must not be written.
+def check_output(path: Path, *, force: bool, table: Any = None) -> None:
+    """Refuse, before anything is read, a file that a draft must not be written to.
 
     Args:
         path: Where to.
@@ -281,7 +281,7 @@ def check_place(path: Path, *, force: bool, table: Any = None) -> None:
 
 
 def _is_schema(path: Path) -> bool:
-    """Whether a file is one that a draft may take the place of; others are not even opened."""
+    """Whether a file is one that a draft may replace; others are not even opened."""
     try:
         return path.is_file() and bool(_draft(path))
     except SfumatoError:
@@ -326,9 +326,9 @@ def guess(profile: Profile) -> Guess | LeftOut:
     return _text_column(profile)
 
 
-def _guess(column: Column, *taken: str, notes: tuple[str, ...] = ()) -> Guess:
+def _guess(column: Column, *from_data: str, notes: tuple[str, ...] = ()) -> Guess:
     missing = [name for name in ("missing", "missing_texts") if getattr(column, name)]
-    return Guess(column=column, taken=(*taken, *missing), notes=notes)
+    return Guess(column=column, from_data=(*from_data, *missing), notes=notes)
 
 
 def _common(profile: Profile, marks: tuple[str, ...]) -> dict[str, Any]:
@@ -474,8 +474,8 @@ def _category(profile: Profile, *notes: str) -> Guess | LeftOut:
         return LeftOut(name=profile.name, why="no text stands in more than a few rows")
     others = len(counts) - len(values)
     column = Category(values=values, other=others > 0, **_common(profile, SURE_MARKS))
-    taken = ("values", "other") if others else ("values",)
-    return _guess(column, *taken, notes=(*notes, *_about_values(profile, counts, others)))
+    from_data = ("values", "other") if others else ("values",)
+    return _guess(column, *from_data, notes=(*notes, *_about_values(profile, counts, others)))
 
 
 def _about_values(profile: Profile, counts: Mapping[str, int], others: int) -> Iterator[str]:

@@ -23,8 +23,11 @@ TOKEN: Final = "SFUMATO_SURVEY_TOKEN"
 """The variable of the environment that holds a server's token."""
 SERVER: Final = "http://127.0.0.1:8750"
 _LONGEST_TOKEN: Final = 1_000
+"""Characters; a limit against abuse."""
 _LARGEST_RECORD: Final = 2**20
+"""Bytes of one person's values; a limit against abuse."""
 _LONGEST_WATCH_S: Final = 86_400.0
+"""Seconds between two looks at a server: a day; a limit against mistakes."""
 _OVER: Final = ("released", "abandoned")
 _JSON: Final = "Print what was done as JSON."
 
@@ -45,7 +48,7 @@ class CreateRequest:
         "grouped"
     )
     minimum: Annotated[
-        int, Option("Answers below which nobody is shown an estimate.", kind=int)
+        int, Option("The fewest answers from which anything is estimated.", kind=int)
     ] = 1_000
     anybody: Annotated[bool, Option("Let people answer without an invitation.", kind=bool)] = False
     closes: Annotated[str | None, Option("The last moment, in UTC, like 2026-12-31T18:00Z.")] = None
@@ -69,7 +72,7 @@ def create(request: CreateRequest) -> "SurveyLink":
 
     check_new(request.out)
     token = _server_token(request.token_file)
-    wanted: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "title": request.title,
         "text": request.text,
         "schema": Schema.load(request.schema).to_dict(),
@@ -80,7 +83,7 @@ def create(request: CreateRequest) -> "SurveyLink":
         "closes": request.closes,
         "rehearsal": request.rehearsal,
     }
-    made = SurveyOwner.create(request.server, wanted, token=token, patience=_patience())
+    made = SurveyOwner.create(request.server, settings, token=token, patience=_patience())
     made.keys.save(request.out)
     return made.keys.link()
 
@@ -109,9 +112,9 @@ class InviteRequest:
     """New invitations, each a link with a secret; they are shown once."""
 
     keys: Keys
-    number: Annotated[int, Option("How many invitations.", kind=int, names="--number/-n")] = 1
+    number: Annotated[int, Option("The number of invitations.", kind=int, names="--number/-n")] = 1
     uses: Annotated[
-        int, Option("Answers that each may bring in a round; 1 for a person.", kind=int)
+        int, Option("Answers that each invitation allows in a round; 1 for a person.", kind=int)
     ] = 1
     out: Annotated[
         Path | None, Option("Write the links here, FILE.csv.", kind=Path, names="--out/-o")
@@ -194,7 +197,9 @@ class StatusRequest:
     keys: Keys
     watch: Annotated[
         float | None,
-        Option("Look again after so many seconds and tell what changed; Ctrl-C ends.", kind=float),
+        Option(
+            "Look again every so often, in seconds, and show what changed; Ctrl-C ends.", kind=float
+        ),
     ] = None
     as_json: Annotated[bool, Option(_JSON, kind=bool, names="--json")] = False
     """Not the command's own: a watch prints a document for every change."""
@@ -239,7 +244,7 @@ def _watch(request: StatusRequest, known: dict[str, Any], *, every_s: float) -> 
 def _status_text(request: StatusRequest, now: dict[str, Any]) -> str:
     if request.as_json:
         return lines.json_text(now)
-    answers = ", ".join(f"{kept:,} in round {number}" for number, kept in now["answers"].items())
+    answers = ", ".join(f"{count:,} in round {number}" for number, count in now["answers"].items())
     least = now["minimum"]
     steps = "" if now["rehearsal"] else f"; an open round is counted in steps of {least:,}, hourly"
     return (
@@ -285,7 +290,7 @@ def show_exported(request: ExportRequest, folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerifyRequest:
-    """Tell whether a release of a survey is, file by file, what the survey signed."""
+    """Check that a release of a survey is, file by file, what the survey signed."""
 
     release: Annotated[
         Path, Option("The folder of a release, or its zip file.", kind=Path, argument=True)
@@ -332,7 +337,7 @@ def _known_key(request: VerifyRequest) -> str | None:
     from sfumato.survey.protocol.announcements import SurveyLink
 
     if request.keys is not None and request.link is not None:
-        raise InputError("--keys and --link both tell the key. Give one of them.")
+        raise InputError("--keys and --link both hold the key. Give one of them.")
     if request.keys is not None:
         return SurveyKeys.load(request.keys).key
     if request.link is None:
@@ -366,7 +371,7 @@ def _owner(keys: Path) -> "SurveyOwner":
 
 
 def _patience() -> "Patience":
-    """Somebody waits: a server that is not there is told after seconds."""
+    """A person waits: a server that does not answer is reported after seconds."""
     from sfumato.survey.protocol.http_client import Patience
 
     return Patience(tries=3)
@@ -480,13 +485,13 @@ def _due_lines(announced: "Announcement", due: "SurveyStep") -> Iterator[str]:
     if announced.rehearsal:
         yield "rehearsal   this is no real survey: its owner is shown everything at once"
     yield f"promise     {announced.agreement.guarantee}, for all that you answer in it"
-    if (asked := announced.agreement.epsilon) > MAX_EPSILON:
-        yield lines.WarningLine(f"WARNING     epsilon {asked} is large. {epsilon_words(asked)}")
+    if (epsilon := announced.agreement.epsilon) > MAX_EPSILON:
+        yield lines.WarningLine(f"WARNING     epsilon {epsilon} is large. {epsilon_words(epsilon)}")
     yield f"leaves      {due.leaves if due.leaves is not None else 'nothing now'}"
     for name in due.misfits:
-        wanted = expected(announced.agreement.schema[name])
+        needed = expected(announced.agreement.schema[name])
         yield lines.WarningLine(
-            f"WARNING     your {lines.label(repr(name), 60)} is not {lines.label(wanted, 80)}. In "
+            f"WARNING     your {lines.label(repr(name), 60)} is not {lines.label(needed, 80)}. In "
             "what leaves, missing, other or the first value stands for it; the server can't tell"
         )
 

@@ -37,37 +37,37 @@ def unpack(archive: bytes, *, task: str, key: str, out: Path, force: bool = Fals
         force: Replace an older release.
     """
     try:
-        found = _unzipped(archive)
-        if check_seal(found, key=key).announcement.task != task:
+        files = _unzipped(archive)
+        if check_seal(files, key=key).announcement.task != task:
             raise StorageError("it is of another survey.")
-        private = _is_private(found["release.json"])
+        private = _is_private(files["release.json"])
     except StorageError as error:
         raise StorageError(f"what the server sent is no release: {error}") from None
     folder = publishable(out) if private else internal_folder(publishable(out))
     check_free(folder, force=force)
     with new_folder(folder, force=force) as inside:
-        for name, content in found.items():
+        for name, content in files.items():
             (inside / name).write_bytes(content)
         TableRelease.load(inside)  # it is whole, or the folder is not made
     return folder
 
 
-def verify(place: Path, *, key: str | None = None) -> Sealed:
+def verify(path: Path, *, key: str | None = None) -> Sealed:
     """The seal of a release in a folder or a zip file, if every file is as the survey signed it.
 
     Args:
-        place: The folder, or what the server packed.
+        path: The folder, or what the server packed.
         key: The public key that the survey is known by; None to take the release's own.
     """
     try:
-        if place.is_dir():
-            return check_seal(read_folder(place), key=key)
-        with place.open("rb") as file:
+        if path.is_dir():
+            return check_seal(read_folder(path), key=key)
+        with path.open("rb") as file:
             return check_seal(_unzipped(file.read(LARGEST)), key=key)
     except OSError as error:
-        raise StorageError(f"can't read {place}: {error.strerror}.") from None
+        raise StorageError(f"can't read {path}: {error.strerror}.") from None
     except StorageError as error:
-        raise StorageError(f"{place}: {error} Do not rely on it.") from None
+        raise StorageError(f"{path}: {error} Do not rely on it.") from None
 
 
 def _unzipped(archive: bytes) -> dict[str, bytes]:
@@ -91,7 +91,7 @@ def _check_names(packed: zipfile.ZipFile) -> None:
 def _is_private(text: bytes) -> bool:
     """Whether the release may be published; what does not say so may not."""
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise StorageError("release.json can't be read.") from None
-    return isinstance(told, dict) and told.get("private") is True
+    return isinstance(content, dict) and content.get("private") is True

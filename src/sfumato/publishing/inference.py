@@ -130,8 +130,9 @@ class NoisyColumn:
     shapes: tuple[tuple[Shape, float], ...]
     """The shapes of that kind that are present, and about how many rows each has."""
     low: float = 0.0
+    """The lower limit of numbers; of days and moments a year."""
     high: float = 0.0
-    """Of numbers; of days and moments as years."""
+    """The upper limit."""
     sentinels: tuple[str, ...] = ()
     """Numbers that stand for a missing one."""
 

@@ -27,7 +27,9 @@ def test_publish_without_a_schema_says_what_it_found_and_what_that_cost(typed, w
     done = typed()
     assert done.code == 0, done.err
     assert "guarantee   epsilon=5" in done.out
-    assert "schema      found for epsilon=1, delta=5e-10, which the guarantee includes" in done.out
+    assert (
+        "schema      inferred for epsilon=1, delta=5e-10, which the guarantee includes" in done.out
+    )
     assert "left out: key (keys or free text: no text is shared by enough people)" in done.out
     assert Schema.load(world.out / "schema.json").names == ("town", "age")
     book = Ledger.open(world.ledger, dataset="people")

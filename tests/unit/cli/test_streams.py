@@ -52,7 +52,7 @@ def test_an_answer_that_can_not_be_written_is_told_and_the_release_is_in_place(
     code, said = ended(world.arguments("-q", "--json"), out=way)
     assert code == 4
     assert said.startswith("sfumato: standard output can't be written: ")
-    assert said.endswith("What was made and charged before that is in its place.\n")
+    assert said.endswith("What was made and charged before that is saved.\n")
     assert len(said.splitlines()) == 1
     assert (world.out / "release.json").exists()
     assert world.spends()

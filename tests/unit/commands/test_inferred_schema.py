@@ -81,7 +81,7 @@ def test_the_cap_counts_schema_and_release_together(people, tmp_path):
 
 def test_what_schema_and_release_promise_together_is_the_sum_of_both(people, tmp_path):
     schema = Schema(columns=(sf.Boolean(name="member"),))
-    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), found={})
+    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), about={})
     assert found.total(ApproxDP(4, "3e-10")) == ApproxDP(5, "8e-10")
     assert found.total(ApproxDP("0.5", "7e-10")) == ApproxDP("1.5", "1.2e-9")
     assert found.total(PureDP(4)) == ApproxDP(5, "5e-10")
@@ -450,7 +450,7 @@ def test_seeded_noise_of_the_schema_is_another_stream_than_that_of_the_release(
 
 def test_what_a_schema_cost_is_taken_off_a_budget_in_epsilon_and_delta():
     schema = Schema(columns=(sf.Boolean(name="member"),))
-    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), found={})
+    found = Inferred(schema=schema, cost=ApproxDP(1, "5e-10"), about={})
     assert found.rest(ApproxDP(5, "2e-9")) == ApproxDP(4, "1.5e-9")
     for nothing_left in (ApproxDP(1, "2e-9"), ApproxDP(5, "5e-10")):
         with pytest.raises(BudgetError, match="leaves nothing"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sfumato.commands.publish import publish_table
-from sfumato.commands.request import Option, asked_cap, function, public_options
+from sfumato.commands.request import Option, cap_of, function, public_options
 from sfumato.privacy import ApproxDP, PureDP
 
 
@@ -94,6 +94,6 @@ def test_a_function_shows_types_and_names_itself_when_it_is_called_wrongly():
 
 @pytest.mark.parametrize("given", [3, "3", "3,1e-6", ApproxDP(3, "1e-6")])
 def test_a_cap_is_given_as_it_is_typed_or_as_a_guarantee(given):
-    assert asked_cap(given) == ApproxDP(3, "1e-6")
-    assert asked_cap("3,0") == PureDP(3)
-    assert asked_cap(None) is None
+    assert cap_of(given) == ApproxDP(3, "1e-6")
+    assert cap_of("3,0") == PureDP(3)
+    assert cap_of(None) is None

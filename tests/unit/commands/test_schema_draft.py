@@ -45,7 +45,7 @@ def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
 
 
 @pytest.mark.parametrize(
-    ("values", "column", "taken"),
+    ("values", "column", "from_data"),
     [
         (["yes", "no"] * 9, Boolean(name="c", texts=("no", "yes")), ("kind",)),
         (["Y", "N", "Y"] * 9, Boolean(name="c", texts=("N", "Y")), ("kind",)),
@@ -78,14 +78,14 @@ def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
         ([100, 200, 9_000] * 90, Category(name="c", values=("100", "200", "9000")), ("values",)),
     ],
 )  # fmt: skip
-def test_each_kind_of_column_is_drafted_with_what_was_taken_from_it(values, column, taken):
+def test_each_kind_of_column_is_drafted_with_what_was_taken_from_it(values, column, from_data):
     drafted = found(values)
     if isinstance(column, Number):
         assert drafted.column.edges == pytest.approx(column.edges)
         assert (drafted.column.decimals, drafted.column.missing_texts) == (2, ("NA",))
     else:
         assert drafted.column == column
-    assert drafted.taken == taken
+    assert drafted.from_data == from_data
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_amounts_that_all_differ_are_no_key():
 def test_a_value_of_few_rows_is_never_written_down():
     drafted = found(["common"] * 600 + ["usual"] * 5 + ["unique"])
     assert drafted.column == Category(name="c", values=("common", "usual"), other=True)
-    assert drafted.taken == ("values", "other")
+    assert drafted.from_data == ("values", "other")
     assert not any("unique" in note for note in drafted.notes)
 
 
