@@ -50,7 +50,7 @@ def run(
         bool, typer.Option("--json", help="Print release.json and nothing else.")
     ] = False,
 ) -> None:
-    """Give the command of a run file again: a new run, and a new charge, unless --resume."""
+    """Run the command of a run file again: a new run, with a new charge, unless --resume."""
     flags = {"--force": force, "--resume": resume, "--no-resume": resume is False}
     flags |= {"--quiet": quiet, "--json": json}
     with boundary(spends=True):  # the command may be one that spends

@@ -35,7 +35,7 @@ _LABEL: Final = 32
 _MOST_LINES: Final = 60
 """Frequencies that are shown; a CSV file has all of them."""
 
-AnswerEpsilon = Annotated[check.Number, Option("What each answer promises, for example 1.")]
+AnswerEpsilon = Annotated[check.Number, Option("The privacy loss of each answer, for example 1.")]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +111,7 @@ class AdviseRequest:
     """
 
     epsilon: AnswerEpsilon
-    people: Annotated[int, Option("How many are expected to answer.", kind=int)]
+    people: Annotated[int, Option("The number of people expected to answer.", kind=int)]
     categories: Annotated[
         int | None, Option("The number of categories. Without it: the mean of a number.", kind=int)
     ] = None

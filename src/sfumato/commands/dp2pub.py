@@ -66,7 +66,9 @@ class Dp2PubRequest(TableRun):
     rows: Annotated[
         int | None,
         Option(
-            "How many rows to publish. [default: as many as the table has]", kind=int, public=True
+            "The number of rows to publish. [default: as many as the table has]",
+            kind=int,
+            public=True,
         ),
     ] = None
     neighbors: Annotated[

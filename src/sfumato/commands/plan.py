@@ -36,16 +36,16 @@ class PlanRequest:
 
     schema: SchemaGiven = field(kw_only=False)
     rows: Annotated[int, Option("About how many rows the table has.", kind=int)]
-    epsilon: Annotated[check.Number, Option("The budget that is considered, for example 1.")]
+    epsilon: Annotated[check.Number, Option("The budget to plan for, for example 1.")]
     delta: Annotated[
         check.Number | None,
-        Option("As for publish: allows Gaussian noise, for example 1e-9."),
+        Option("As in publish: allows Gaussian noise, for example 1e-9."),
     ] = None
     like: Annotated[
         Any,
         Option(
             "A PUBLIC table of the same columns to rehearse on, such as last year's. Never the "
-            "private one: what is printed would tell of it.",
+            "private one: the figures would reveal it.",
             python="A path or a data frame. Without one, a made-up table stands in.",
         ),
     ] = None

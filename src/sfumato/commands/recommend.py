@@ -78,16 +78,17 @@ class RatingsRequest:
     unit: Annotated[
         Unit,
         Option(
-            "rating or person: whose presence is hidden, one rating or all of one.", public=True
+            "What is protected: rating, one rating alone, or person, all ratings of one.",
+            public=True,
         ),
     ]
     delta: Annotated[
-        check.Number | None, Option("The noise is Gaussian and needs one.", public=True)
+        check.Number | None, Option("The noise is Gaussian, so delta is above 0.", public=True)
     ] = DELTA
     max_rows: Annotated[
         int | None,
         Option(
-            "Ratings of one person that count. [default: 200 with --unit person]",
+            "The most ratings of one person that count. [default: 200 with --unit person]",
             kind=int,
             public=True,
         ),
@@ -140,7 +141,7 @@ class FitRequest(RatingsRequest):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TopRequest:
-    """What a published recommender says to one person, or which items are like one."""
+    """List recommendations for one person, or the items most similar to one item."""
 
     folder: Annotated[
         "str | Path", Option("A folder that `recommend fit` wrote.", kind=Path, argument=True)
@@ -168,7 +169,7 @@ class TopRequest:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecommenderEvaluationRequest(RatingsRequest):
-    """Internal: hold ratings back, fit to the rest, compare. Nothing is released or charged."""
+    """Internal: hold out some ratings, fit to the rest, compare. Nothing is released or charged."""
 
     epsilon: Annotated[check.Number | None, Option("The budget of one run, for example 1.")] = None
     epsilons: Annotated[

@@ -22,7 +22,7 @@ COMMANDS: Final[tuple[Command[Any, Any], ...]] = (
 GROUPS: Final = {
     "schema": "Draft and confirm the public description of a table.",
     "answers": "Answers randomized on the device: simulate, estimate, advise.",
-    "recommend": "A private recommender: fit it, ask it, see how good one would be.",
+    "recommend": "Private recommenders: fit, list recommendations, evaluate.",
     "survey": "Collect answers that devices randomize: serve, create, invite, answer, export.",
     "ledger": "Show, cap, verify or export the budget ledger.",
 }

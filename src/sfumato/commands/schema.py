@@ -48,7 +48,7 @@ class DraftRequest:
         Path, Option("The file to write.", kind=Path, names="--out/-o", shell_only=True)
     ] = Path("schema.json")
     dataset: Annotated[
-        str | None, Option("The name the budget belongs to; its ledger notes the look.")
+        str | None, Option("The name of the data set; its ledger records that the table was read.")
     ] = None
     header: Annotated[
         bool | None,
@@ -70,7 +70,9 @@ class DraftRequest:
     encoding: Encoding = "utf-8"
     delimiter: Delimiter = None
     ledger: LedgerGiven = None
-    force: Annotated[bool, Option("Replace an older schema.", kind=bool, shell_only=True)] = False
+    force: Annotated[bool, Option("Replace an existing schema.", kind=bool, shell_only=True)] = (
+        False
+    )
     tell: Progress = None
 
 
@@ -168,8 +170,8 @@ def _ask(number: int) -> None:
 
     if not sys.stdin.isatty():
         raise InputError(
-            f"{lines.counted(number, 'column')} to confirm, and nobody to ask. Read them, then say "
-            "--yes."
+            f"{lines.counted(number, 'column')} to confirm, but there is no terminal to ask at. "
+            "Read them, then add --yes."
         )
     if not typer.confirm("Could anybody have written this without the table?"):
         raise InputError("not confirmed. Correct the file, then confirm it.")

@@ -41,9 +41,9 @@ class CreateRequest:
     """Make a survey on a server; its keys go into a file that only you can read."""
 
     schema: Annotated[Path, Option("The public description of the columns.", kind=Path)]
-    epsilon: Annotated[str, Option("What each person is promised, for example 2.")]
-    title: Annotated[str, Option("What people see first.")]
-    text: Annotated[str, Option("What it is for, in your words.")] = ""
+    epsilon: Annotated[str, Option("The largest privacy loss of each person, for example 2.")]
+    title: Annotated[str, Option("The title that people see.")]
+    text: Annotated[str, Option("The purpose, in your words.")] = ""
     variant: Annotated[str, Option("single (one round), grouped or faithful (two rounds).")] = (
         "grouped"
     )
@@ -53,7 +53,7 @@ class CreateRequest:
     anybody: Annotated[bool, Option("Let people answer without an invitation.", kind=bool)] = False
     closes: Annotated[str | None, Option("The last moment, in UTC, like 2026-12-31T18:00Z.")] = None
     rehearsal: Annotated[
-        bool, Option("No real survey: takes simulated answers; people see it.", kind=bool)
+        bool, Option("A rehearsal: accepts simulated answers, and tells people so.", kind=bool)
     ] = False
     server: Annotated[str, Option("The address of the service.")] = SERVER
     token_file: Annotated[
@@ -258,7 +258,9 @@ class ExportRequest:
     """Release a survey whose last round is closed, and save the folder that may be published."""
 
     keys: Keys
-    out: Annotated[Path, Option("The folder to write; it may be published whole.", kind=Path)]
+    out: Annotated[
+        Path, Option("The folder to write; everything in it may be published.", kind=Path)
+    ]
     force: Force = False
     tell: Progress = None
 
@@ -400,7 +402,7 @@ def _server_token(file: Path | None) -> str:
 class AnswerRequest:
     """Answer a survey from this device: randomized here, sent once, shown before it leaves.
 
-    A value that the survey does not know is no error, which the server could see: you are warned.
+    A value that does not fit the survey is no error, which the server could see; you are warned.
     """
 
     link: Annotated[
@@ -409,7 +411,10 @@ class AnswerRequest:
     record: Annotated[Path, Option("Your values by column, FILE.json.", kind=Path)]
     state: Annotated[
         Path | None,
-        Option("What this device keeps. [default: in the state directory]", kind=Path),
+        Option(
+            "The file in which this device stores its answers. [default: in the state directory]",
+            kind=Path,
+        ),
     ] = None
     max_epsilon: Annotated[
         str, Option("The largest epsilon that you agree to; say more to answer more.")

@@ -83,7 +83,7 @@ DRAFTS = {
         "schema confirm {d.json} agee -y", "no column 'agee'", d_json=json.dumps(DRAFTED)
     ),
     "a confirmation that nobody gives": call(
-        "schema confirm {d.json}", "nobody to ask.*--yes", d_json=json.dumps(DRAFTED)
+        "schema confirm {d.json}", "no terminal to ask at.*--yes", d_json=json.dumps(DRAFTED)
     ),
 }
 PLANS = {
