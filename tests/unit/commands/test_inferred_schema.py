@@ -271,7 +271,7 @@ def test_a_save_that_fails_never_hides_why_the_run_failed(people, tmp_path, monk
 def test_a_simulation_that_fails_keeps_nothing_and_says_so(people, tmp_path, monkeypatch, folder):
     out = None if folder is None else tmp_path / folder
     said = failed(people, tmp_path, monkeypatch, seed=5, out=out)
-    assert "This was a simulation: nothing was charged, and nothing was kept." in said
+    assert "This was a simulation: nothing was charged, and nothing was stored." in said
     assert not any(word in said for word in ("spent", "published", "--schema"))
     assert list(tmp_path.iterdir()) == []
     book = Ledger.open(dataset="study")
