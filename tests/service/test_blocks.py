@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.randomness import simulation_rng
-from sfumato.server.storage.answers import MOST_ROWS, Block, Seen, cut, keys, merged
+from sfumato.server.storage.answers import MOST_ROWS, AnswerIndex, Block, cut, keys, merged
 
 
 def block(*numbers: int, content: int = 0) -> Block:
@@ -48,42 +48,42 @@ def test_a_block_is_read_whole_so_it_stays_small():
 
 
 def test_answers_are_known_again_and_told_from_others_under_their_names():
-    seen, whole = Seen(), many(1_000)
-    seen.catch_up([whole], latest=7)
-    assert (len(seen), seen.latest) == (1_000, 7)
-    marks = seen.marks(whole).tolist()
-    assert seen.known(keys(whole.names)) == dict(
+    index, whole = AnswerIndex(), many(1_000)
+    index.catch_up([whole], latest=7)
+    assert (len(index), index.latest) == (1_000, 7)
+    marks = index.marks(whole).tolist()
+    assert index.known(keys(whole.names)) == dict(
         zip(keys(whole.names).tolist(), marks, strict=True)
     )
     contents = whole.contents.copy()
     contents[:, 3] ^= 1
     changed = Block(whole.names, contents)
-    assert set(seen.marks(changed).tolist()).isdisjoint(marks)
-    assert seen.known(keys(many(1_000, seed=2).names)) == {}
+    assert set(index.marks(changed).tolist()).isdisjoint(marks)
+    assert index.known(keys(many(1_000, seed=2).names)) == {}
 
 
 @pytest.mark.parametrize("size", [1, 70_000])
 def test_answers_that_were_just_added_are_known_too(size):
-    seen, whole = Seen(), many(size)
-    added = dict(zip(keys(whole.names).tolist(), seen.marks(whole).tolist(), strict=True))
-    seen.add(added, latest=1)
-    assert seen.known(keys(whole.names)) == added
-    assert len(seen) == size
+    index, whole = AnswerIndex(), many(size)
+    added = dict(zip(keys(whole.names).tolist(), index.marks(whole).tolist(), strict=True))
+    index.add(added, latest=1)
+    assert index.known(keys(whole.names)) == added
+    assert len(index) == size
 
 
 def test_what_was_forgotten_is_not_known():
-    seen = Seen()
-    seen.catch_up([block(1, 2)], latest=1)
-    seen.add({3: 4}, latest=2)
-    seen.forget()
-    assert (len(seen), seen.latest) == (0, 0)
-    assert seen.known(keys(block(1, 2, 3).names)) == {}
+    index = AnswerIndex()
+    index.catch_up([block(1, 2)], latest=1)
+    index.add({3: 4}, latest=2)
+    index.forget()
+    assert (len(index), index.latest) == (0, 0)
+    assert index.known(keys(block(1, 2, 3).names)) == {}
 
 
 def test_a_block_that_was_read_before_changes_nothing():
-    seen = Seen()
-    seen.catch_up([block(1, 2)], latest=1)
-    before = seen.known(keys(block(1, 2).names))
-    seen.catch_up([block(1, 2, 3)], latest=2)
-    assert len(seen) == 3
-    assert before.items() <= seen.known(keys(block(1, 2, 3).names)).items()
+    index = AnswerIndex()
+    index.catch_up([block(1, 2)], latest=1)
+    before = index.known(keys(block(1, 2).names))
+    index.catch_up([block(1, 2, 3)], latest=2)
+    assert len(index) == 3
+    assert before.items() <= index.known(keys(block(1, 2, 3).names)).items()

@@ -114,8 +114,8 @@ def survey(service) -> Made:
 
 def good(made: Made) -> dict[str, dict[str, Any]]:
     """A message that each route takes."""
-    plan = made.running.service.surveys.plan(made.running.service.surveys.find(made.task), 1)
-    question, token = plan[1].plan.id, made.invite(uses=10)
+    surveys = made.running.service.surveys
+    question, token = surveys.round(surveys.find(made.task), 1).plan.id, made.invite(uses=10)
     answer = {"sfumato": 1, "question": question, "answer": [0, 0], "simulated": False}
     head = {"sfumato": 1, "kind": "upload", "report": REPORT, "token": token}
     batch = {"sfumato": 1, "kind": "batch", "question": question, "token": token}

@@ -260,10 +260,10 @@ def test_a_first_plan_that_was_not_announced_to_everybody_is_refused(service, tm
     made = opened(service)
     surveys = service.service.surveys
     survey = surveys.find(made.task)
-    plan = json.loads(surveys.plan(survey, 1)[0].payload)
+    plan = json.loads(surveys.round(survey, 1).signed.payload)
     plan["parts"][0]["weight"] += 1
     signed = survey.signer.sign(plan)
-    surveys._plans[survey.id, 1] = (signed, *surveys.plan(survey, 1)[1:])
+    surveys._rounds[survey.id, 1] = replace(surveys.round(survey, 1), signed=signed)
     with pytest.raises(InputError, match="another plan for the first round"):
         device(made.link(made.invite()), tmp_path).step()
     assert made.answers == {"1": 0}

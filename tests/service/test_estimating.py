@@ -7,7 +7,7 @@ from service.crowd import Crowd
 from sfumato.errors import InputError
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer
-from sfumato.server.surveys.estimates import KEPT_S, Watch, bin_labels
+from sfumato.server.surveys.estimates import REUSED_S, Watch, bin_labels
 
 COLUMNS = [
     {"name": "smoker", "kind": "boolean"},
@@ -97,7 +97,7 @@ def test_a_page_that_polls_reads_the_answers_once(service, monkeypatch):
     first = watch.look(survey)
     crowd.answer(1)
     assert watch.look(survey) is first, "a look is kept for some seconds"
-    clock[0] = KEPT_S + 1
+    clock[0] = REUSED_S + 1
     second = watch.look(survey)
     assert second.estimates["answers"] == 600
     clock[0] = 1_000.0

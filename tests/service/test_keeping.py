@@ -14,12 +14,12 @@ from service.crowd import Crowd
 from sfumato.errors import StorageError
 from sfumato.randomness import simulation_rng
 from sfumato.server.storage import tables
-from sfumato.server.storage.answers import FAN, Place, Seen, keys, statements
+from sfumato.server.storage.answers import FAN, AnswerIndex, RoundId, keys, statements
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.uploads import Incoming, Outcome, keep, settle
 from sfumato.server.tokens import digest
 
-KEPT, REPEATED, CONFLICT = Outcome.KEPT, Outcome.REPEATED, Outcome.CONFLICT
+STORED, REPEATED, CONFLICT = Outcome.STORED, Outcome.REPEATED, Outcome.CONFLICT
 HOUR = "2026-11-16T10Z"
 NO_ENTRY = ((2, None), (3, "bad"))
 """Names of answers and the invitations that they bring."""
@@ -33,12 +33,12 @@ def storage(request, tmp_path_factory) -> Iterator[Storage]:
         if request.param == "postgresql":
             server = request.getfixturevalue("postgres")
             where = stack.enter_context(server.fresh()).address
-        found = Storage(where)
-        stack.callback(found.close)
-        yield found
+        outcomes = Storage(where)
+        stack.callback(outcomes.close)
+        yield outcomes
 
 
-def opened(storage: Storage, *, invited: bool = False, **uses: int) -> Place:
+def opened(storage: Storage, *, invited: bool = False, **uses: int) -> RoundId:
     """A new survey with its first round open, and invitations by name."""
     number = next(_surveys)
     row = {"id": number, "task": f"{number:032x}", "state": "open-1", "payload": "{}"}
@@ -50,7 +50,7 @@ def opened(storage: Storage, *, invited: bool = False, **uses: int) -> Place:
         for token, most in uses.items():
             invitation = {"survey": number, "token": digest(token), "uses": most}
             connection.execute(insert(tables.invitations), invitation)
-    return Place(number, 1, invited)
+    return RoundId(number, 1, invited)
 
 
 def upload(
@@ -62,130 +62,142 @@ def upload(
     return Incoming(names, contents, len(answers), simulated, token)
 
 
-def kept(storage: Storage, place: Place, *uploads: Incoming, seen: Seen) -> list[list[Outcome]]:
+def store(
+    storage: Storage, round_id: RoundId, *uploads: Incoming, index: AnswerIndex
+) -> list[list[Outcome]]:
     with storage.writing() as connection:
-        return keep(connection, place, uploads, hour=HOUR, seen=seen)
+        return keep(connection, round_id, uploads, hour=HOUR, index=index)
 
 
-def stored(storage: Storage, place: Place) -> dict[int, int]:
+def stored(storage: Storage, round_id: RoundId) -> dict[int, int]:
     """What the blocks hold; no name twice."""
-    found = []
+    outcomes = []
     with storage.reading() as connection:
-        for block in statements(connection).blocks(place):
+        for block in statements(connection).blocks(round_id):
             said = [int.from_bytes(bytes(row), "little") for row in block.contents]
-            found += zip(keys(block.names).tolist(), said, strict=True)
-    assert len(dict(found)) == len(found)
-    return dict(found)
+            outcomes += zip(keys(block.names).tolist(), said, strict=True)
+    assert len(dict(outcomes)) == len(outcomes)
+    return dict(outcomes)
 
 
 def test_an_answer_is_kept_once_and_the_first_one_stays(storage):
-    place, seen = opened(storage), Seen()
-    assert kept(storage, place, upload((1, 5)), seen=seen) == [[KEPT]]
-    assert kept(storage, place, upload((1, 5)), upload((1, 6)), seen=seen) == [
+    round_id, index = opened(storage), AnswerIndex()
+    assert store(storage, round_id, upload((1, 5)), index=index) == [[STORED]]
+    assert store(storage, round_id, upload((1, 5)), upload((1, 6)), index=index) == [
         [REPEATED],
         [CONFLICT],
     ]
-    assert stored(storage, place) == {1: 5}
+    assert stored(storage, round_id) == {1: 5}
 
 
 def test_copies_within_one_transaction_are_kept_once(storage):
-    place = opened(storage)
-    found = kept(storage, place, upload((1, 5), (1, 5), (1, 6)), upload((1, 5)), seen=Seen())
-    assert found == [[KEPT, REPEATED, CONFLICT], [REPEATED]]
-    assert stored(storage, place) == {1: 5}
+    round_id = opened(storage)
+    outcomes = store(
+        storage, round_id, upload((1, 5), (1, 5), (1, 6)), upload((1, 5)), index=AnswerIndex()
+    )
+    assert outcomes == [[STORED, REPEATED, CONFLICT], [REPEATED]]
+    assert stored(storage, round_id) == {1: 5}
 
 
 def test_an_answer_that_was_refused_is_not_taken_for_one_that_came_before(storage):
-    place = opened(storage, invited=True, good=1)
+    round_id = opened(storage, invited=True, good=1)
     first, again = upload((1, 5), token="bad"), upload((1, 5), token="good")
-    assert kept(storage, place, first, again, seen=Seen()) == [[Outcome.UNINVITED], [KEPT]]
-    assert stored(storage, place) == {1: 5}
+    assert store(storage, round_id, first, again, index=AnswerIndex()) == [
+        [Outcome.UNINVITED],
+        [STORED],
+    ]
+    assert stored(storage, round_id) == {1: 5}
 
 
 def test_an_invitation_lets_in_as_many_as_it_says_in_one_transaction_or_several(storage):
-    place, seen = opened(storage, invited=True, a=3, b=1), Seen()
-    found = kept(
+    round_id, index = opened(storage, invited=True, a=3, b=1), AnswerIndex()
+    outcomes = store(
         storage,
-        place,
+        round_id,
         upload((1, 0), (2, 0), token="a"),
         upload((3, 0), token="b"),
         upload((1, 0), (4, 0), (5, 0), token="a"),
-        seen=seen,
+        index=index,
     )
-    assert found == [[KEPT, KEPT], [KEPT], [REPEATED, KEPT, Outcome.SPENT]]
-    again = kept(storage, place, upload((6, 0), token="b"), upload((4, 0), token="b"), seen=seen)
+    assert outcomes == [[STORED, STORED], [STORED], [REPEATED, STORED, Outcome.SPENT]]
+    again = store(
+        storage, round_id, upload((6, 0), token="b"), upload((4, 0), token="b"), index=index
+    )
     assert again == [[Outcome.SPENT], [REPEATED]]
-    assert sorted(stored(storage, place)) == [1, 2, 3, 4]
+    assert sorted(stored(storage, round_id)) == [1, 2, 3, 4]
 
 
 def test_a_round_that_is_not_open_keeps_nothing(storage):
-    place, seen = opened(storage), Seen()
-    kept(storage, place, upload((1, 5)), seen=seen)
+    round_id, index = opened(storage), AnswerIndex()
+    store(storage, round_id, upload((1, 5)), index=index)
     with storage.writing() as connection:
-        closed = update(tables.surveys).where(tables.surveys.c.id == place.survey)
+        closed = update(tables.surveys).where(tables.surveys.c.id == round_id.survey)
         connection.execute(closed.values(state="closed-1"))
-        settle(connection, place)
-    assert kept(storage, place, upload((1, 5), (2, 5)), seen=seen) == [[Outcome.CLOSED] * 2]
-    assert stored(storage, place) == {1: 5}
-    assert kept(storage, Place(place.survey, 2, False), upload((9, 9)), seen=Seen()) == [
-        [Outcome.CLOSED]
-    ]
+        settle(connection, round_id)
+    assert store(storage, round_id, upload((1, 5), (2, 5)), index=index) == [[Outcome.CLOSED] * 2]
+    assert stored(storage, round_id) == {1: 5}
+    assert store(
+        storage, RoundId(round_id.survey, 2, False), upload((9, 9)), index=AnswerIndex()
+    ) == [[Outcome.CLOSED]]
 
 
 def test_two_servers_know_what_the_other_wrote_also_after_blocks_were_merged(storage):
-    place, servers = opened(storage), (Seen(), Seen())
+    round_id, servers = opened(storage), (AnswerIndex(), AnswerIndex())
     for number in range(3 * FAN):
-        found = kept(storage, place, upload((number, 0)), seen=servers[number % 2])
-        assert found == [[KEPT]]
-    for seen in (*servers, Seen()):
+        outcomes = store(storage, round_id, upload((number, 0)), index=servers[number % 2])
+        assert outcomes == [[STORED]]
+    for index in (*servers, AnswerIndex()):
         copies = [upload((number, number % 2)) for number in range(3 * FAN)]
-        found = kept(storage, place, *copies, seen=seen)
-        assert found == [[CONFLICT if number % 2 else REPEATED] for number in range(3 * FAN)]
-    assert len(stored(storage, place)) == 3 * FAN
+        outcomes = store(storage, round_id, *copies, index=index)
+        assert outcomes == [[CONFLICT if number % 2 else REPEATED] for number in range(3 * FAN)]
+    assert len(stored(storage, round_id)) == 3 * FAN
     with storage.reading() as connection:
-        assert len(list(statements(connection).blocks(place))) == 3
+        assert len(list(statements(connection).blocks(round_id))) == 3
 
 
 def test_blocks_of_a_closed_round_lie_in_the_order_of_names(storage):
-    place, seen = opened(storage), Seen()
+    round_id, index = opened(storage), AnswerIndex()
     for number in (5, 3, 9, 1):
-        kept(storage, place, upload((number, 0)), seen=seen)
+        store(storage, round_id, upload((number, 0)), index=index)
     with storage.writing() as connection:
-        settle(connection, place)
+        settle(connection, round_id)
     with storage.reading() as connection:
-        (block,) = statements(connection).blocks(place)
+        (block,) = statements(connection).blocks(round_id)
     assert keys(block.names).tolist() == [1, 3, 5, 9]
 
 
-def says_simulated(storage: Storage, place: Place) -> bool:
+def says_simulated(storage: Storage, round_id: RoundId) -> bool:
     with storage.reading() as connection:
-        return any(block.simulated for block in statements(connection).blocks(place))
+        return any(block.simulated for block in statements(connection).blocks(round_id))
 
 
 def test_a_refused_upload_can_not_say_that_the_answers_beside_it_were_simulated(storage):
-    place, seen = opened(storage, invited=True, good=1), Seen()
+    round_id, index = opened(storage, invited=True, good=1), AnswerIndex()
     honest = upload((1, 5), token="good")
     outsiders = [upload((name, 5), token=token, simulated=True) for name, token in NO_ENTRY]
-    found = kept(storage, place, *outsiders, honest, *outsiders, seen=seen)
-    assert found.count([KEPT]) == 1
-    assert not says_simulated(storage, place)
+    outcomes = store(storage, round_id, *outsiders, honest, *outsiders, index=index)
+    assert outcomes.count([STORED]) == 1
+    assert not says_simulated(storage, round_id)
     repeated = upload((1, 5), token="good", simulated=True)
-    assert kept(storage, place, repeated, seen=seen) == [[REPEATED]]
-    assert not says_simulated(storage, place)
+    assert store(storage, round_id, repeated, index=index) == [[REPEATED]]
+    assert not says_simulated(storage, round_id)
 
 
 def test_one_kept_answer_that_was_simulated_marks_the_round(storage):
-    place = opened(storage, invited=True, good=1, other=1)
+    round_id = opened(storage, invited=True, good=1, other=1)
     parts = upload((1, 5), token="good"), upload((2, 5), (3, 5), token="other", simulated=True)
-    assert kept(storage, place, *parts, seen=Seen()) == [[KEPT], [KEPT, Outcome.SPENT]]
-    assert says_simulated(storage, place)
+    assert store(storage, round_id, *parts, index=AnswerIndex()) == [
+        [STORED],
+        [STORED, Outcome.SPENT],
+    ]
+    assert says_simulated(storage, round_id)
 
 
-def close_round(storage: Storage, place: Place) -> None:
+def close_round(storage: Storage, round_id: RoundId) -> None:
     with storage.writing() as connection:
-        closed = update(tables.surveys).where(tables.surveys.c.id == place.survey)
+        closed = update(tables.surveys).where(tables.surveys.c.id == round_id.survey)
         connection.execute(closed.values(state="closed-1"))
-        settle(connection, place)
+        settle(connection, round_id)
 
 
 def rows(storage: Storage, sql: str) -> list[tuple]:
@@ -193,30 +205,30 @@ def rows(storage: Storage, sql: str) -> list[tuple]:
         return [tuple(row) for row in connection.exec_driver_sql(sql)]
 
 
-def used_one_by_one(storage: Storage, number: int) -> Place:
+def used_one_by_one(storage: Storage, number: int) -> RoundId:
     tokens = [f"person {person}" for person in range(number)]
-    place, seen = opened(storage, invited=True, **dict.fromkeys(tokens, 1)), Seen()
+    round_id, index = opened(storage, invited=True, **dict.fromkeys(tokens, 1)), AnswerIndex()
     for name, token in enumerate(tokens):
-        assert kept(storage, place, upload((name, 0), token=token), seen=seen) == [[KEPT]]
-    return place
+        assert store(storage, round_id, upload((name, 0), token=token), index=index) == [[STORED]]
+    return round_id
 
 
 def test_invitations_stay_used_when_their_round_is_closed(storage):
-    place, seen = opened(storage, invited=True, a=2, b=1), Seen()
-    kept(storage, place, upload((1, 0), token="a"), seen=seen)
-    close_round(storage, place)
-    query = f"SELECT token, uses, taken1, taken2 FROM invitations WHERE survey = {place.survey}"
-    found = {(bytes(token), *numbers) for token, *numbers in rows(storage, query)}
-    assert found == {(digest("a"), 2, 1, 0), (digest("b"), 1, 0, 0)}
+    round_id, index = opened(storage, invited=True, a=2, b=1), AnswerIndex()
+    store(storage, round_id, upload((1, 0), token="a"), index=index)
+    close_round(storage, round_id)
+    query = f"SELECT token, uses, taken1, taken2 FROM invitations WHERE survey = {round_id.survey}"
+    outcomes = {(bytes(token), *numbers) for token, *numbers in rows(storage, query)}
+    assert outcomes == {(digest("a"), 2, 1, 0), (digest("b"), 1, 0, 0)}
 
 
 def test_no_row_of_a_closed_round_says_when_its_invitation_was_used(database):
     """In PostgreSQL, where rows name the transaction that wrote them."""
     storage = Storage(database.address)
-    place = used_one_by_one(storage, 40)
-    of = f"FROM invitations WHERE survey = {place.survey}"
+    round_id = used_one_by_one(storage, 40)
+    of = f"FROM invitations WHERE survey = {round_id.survey}"
     assert rows(storage, f"SELECT count(DISTINCT xmin::text) {of}") == [(40,)]
-    close_round(storage, place)
+    close_round(storage, round_id)
     assert rows(storage, f"SELECT count(DISTINCT xmin::text) {of}") == [(1,)]
     lying = [bytes(token) for (token,) in rows(storage, f"SELECT token {of} ORDER BY ctid")]
     assert lying == sorted(lying)
@@ -224,8 +236,8 @@ def test_no_row_of_a_closed_round_says_when_its_invitation_was_used(database):
 
 
 def test_a_scrubbed_database_holds_no_earlier_state(storage):
-    place = used_one_by_one(storage, 40)
-    close_round(storage, place)
+    round_id = used_one_by_one(storage, 40)
+    close_round(storage, round_id)
     storage.scrub()
     if storage.is_postgres:
         with storage.writing() as connection:
@@ -239,7 +251,7 @@ def test_a_scrubbed_database_holds_no_earlier_state(storage):
             assert rows(storage, held) == rows(storage, f"SELECT count(*) FROM {table}")
     else:
         assert Path(f"{storage.name}-wal").stat().st_size == 0
-    assert len(stored(storage, place)) == 40
+    assert len(stored(storage, round_id)) == 40
 
 
 @pytest.mark.parametrize("abandon", [False, True])
@@ -253,19 +265,19 @@ def test_a_round_that_is_closed_or_given_up_leaves_no_log_of_its_commits(service
     assert log.stat().st_size == 0
     survey = service.service.surveys.find(made.task)
     with service.service.storage.reading() as connection:
-        (block,) = statements(connection).blocks(survey.place(1))
+        (block,) = statements(connection).blocks(survey.round_id(1))
     assert keys(block.names).tolist() == sorted(keys(block.names).tolist())
 
 
 def test_a_database_that_is_being_read_is_left_as_it_is(storage, monkeypatch):
     monkeypatch.setattr("sfumato.server.storage.database._SCRUB_MS", 50)
-    place, seen = opened(storage), Seen()
-    kept(storage, place, upload((1, 5)), seen=seen)
+    round_id, index = opened(storage), AnswerIndex()
+    store(storage, round_id, upload((1, 5)), index=index)
     with storage.reading() as reader:
         reader.exec_driver_sql("SELECT count(*) FROM blocks").fetchall()
         storage.scrub()
-        assert kept(storage, place, upload((2, 5)), seen=seen) == [[KEPT]]
-    assert stored(storage, place) == {1: 5, 2: 5}
+        assert store(storage, round_id, upload((2, 5)), index=index) == [[STORED]]
+    assert stored(storage, round_id) == {1: 5, 2: 5}
 
 
 def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage):
@@ -273,32 +285,35 @@ def test_a_round_that_is_over_leaves_the_memory_when_another_one_begins(storage)
 
     first, second, third = (opened(storage) for _ in range(3))
     writer = Writer(storage)
-    for place in (first, second):
-        writer._kept({place: [upload((1, 5), (2, 5))]}, HOUR)
+    for each in (first, second):
+        writer._store({each: [upload((1, 5), (2, 5))]}, HOUR)
     close_round(storage, first)
-    writer._kept({third: [upload((1, 5))]}, HOUR)
-    assert {place: len(seen) for place, seen in writer._seen.items()} == {second: 2, third: 1}
-    found = writer._kept({first: [upload((1, 5))], second: [upload((1, 5))]}, HOUR)
-    assert [list(found[place]) for place in (first, second)] == [[[Outcome.CLOSED]], [[REPEATED]]]
+    writer._store({third: [upload((1, 5))]}, HOUR)
+    assert {each: len(index) for each, index in writer._indexes.items()} == {second: 2, third: 1}
+    outcomes = writer._store({first: [upload((1, 5))], second: [upload((1, 5))]}, HOUR)
+    assert [list(outcomes[each]) for each in (first, second)] == [
+        [[Outcome.CLOSED]],
+        [[REPEATED]],
+    ]
 
 
 def test_a_failed_transaction_leaves_no_memory_of_answers_that_are_not_there(tmp_path: Path):
     from sfumato.server.storage.uploads import Writer
 
     storage = Storage(tmp_path / "survey.db")
-    place, writer = opened(storage), Writer(storage)
+    round_id, writer = opened(storage), Writer(storage)
     with storage.writing() as connection:
         connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON arrivals BEGIN SELECT RAISE(FAIL, 'full'); END"
         )
     with pytest.raises(StorageError):
-        writer._kept({place: [upload((1, 5))]}, HOUR)
-    assert stored(storage, place) == {}
+        writer._store({round_id: [upload((1, 5))]}, HOUR)
+    assert stored(storage, round_id) == {}
     with storage.writing() as connection:
         connection.exec_driver_sql("DROP TRIGGER full")
-    found = writer._kept({place: [upload((1, 5))]}, HOUR)
-    assert list(found[place]) == [[KEPT]]
-    assert stored(storage, place) == {1: 5}
+    outcomes = writer._store({round_id: [upload((1, 5))]}, HOUR)
+    assert list(outcomes[round_id]) == [[STORED]]
+    assert stored(storage, round_id) == {1: 5}
 
 
 ANSWERS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1)), min_size=1, max_size=4)
@@ -310,8 +325,8 @@ UPLOADS = st.tuples(ANSWERS, st.sampled_from(["a", "b", "none", None]), st.integ
 )
 @given(groups=st.lists(st.lists(UPLOADS, min_size=1, max_size=4), max_size=5))
 def test_whatever_comes_is_treated_as_by_a_slow_and_simple_book(storage, groups):
-    place = opened(storage, invited=True, a=2, b=5)
-    servers, book, left = (Seen(), Seen()), {}, {"a": 2, "b": 5}
+    round_id = opened(storage, invited=True, a=2, b=5)
+    servers, book, left = (AnswerIndex(), AnswerIndex()), {}, {"a": 2, "b": 5}
 
     def one(name: int, said: int, token: str | None) -> Outcome:
         if name in book:
@@ -322,10 +337,10 @@ def test_whatever_comes_is_treated_as_by_a_slow_and_simple_book(storage, groups)
             return Outcome.SPENT
         left[token] -= 1
         book[name] = said
-        return KEPT
+        return STORED
 
     for group in groups:
         expected = [[one(*answer, token) for answer in answers] for answers, token, _ in group]
         uploads = [upload(*answers, token=token) for answers, token, _ in group]
-        assert kept(storage, place, *uploads, seen=servers[group[0][2]]) == expected
-    assert stored(storage, place) == book
+        assert store(storage, round_id, *uploads, index=servers[group[0][2]]) == expected
+    assert stored(storage, round_id) == book

@@ -56,7 +56,7 @@ def found(service, made):
 
 def test_a_poller_gets_no_single_upload_back(service, monkeypatch):
     """One upload after another, and all that may be read is read after each of them."""
-    monkeypatch.setattr(estimates, "KEPT_S", 0.0)
+    monkeypatch.setattr(estimates, "REUSED_S", 0.0)
     monkeypatch.setattr(estimates, "_REST", 0)
     made = opened(service)
     crowd = Crowd(made, 3 * LEAST, rng=simulation_rng(1), simulated=False)

@@ -21,6 +21,7 @@ from sfumato.server.http.limits import Limits
 from sfumato.survey.protocol.announcements import server_address
 
 BACKLOG: Final = 2_048
+"""Connections that wait to be accepted, the usual figure of servers."""
 PATIENCE_S: Final = 30.0
 """Seconds in which the head of a request has to come, and then its body."""
 MOST_HEAD: Final = 32 * 2**10
@@ -43,6 +44,7 @@ class Connection(HttpToolsProtocol):
 
     _timer: asyncio.TimerHandle | None = None
     _head: int = 0
+    """Bytes of the head so far."""
     _in_head: bool = True
     _in_body: bool = False
 
@@ -102,26 +104,26 @@ class _Joined:
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
-        self._held: list[bytes] = []
+        self._pending: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Hold what is to be written until the others had their turn."""
-        if not self._held:
+        """Delay what is to be written until the others had their turn."""
+        if not self._pending:
             self._loop.call_soon(self._flush)
-        self._held.append(data)
+        self._pending.append(data)
 
     def close(self) -> None:
-        """Write what is held, and close."""
+        """Write what waits, and close."""
         self._flush()
         self._transport.close()
 
     def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, []
-            self._transport.write(b"".join(held))
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self._transport.write(b"".join(pending))
 
 
 HOW: Final[dict[str, Any]] = {
@@ -144,7 +146,9 @@ class Serving:
     database: str
     host: str = "127.0.0.1"
     port: int = 8750
+    """Any free one of one's own; 0 for one that the system chooses."""
     workers: int = 1
+    """Processes."""
     per_second: float = Limits.per_second
     """Requests of one address; 0 for no limit, for example behind a proxy that has one."""
     public_url: str | None = None

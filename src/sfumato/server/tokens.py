@@ -13,6 +13,7 @@ Role = Literal["server", "admin", "reader"]
 """Server: makes surveys. Admin: runs one survey. Reader: sees its counts and estimates."""
 
 _BYTES: Final = 24
+"""Bytes of a token: 192 bits can't be guessed."""
 
 
 def new_token(*, rng: Rng) -> str:

@@ -26,7 +26,7 @@ from sfumato.server.http import messages
 from sfumato.server.http.bodies import refusal, reply
 from sfumato.server.http.limits import Guard, Limits
 from sfumato.server.http.owner_routes import Owners
-from sfumato.server.http.person_routes import Lane, People
+from sfumato.server.http.person_routes import DirectRoutes, People
 from sfumato.server.pages import build
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.uploads import Writer
@@ -65,7 +65,9 @@ def make_service(database: str, *, limits: Limits | None = None) -> Service:
     answered: Counter[int] = Counter()
     people = People(surveys, writer)
     app = _application(surveys, people, answered)
-    guard = Guard(Lane(app, people), limits=limits or Limits(), large=_is_large, answered=answered)
+    guard = Guard(
+        DirectRoutes(app, people), limits=limits or Limits(), large=_is_large, answered=answered
+    )
     return Service(storage, surveys, writer, app, guard)
 
 
@@ -206,11 +208,11 @@ class Metrics:
     def _refreshed(self) -> dict[str, float]:
         """What tells of answers: refreshed once an hour, if a thousand uploads came."""
         hour, commits = hour_of(self.now()), self.writer.commits
-        told = self._coarse or dict.fromkeys(_COARSE, 0)
-        if hour != self._hour and commits.uploads >= told["sfumato_uploads_total"] + STEP:
+        shown = self._coarse or dict.fromkeys(_COARSE, 0)
+        if hour != self._hour and commits.uploads >= shown["sfumato_uploads_total"] + STEP:
             good = sum(n for status, n in self.answered.items() if status < _REFUSED)
             seconds = round(commits.seconds, 6)
             exact = (commits.uploads, commits.transactions, seconds, good)
-            told = dict(zip(_COARSE, exact, strict=True))
-        self._hour, self._coarse = hour, told
-        return told
+            shown = dict(zip(_COARSE, exact, strict=True))
+        self._hour, self._coarse = hour, shown
+        return shown

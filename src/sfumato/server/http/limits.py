@@ -56,6 +56,7 @@ _TEXTS: Final = {
 _JSON: Final = b"application/json"
 _CHARSETS: Final = (b"", b"charset=utf-8", b'charset="utf-8"')
 _MOST_ADDRESSES: Final = 100_000
+"""Addresses whose rate is remembered, about 10 MB; the one used longest ago is dropped."""
 _LOG: Final = logging.getLogger("sfumato.server")
 
 
@@ -123,7 +124,7 @@ class Guard:
         except Exception as error:
             status = 503 if isinstance(error, StorageError) else 413 if body.too_large else 500
             if status == 500:
-                _LOG.error("an error of our own: %s", _place(error))
+                _LOG.error("an error of our own: %s", _origin(error))
             if not reply.begun:
                 await reply.refuse(status)
 
@@ -157,8 +158,8 @@ class Rates:
             return True
         name = hashlib.blake2b(_who(client[0]), key=self._key, digest_size=16).digest()
         now = monotonic()
-        left, seen = self._buckets.pop(name, (float(self._limits.burst), now))
-        left = min(float(self._limits.burst), left + (now - seen) * self._limits.per_second)
+        left, last = self._buckets.pop(name, (float(self._limits.burst), now))
+        left = min(float(self._limits.burst), left + (now - last) * self._limits.per_second)
         self._buckets[name] = (max(left - 1.0, 0.0), now)
         if len(self._buckets) > _MOST_ADDRESSES:
             self._buckets.popitem(last=False)
@@ -226,8 +227,8 @@ class _Reply:
 
 def _is_https(scope: Scope) -> bool:
     """Whether a request says that it came by https; who lies gets one more header, no more."""
-    said = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
-    return scope.get("scheme") == "https" or said.strip().lower() == b"https"
+    scheme = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
+    return scope.get("scheme") == "https" or scheme.strip().lower() == b"https"
 
 
 def public(path: str) -> bool:
@@ -254,12 +255,12 @@ def _who(address: str) -> bytes:
     """What is counted as one: an address, or a network of IPv6, which one machine has whole."""
     if ":" not in address:
         return address.encode()
-    found = IPv6Address(address.partition("%")[0])
-    mapped = found.ipv4_mapped
-    return found.packed[:8] if mapped is None else str(mapped).encode()
+    parsed = IPv6Address(address.partition("%")[0])
+    mapped = parsed.ipv4_mapped
+    return parsed.packed[:8] if mapped is None else str(mapped).encode()
 
 
-def _place(error: Exception) -> str:
+def _origin(error: Exception) -> str:
     """The kind of an error and where it was: its words may hold what somebody sent."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}"

@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 def _digits(number: int) -> Any:
-    """A text of so many lower-case hexadecimal digits."""
+    """A text of ``number`` lower-case hexadecimal digits."""
     return Field(pattern=f"^[0-9a-f]{{{number}}}$")
 
 
@@ -269,7 +269,7 @@ class Status(Reply):
     arrivals: list[Arrivals]
 
 
-class Plan(Part):
+class RoundPlan(Part):
     """The plan of a round, explained."""
 
     round: Round
@@ -284,7 +284,7 @@ class Plans(Reply):
     """The plans so far."""
 
     kind: Literal["plans"] = "plans"
-    plans: list[Plan]
+    plans: list[RoundPlan]
 
 
 class Later(Part):
@@ -398,7 +398,7 @@ def declared(
     required: bool = True,
     status: int = 200,
 ) -> dict[str, Any]:
-    """What FastAPI is told of a route that reads its body itself.
+    """How a route that reads its body itself is declared to FastAPI.
 
     Args:
         reply: What it answers; a media type if that is no JSON.

@@ -235,7 +235,7 @@ def status(owners: Owners, survey: Survey, _requested: Request) -> Part:
     return messages.Status(
         state=survey.state,
         survey_hash=survey_hash(survey.envelope.payload),
-        plans={str(plan.round): plan.id for plan in owners.surveys.asked(survey)},
+        plans={str(each.plan.round): each.plan.id for each in owners.surveys.rounds(survey)},
         rehearsal=survey.announcement.rehearsal,
         minimum=survey.announcement.minimum,
         answers={str(number): answers for number, answers in counts.items()},
@@ -261,21 +261,14 @@ def close_round(owners: Owners, survey: Survey, requested: messages.Closing) -> 
     """Close the open round, and plan the next one from its answers."""
     state = owners.surveys.close(survey, abandon=requested.abandon)
     if state == "closed-1" and (again := owners.surveys.find(survey.announcement.task)) is not None:
-        owners.surveys.plan_second(again)
+        owners.surveys.make_second_round(again)
     return messages.Changed(state=state)
 
 
 def plans(owners: Owners, survey: Survey, _requested: Request) -> Part:
     """The plans of all rounds so far, and why the second one is as it is."""
-    known = [owners.surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
-    agreed = survey.announcement.agreement
-    return messages.Plans(
-        plans=[
-            messages.Plan(**rounds.explained(agreed, each[1].plan, each[2]))
-            for each in known
-            if each is not None
-        ]
-    )
+    explained = map(rounds.explained, owners.surveys.rounds(survey))
+    return messages.Plans(plans=[messages.RoundPlan(**each) for each in explained])
 
 
 def estimates(owners: Owners, survey: Survey, _requested: Request) -> Part:
@@ -318,10 +311,11 @@ class _Route:
     takes: type[Request] = messages.Empty
     says: type[Part] | str
     refused: tuple[int, ...] = (409,)
+    """Statuses of its own refusals."""
     answer: Callable[[Owners, Survey, Any], Part | bytes]
 
     def described(self) -> dict[str, Any]:
-        """What FastAPI is told of it."""
+        """How it is declared to FastAPI."""
         takes = self.takes if self.method == "POST" else None
         return declared(self.says, 401, 403, 404, *self.refused, takes=takes, required=False)
 

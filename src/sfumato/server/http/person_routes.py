@@ -2,8 +2,8 @@
 
 Anybody may request the announcement and the plans: they are public and signed. An answer needs an
 invitation where the survey says so. Refusals have fixed texts and quote nothing. Answers come in
-crowds, so ``Lane`` passes them from the guard to ``People`` directly: the layers of the framework
-in between cost several times as much as an answer.
+crowds, so ``DirectRoutes`` passes them from the guard to ``People``: the layers of the framework in
+between cost several times as much as an answer.
 """
 
 import re
@@ -22,18 +22,18 @@ from sfumato.server.http.bodies import read, refusal, reply
 from sfumato.server.http.limits import App, Receive, Scope, Send
 from sfumato.server.storage.uploads import Incoming, Outcome, Writer
 from sfumato.server.surveys.lifecycle import Survey, Surveys, open_round
-from sfumato.server.surveys.rounds import Asked
+from sfumato.server.surveys.rounds import Round
 from sfumato.survey.protocol.announcements import ID, hour_of, is_text_like
 
 _STATUS: Final = {
-    Outcome.KEPT: 201,
+    Outcome.STORED: 201,
     Outcome.REPEATED: 200,
     Outcome.CONFLICT: 409,
     Outcome.UNINVITED: 403,
     Outcome.SPENT: 409,
     Outcome.CLOSED: 409,
 }
-_SAID: Final = {
+_REFUSED: Final = {
     Outcome.CONFLICT: "another answer has this report id.",
     Outcome.UNINVITED: "this survey needs an invitation, and this is none.",
     Outcome.SPENT: "this invitation has answered already.",
@@ -50,7 +50,7 @@ class People:
 
     surveys: Surveys
     writer: Writer
-    _questions: dict[tuple[str, str], tuple[Survey, int, Asked]] = field(default_factory=dict)
+    _questions: dict[tuple[str, str], tuple[Survey, int, Round]] = field(default_factory=dict)
 
     def router(self) -> APIRouter:
         """The routes."""
@@ -58,13 +58,13 @@ class People:
         answered = messages.declared(messages.Receipt, 403, 409, takes=messages.Upload, status=201)
         repeated = {"model": messages.Receipt, "description": "Known already: counted once."}
         answered["responses"][200] = repeated
-        taken = messages.declared(messages.BatchReceipt, 403, 409, takes=messages.Batch)
+        batched = messages.declared(messages.BatchReceipt, 403, 409, takes=messages.Batch)
         routes.get("/{task}", **messages.declared(messages.Announced, 404))(self.announced)
         routes.get("/{task}/rounds/{number}", **messages.declared(messages.Envelope, 404))(
             self.plan
         )
         routes.post("/{task}/answers", **answered)(self.answer)
-        routes.post("/{task}/batches", **taken)(self.batch)
+        routes.post("/{task}/batches", **batched)(self.batch)
         return routes
 
     def announced(self, task: messages.TaskPath) -> Response:
@@ -85,10 +85,10 @@ class People:
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
             return refusal(404, "there is no such survey.")
-        found = self.surveys.plan(survey, number) if open_round(survey.state) == number else None
-        if found is None:
+        current = self.surveys.round(survey, number) if open_round(survey.state) == number else None
+        if current is None:
             return refusal(404, "this round is not open.")
-        return reply(messages.Envelope(**found[0].to_dict()))
+        return reply(messages.Envelope(**current.signed.to_dict()))
 
     async def answer(self, task: messages.TaskPath, request: Request) -> Response:
         """Take one answer; acknowledged when it is on the disk, counted once however often sent."""
@@ -102,8 +102,8 @@ class People:
         """What is said to the upload in a body."""
         try:
             upload = read(messages.Upload, body)
-            survey, number, asked = await self._asked(task, upload.answer.question)
-            contents = asked.contents([upload.answer.answer])
+            survey, number, known = await self._round_of(task, upload.answer.question)
+            contents = known.contents([upload.answer.answer])
         except InputError:
             return refusal(422, "this is no answer to a round of this survey.")
         name, simulated = bytes.fromhex(upload.report), upload.answer.simulated
@@ -113,8 +113,8 @@ class People:
         if not isinstance(outcomes, list):
             return outcomes
         (outcome,) = outcomes
-        if outcome in _SAID:
-            return refusal(_STATUS[outcome], _SAID[outcome])
+        if outcome in _REFUSED:
+            return refusal(_STATUS[outcome], _REFUSED[outcome])
         receipt = messages.Receipt(
             report=upload.report,
             round=number,
@@ -127,8 +127,8 @@ class People:
         """What is said to the batch in a body."""
         try:
             batch = read(messages.Batch, body)
-            survey, number, asked = await self._asked(task, batch.question)
-            contents = asked.contents([value for _, value in batch.answers])
+            survey, number, known = await self._round_of(task, batch.question)
+            contents = known.contents([value for _, value in batch.answers])
         except InputError:
             return refusal(422, "this is no batch of answers to a round.")
         names = bytes.fromhex("".join([report for report, _ in batch.answers]))
@@ -140,28 +140,27 @@ class People:
         if not isinstance(outcomes, list):
             return outcomes
         counts = {each.value: outcomes.count(each) for each in Outcome}
-        refused = sum(counts[each.value] for each in _SAID)
+        refused = sum(counts[each.value] for each in _REFUSED)
         if refused == len(outcomes):
-            return refusal(_STATUS[outcomes[0]], _SAID[outcomes[0]])
+            return refusal(_STATUS[outcomes[0]], _REFUSED[outcomes[0]])
         return reply(messages.BatchReceipt(round=number, outcomes=counts))
 
-    async def _asked(self, task: str, question: str) -> tuple[Survey, int, Asked]:
+    async def _round_of(self, task: str, question: str) -> tuple[Survey, int, Round]:
         """The survey and the round whose plan has this fingerprint."""
         known = self._questions.get((task, question))
         if known is not None:
             return known
-        return await run_in_threadpool(self._find_plan, task, question)
+        return await run_in_threadpool(self._find_round, task, question)
 
-    def _find_plan(self, task: str, question: str) -> tuple[Survey, int, Asked]:
+    def _find_round(self, task: str, question: str) -> tuple[Survey, int, Round]:
         """Ask the database, which may take its time."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
             raise InputError("no such survey")
-        for number in range(1, survey.rounds + 1):
-            found = self.surveys.plan(survey, number)
-            if found is not None and found[1].plan.id == question:
-                self._questions[task, question] = survey, number, found[1]
-                return survey, number, found[1]
+        for current in self.surveys.rounds(survey):
+            if current.plan.id == question:
+                self._questions[task, question] = survey, current.plan.round, current
+                return survey, current.plan.round, current
         raise InputError("no such plan")
 
     async def _keep(
@@ -172,7 +171,7 @@ class People:
         if survey.closed_by_time:
             return [Outcome.CLOSED] * incoming.size
         try:
-            return await self.writer.keep(survey.place(number), incoming)
+            return await self.writer.keep(survey.round_id(number), incoming)
         except BusyError:
             return refusal(503, "too many answers at once.", retry=True)
         except StorageError:
@@ -182,7 +181,7 @@ class People:
 _PATH: Final = re.compile(r"/v1/surveys/([0-9a-f]{32})/(answers|batches)")
 
 
-class Lane:
+class DirectRoutes:
     """Takes answers itself and hands everything else on."""
 
     def __init__(self, app: App, people: People) -> None:

@@ -64,16 +64,16 @@ def _wrapped(name: str) -> str:
 
 def _inlined(page: str, mark: re.Pattern[str], tag: str) -> tuple[str, str]:
     """The page with the text in the place of its mark, and the text."""
-    (found,) = mark.finditer(page)
+    (match,) = mark.finditer(page)
     if tag == "script":
-        text, opening = script(found[1]), '<script type="module">'
+        text, opening = script(match[1]), '<script type="module">'
     else:
-        text = "".join((SOURCE / each).read_text(encoding="utf-8") for each in found[1].split())
+        text = "".join((SOURCE / each).read_text(encoding="utf-8") for each in match[1].split())
         opening = "<style>"
     if f"</{tag}" in text.lower():
-        raise ValueError(f"{found[1]} would end its own element")
+        raise ValueError(f"{match[1]} would end its own element")
     inside = f"{opening}\n{text}</{tag}>"
-    return page[: found.start()] + inside + page[found.end() :], f"\n{text}"
+    return page[: match.start()] + inside + page[match.end() :], f"\n{text}"
 
 
 def _digest(text: str) -> str:

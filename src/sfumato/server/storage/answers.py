@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from sfumato.randomness import secure_rng
 
 NAME_BYTES: Final = 16
+"""Bytes of a report id, which names an answer."""
 FAN: Final = 16
 """Blocks of a level that are merged into one of the next."""
 MOST_ROWS: Final = 2**18
@@ -59,9 +60,9 @@ class Block:
         """The bytes to store."""
         return self.names.tobytes() + self.contents.tobytes()
 
-    def chosen(self, places: NDArray[np.int64]) -> "Block":
+    def chosen(self, rows: NDArray[np.int64]) -> "Block":
         """Some of the answers, in the order that is given."""
-        return Block(self.names[places], self.contents[places], self.simulated)
+        return Block(self.names[rows], self.contents[rows], self.simulated)
 
     def in_order(self) -> "Block":
         """The same answers by their names."""
@@ -91,10 +92,11 @@ def cut(block: Block, size: int = MOST_ROWS) -> Iterator[Block]:
 
 
 _MOST_RECENT: Final = 2**16
+"""Answers in a dictionary before they are sorted into the arrays; chosen by judgment."""
 _NOTHING: Final = np.zeros(0, dtype=np.uint64)
 
 
-class Seen:
+class AnswerIndex:
     """The names of a round's answers, each with a mark of what the answer said.
 
     A name is known by half of its 128 random bits: two of a million answers share a half with a
@@ -116,15 +118,15 @@ class Seen:
 
     def catch_up(self, blocks: Iterable[Block], latest: int) -> None:
         """Read blocks that are new to this server."""
-        found = list(blocks)
-        if sum(len(block) for block in found) > _MOST_RECENT:
+        new = list(blocks)
+        if sum(len(block) for block in new) > _MOST_RECENT:
             self._sort_in(
-                np.concatenate([keys(block.names) for block in found]),
-                np.concatenate([self.marks(block) for block in found]),
+                np.concatenate([keys(block.names) for block in new]),
+                np.concatenate([self.marks(block) for block in new]),
             )
-            found = []
+            new = []
         added: dict[int, int] = {}
-        for block in found:
+        for block in new:
             added.update(zip(keys(block.names).tolist(), self.marks(block).tolist(), strict=True))
         self.add(added, latest)
 
@@ -145,32 +147,32 @@ class Seen:
         rows = np.ascontiguousarray(np.hstack([block.names, block.contents]))
         words = rows.view("<u4").astype(np.uint64)
         factors = np.resize(self._factors, words.shape[1])
-        found: NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
-        return found
+        sums: NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
+        return sums
 
-    def known(self, wanted: NDArray[np.uint64]) -> dict[int, int]:
+    def known(self, requested: NDArray[np.uint64]) -> dict[int, int]:
         """By key, the marks of those answers that are there."""
-        found: dict[int, int] = {}
+        marks: dict[int, int] = {}
         if len(self._keys):
-            places = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-            hits = self._keys[places] == wanted
-            found.update(
-                zip(wanted[hits].tolist(), self._marks[places[hits]].tolist(), strict=True)
+            positions = np.minimum(np.searchsorted(self._keys, requested), len(self._keys) - 1)
+            hits = self._keys[positions] == requested
+            marks.update(
+                zip(requested[hits].tolist(), self._marks[positions[hits]].tolist(), strict=True)
             )
         recent = self._recent
-        for key in recent.keys() & set(wanted.tolist()):
-            found[key] = recent[key]
-        return found
+        for key in recent.keys() & set(requested.tolist()):
+            marks[key] = recent[key]
+        return marks
 
-    def _sort_in(self, found: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
+    def _sort_in(self, added: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
         """Only what is new is sorted; the rest moves up."""
-        found, first = np.unique(found, return_index=True)
-        places = np.searchsorted(self._keys, found)
-        new = np.ones(len(found), dtype=bool)
+        added, first = np.unique(added, return_index=True)
+        positions = np.searchsorted(self._keys, added)
+        new = np.ones(len(added), dtype=bool)
         if len(self._keys):
-            new = self._keys[np.minimum(places, len(self._keys) - 1)] != found
-        self._keys = np.insert(self._keys, places[new], found[new])
-        self._marks = np.insert(self._marks, places[new], marks[first][new])
+            new = self._keys[np.minimum(positions, len(self._keys) - 1)] != added
+        self._keys = np.insert(self._keys, positions[new], added[new])
+        self._marks = np.insert(self._marks, positions[new], marks[first][new])
 
 
 def _array(numbers: Iterable[int]) -> NDArray[np.uint64]:
@@ -178,8 +180,8 @@ def _array(numbers: Iterable[int]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where uploads go: a round of a survey."""
+class RoundId:
+    """A round of a survey, to which uploads go."""
 
     survey: int
     round: int
@@ -192,36 +194,38 @@ class Place:
 
 
 class Statements(Protocol):
-    """What keeping answers asks of a database."""
+    """The statements that store answers, of any database."""
 
     def together(self) -> AbstractContextManager[Any]:
         """A block of statements that need not wait for one another."""
 
-    def held(self, place: Place) -> tuple[str, int] | None:
+    def lock_round(self, round_id: RoundId) -> tuple[str, int] | None:
         """The state of the survey and the number of the last block, both fixed from now on."""
 
-    def left(self, place: Place, tokens: Sequence[bytes]) -> dict[bytes, int]:
+    def left(self, round_id: RoundId, tokens: Sequence[bytes]) -> dict[bytes, int]:
         """Of the invitations that exist, how many answers each still lets in, fixed from now on."""
 
-    def take(self, place: Place, tokens: Mapping[bytes, int]) -> None:
+    def take(self, round_id: RoundId, tokens: Mapping[bytes, int]) -> None:
         """Count answers that invitations let in."""
 
-    def rewrite_invitations(self, place: Place) -> None:
+    def rewrite_invitations(self, round_id: RoundId) -> None:
         """Leave no trace in the rows of when each was used."""
 
-    def blocks(self, place: Place, *, after: int = 0, level: int | None = None) -> Iterator[Block]:
+    def blocks(
+        self, round_id: RoundId, *, after: int = 0, level: int | None = None
+    ) -> Iterator[Block]:
         """Blocks later than one, or of one level."""
 
-    def rows(self, place: Place, level: int) -> int:
+    def rows(self, round_id: RoundId, level: int) -> int:
         """How many answers the blocks of one level have."""
 
-    def drop(self, place: Place, level: int | None = None) -> None:
+    def drop(self, round_id: RoundId, level: int | None = None) -> None:
         """Remove blocks, those of one level or all."""
 
-    def write(self, place: Place, number: int, level: int, block: Block) -> None:
+    def write(self, round_id: RoundId, number: int, level: int, block: Block) -> None:
         """Store a block."""
 
-    def arrived(self, place: Place, number: int, hour: str, answers: int) -> None:
+    def arrived(self, round_id: RoundId, number: int, hour: str, answers: int) -> None:
         """Count answers in an hour, and the block that they are in."""
 
 
@@ -242,38 +246,40 @@ class _Sql:
     def _run(self, sql: str, *values: Any) -> Any:
         return self._driver.execute(sql.replace("?", self.sign), values)
 
-    def blocks(self, place: Place, *, after: int = 0, level: int | None = None) -> Iterator[Block]:
+    def blocks(
+        self, round_id: RoundId, *, after: int = 0, level: int | None = None
+    ) -> Iterator[Block]:
         sql = (
             "SELECT answers, size, simulated FROM blocks WHERE survey = ? AND round = ? "
             "AND number > ?"
         )
-        values: tuple[int, ...] = (place.survey, place.round, after)
+        values: tuple[int, ...] = (round_id.survey, round_id.round, after)
         if level is not None:
             sql, values = sql + " AND level = ?", (*values, level)
         for stored, size, simulated in self._run(sql, *values).fetchall():
             yield Block.read(bytes(stored), size, bool(simulated))
 
-    def rows(self, place: Place, level: int) -> int:
+    def rows(self, round_id: RoundId, level: int) -> int:
         sql = "SELECT sum(size) FROM blocks WHERE survey = ? AND round = ? AND level = ?"
-        return int(self._run(sql, place.survey, place.round, level).fetchone()[0] or 0)
+        return int(self._run(sql, round_id.survey, round_id.round, level).fetchone()[0] or 0)
 
-    def drop(self, place: Place, level: int | None = None) -> None:
+    def drop(self, round_id: RoundId, level: int | None = None) -> None:
         sql, values = (
             "DELETE FROM blocks WHERE survey = ? AND round = ?",
-            (place.survey, place.round),
+            (round_id.survey, round_id.round),
         )
         if level is None:
             self._run(sql, *values)
         else:
             self._run(sql + " AND level = ?", *values, level)
 
-    def write(self, place: Place, number: int, level: int, block: Block) -> None:
+    def write(self, round_id: RoundId, number: int, level: int, block: Block) -> None:
         sql = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)"
         row = (number, level, len(block), block.simulated, block.write())
-        self._run(sql, place.survey, place.round, *row)
+        self._run(sql, round_id.survey, round_id.round, *row)
 
-    def arrived(self, place: Place, number: int, hour: str, answers: int) -> None:
-        here = (place.survey, place.round)
+    def arrived(self, round_id: RoundId, number: int, hour: str, answers: int) -> None:
+        here = (round_id.survey, round_id.round)
         self._run("UPDATE rounds SET latest = ? WHERE survey = ? AND round = ?", number, *here)
         sql = (
             "INSERT INTO arrivals VALUES (?, ?, ?, ?) ON CONFLICT (survey, round, hour) "
@@ -288,26 +294,26 @@ class _Sqlite(_Sql):
     def together(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    def held(self, place: Place) -> tuple[str, int] | None:
+    def lock_round(self, round_id: RoundId) -> tuple[str, int] | None:
         sql = (
             "SELECT state, latest FROM rounds JOIN surveys ON id = survey "
             "WHERE survey = ? AND round = ?"
         )
-        found: tuple[str, int] | None = self._run(sql, place.survey, place.round).fetchone()
-        return found
+        row: tuple[str, int] | None = self._run(sql, round_id.survey, round_id.round).fetchone()
+        return row
 
-    def left(self, place: Place, tokens: Sequence[bytes]) -> dict[bytes, int]:
-        sql = f"SELECT uses - taken{place.round} FROM invitations WHERE survey = ? AND token = ?"
-        found = ((token, self._run(sql, place.survey, token).fetchone()) for token in tokens)
-        return {token: row[0] for token, row in found if row is not None}
+    def left(self, round_id: RoundId, tokens: Sequence[bytes]) -> dict[bytes, int]:
+        sql = f"SELECT uses - taken{round_id.round} FROM invitations WHERE survey = ? AND token = ?"
+        rows = ((token, self._run(sql, round_id.survey, token).fetchone()) for token in tokens)
+        return {token: row[0] for token, row in rows if row is not None}
 
-    def take(self, place: Place, tokens: Mapping[bytes, int]) -> None:
-        taken = f"taken{place.round}"
-        sql = f"UPDATE invitations SET {taken} = {taken} + ? WHERE survey = ? AND token = ?"
-        rows = [(number, place.survey, token) for token, number in sorted(tokens.items())]
+    def take(self, round_id: RoundId, tokens: Mapping[bytes, int]) -> None:
+        column = f"taken{round_id.round}"
+        sql = f"UPDATE invitations SET {column} = {column} + ? WHERE survey = ? AND token = ?"
+        rows = [(number, round_id.survey, token) for token, number in sorted(tokens.items())]
         self._driver.executemany(sql, rows)
 
-    def rewrite_invitations(self, place: Place) -> None:
+    def rewrite_invitations(self, round_id: RoundId) -> None:
         """Nothing to do: rows lie in the order of their digests and know no transaction."""
 
 
@@ -320,33 +326,33 @@ class _Postgres(_Sql):
         pipeline: AbstractContextManager[Any] = self._driver.pipeline()
         return pipeline
 
-    def held(self, place: Place) -> tuple[str, int] | None:
+    def lock_round(self, round_id: RoundId) -> tuple[str, int] | None:
         sql = (
             "SELECT s.state, r.latest FROM rounds r JOIN surveys s ON s.id = r.survey "
             "WHERE r.survey = ? AND r.round = ? FOR UPDATE OF r FOR SHARE OF s"
         )
-        found: tuple[str, int] | None = self._run(sql, place.survey, place.round).fetchone()
-        return found
+        row: tuple[str, int] | None = self._run(sql, round_id.survey, round_id.round).fetchone()
+        return row
 
-    def left(self, place: Place, tokens: Sequence[bytes]) -> dict[bytes, int]:
+    def left(self, round_id: RoundId, tokens: Sequence[bytes]) -> dict[bytes, int]:
         sql = (
-            f"SELECT token, uses - taken{place.round} FROM invitations "
+            f"SELECT token, uses - taken{round_id.round} FROM invitations "
             "WHERE survey = ? AND token = ANY(?) ORDER BY token FOR UPDATE"
         )
-        found = self._run(sql, place.survey, sorted(tokens)).fetchall()
-        return {bytes(token): left for token, left in found}
+        rows = self._run(sql, round_id.survey, sorted(tokens)).fetchall()
+        return {bytes(token): left for token, left in rows}
 
-    def take(self, place: Place, tokens: Mapping[bytes, int]) -> None:
-        taken = f"taken{place.round}"
-        sql = f"UPDATE invitations SET {taken} = {taken} + ? WHERE survey = ? AND token = ANY(?)"
+    def take(self, round_id: RoundId, tokens: Mapping[bytes, int]) -> None:
+        column = f"taken{round_id.round}"
+        sql = f"UPDATE invitations SET {column} = {column} + ? WHERE survey = ? AND token = ANY(?)"
         for number in set(tokens.values()):  # mostly one: a person answers once
             those = [token for token, own in tokens.items() if own == number]
-            self._run(sql, number, place.survey, those)
+            self._run(sql, number, round_id.survey, those)
 
-    def rewrite_invitations(self, place: Place) -> None:
+    def rewrite_invitations(self, round_id: RoundId) -> None:
         """A row names the transaction that wrote it: now one for all, in the order of digests."""
         sql = (
             "WITH gone AS (DELETE FROM invitations WHERE survey = ? RETURNING *) "
             "INSERT INTO invitations SELECT * FROM gone ORDER BY token"
         )
-        self._run(sql, place.survey)
+        self._run(sql, round_id.survey)

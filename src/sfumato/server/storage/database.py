@@ -20,6 +20,7 @@ from sfumato.randomness import secure_rng
 from sfumato.server.storage import tables
 
 _BUSY_MS: Final = 60_000
+"""Milliseconds for which a writer waits for another one."""
 _POOL: Final = {"pool_size": 4, "max_overflow": 4, "pool_timeout": 10, "hide_parameters": True}
 """Connections that are kept, and more for a while; seconds to wait for one; no values in logs."""
 _ADDRESSES: Final = ("postgresql://", "postgres://")

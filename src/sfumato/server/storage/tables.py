@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 VERSION: Final = 2
+"""Of these tables; a database of another version is refused."""
 METADATA: Final = MetaData()
 
 about: Final = Table(
@@ -55,7 +56,7 @@ rounds: Final = Table(
     Column("planned", Text, nullable=False),
     Column("latest", Integer, nullable=False, server_default="0"),
 )
-"""Plans, signed; ``planned`` is what the owner is told of how a plan was chosen, as JSON, and
+"""Plans, signed; ``planned`` says how a plan was chosen, as JSON, and
 ``latest`` the number of the last block of answers."""
 
 access: Final = Table(

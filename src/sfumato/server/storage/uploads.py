@@ -26,9 +26,9 @@ from sfumato.server.storage import tables
 from sfumato.server.storage.answers import (
     FAN,
     MOST_ROWS,
+    AnswerIndex,
     Block,
-    Place,
-    Seen,
+    RoundId,
     Statements,
     cut,
     keys,
@@ -43,7 +43,7 @@ from sfumato.survey.protocol.announcements import hour_of
 class Outcome(Enum):
     """What became of an upload."""
 
-    KEPT = "kept"
+    STORED = "kept"
     REPEATED = "repeated"
     """It had come before, the same: counted once."""
     CONFLICT = "conflict"
@@ -68,55 +68,60 @@ class Incoming:
 
 
 def keep(
-    connection: Connection, place: Place, uploads: Sequence[Incoming], *, hour: str, seen: Seen
+    connection: Connection,
+    round_id: RoundId,
+    uploads: Sequence[Incoming],
+    *,
+    hour: str,
+    index: AnswerIndex,
 ) -> list[list[Outcome]]:
     """Keep uploads of one round; for each upload the outcomes of its answers, in order.
 
     Args:
         connection: With the transaction begun.
-        place: Where they go.
+        round_id: The round that they answer.
         uploads: What came.
         hour: The present one.
-        seen: What this server knows of the round; to be forgotten if the transaction fails.
+        index: The answers that this server knows; to be forgotten if the transaction fails.
     """
-    speak = statements(connection)
-    held = speak.held(place)
-    if held is None or held[0] != place.state:
-        seen.forget()
+    sql = statements(connection)
+    locked = sql.lock_round(round_id)
+    if locked is None or locked[0] != round_id.state:
+        index.forget()
         return [[Outcome.CLOSED] * upload.size for upload in uploads]
-    if held[1] != seen.latest:
-        seen.catch_up(speak.blocks(place, after=seen.latest), held[1])
+    if locked[1] != index.latest:
+        index.catch_up(sql.blocks(round_id, after=index.latest), locked[1])
     came = Block.of(
         b"".join(upload.names for upload in uploads),
         b"".join(upload.contents for upload in uploads),
     )
-    choice = _Choice(speak, place, uploads, came, seen)
+    choice = _Choice(sql, round_id, uploads, came, index)
     outcomes = [choice.outcomes(upload) for upload in uploads]
-    if choice.kept:
-        number = held[1] + 1
-        with speak.together():
+    if choice.stored:
+        number = locked[1] + 1
+        with sql.together():
             choice.spend()
-            block = came.chosen(np.array(choice.kept)).in_order()
-            speak.write(place, number, 0, replace(block, simulated=choice.simulated))
-            speak.arrived(place, number, hour, len(choice.kept))
-        _merge(speak, place, number)
-        seen.add(choice.fresh, number)
+            block = came.chosen(np.array(choice.stored)).in_order()
+            sql.write(round_id, number, 0, replace(block, simulated=choice.simulated))
+            sql.arrived(round_id, number, hour, len(choice.stored))
+        _merge(sql, round_id, number)
+        index.add(choice.fresh, number)
     return outcomes
 
 
-def settle(connection: Connection, place: Place) -> None:
+def settle(connection: Connection, round_id: RoundId) -> None:
     """Put all answers of a closed round in the order of their names, which is none.
 
     Its invitations are written anew, so that no row says in which transaction it was used.
     """
-    speak = statements(connection)
-    if place.invited:
-        speak.rewrite_invitations(place)
-    blocks = list(speak.blocks(place))
+    sql = statements(connection)
+    if round_id.invited:
+        sql.rewrite_invitations(round_id)
+    blocks = list(sql.blocks(round_id))
     if blocks:
-        speak.drop(place)
+        sql.drop(round_id)
         for number, block in enumerate(cut(merged(blocks)), start=1):
-            speak.write(place, number, 0, block)
+            sql.write(round_id, number, 0, block)
 
 
 class _Choice:
@@ -124,25 +129,25 @@ class _Choice:
 
     def __init__(
         self,
-        speak: Statements,
-        place: Place,
+        sql: Statements,
+        round_id: RoundId,
         uploads: Sequence[Incoming],
         came: Block,
-        seen: Seen,
+        index: AnswerIndex,
     ) -> None:
-        self._speak, self._place = speak, place
-        found = keys(came.names)
-        self._known = seen.known(found)
+        self._sql, self._round = sql, round_id
+        own = keys(came.names)
+        self._known = index.known(own)
         self._answers: Iterator[tuple[int, tuple[int, int]]] = enumerate(
-            zip(found.tolist(), seen.marks(came).tolist(), strict=True)
+            zip(own.tolist(), index.marks(came).tolist(), strict=True)
         )
         self._spent: Counter[bytes] = Counter()
         self._left: dict[bytes, int] = {}
-        if place.invited:
+        if round_id.invited:
             tokens = {digest(upload.token or "") for upload in uploads}
-            self._left = speak.left(place, tuple(tokens))
-        self.kept: list[int] = []
-        """Where the kept answers stand among those that came."""
+            self._left = sql.left(round_id, tuple(tokens))
+        self.stored: list[int] = []
+        """Rows of those that came which are stored."""
         self.fresh: dict[int, int] = {}
         """By key, their marks."""
         self.simulated = False
@@ -151,40 +156,40 @@ class _Choice:
     def outcomes(self, upload: Incoming) -> list[Outcome]:
         """What becomes of the next upload."""
         token, refused, left = b"", Outcome.SPENT, upload.size
-        if self._place.invited:
+        if self._round.invited:
             token = digest(upload.token or "")
             refused = Outcome.SPENT if token in self._left else Outcome.UNINVITED
             left = self._left.get(token, 0) - self._spent[token]
-        kept, fresh, known, outcomes = self.kept, self.fresh, self._known, []
-        before = len(kept)
+        stored, fresh, known, outcomes = self.stored, self.fresh, self._known, []
+        before = len(stored)
         for _ in range(upload.size):
-            place, (key, mark) = next(self._answers)
+            row, (key, mark) = next(self._answers)
             earlier = fresh.get(key, known.get(key))
             if earlier is not None:
                 outcomes.append(Outcome.REPEATED if earlier == mark else Outcome.CONFLICT)
-            elif len(kept) - before < left:
+            elif len(stored) - before < left:
                 fresh[key] = mark
-                kept.append(place)
-                outcomes.append(Outcome.KEPT)
+                stored.append(row)
+                outcomes.append(Outcome.STORED)
             else:
                 outcomes.append(refused)
-        self._spent[token] += len(kept) - before
-        self.simulated |= upload.simulated and len(kept) > before
+        self._spent[token] += len(stored) - before
+        self.simulated |= upload.simulated and len(stored) > before
         return outcomes
 
     def spend(self) -> None:
         """Count what the invitations let in."""
-        if self._place.invited:
-            self._speak.take(self._place, +self._spent)
+        if self._round.invited:
+            self._sql.take(self._round, +self._spent)
 
 
-def _merge(speak: Statements, place: Place, number: int) -> None:
-    """Every so many blocks of a level become one of the next, as digits of a number carry."""
+def _merge(sql: Statements, round_id: RoundId, number: int) -> None:
+    """Every ``FAN`` blocks of a level become one of the next, as digits of a number carry."""
     level, unit = 0, FAN
-    while number % unit == 0 and speak.rows(place, level) <= MOST_ROWS:
-        blocks = list(speak.blocks(place, level=level))
-        speak.drop(place, level)
-        speak.write(place, number, level + 1, merged(blocks))
+    while number % unit == 0 and sql.rows(round_id, level) <= MOST_ROWS:
+        blocks = list(sql.blocks(round_id, level=level))
+        sql.drop(round_id, level)
+        sql.write(round_id, number, level + 1, merged(blocks))
         level, unit = level + 1, unit * FAN
 
 
@@ -199,14 +204,18 @@ class Commits:
     """What the writer did so far, for the metrics."""
 
     transactions: int = 0
+    """Committed."""
     uploads: int = 0
+    """Answered after a commit."""
     seconds: float = 0.0
+    """Of all commits, with what was done in their transactions."""
     failed: int = 0
+    """Transactions that were undone."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    place: Place
+    round: RoundId
     upload: Incoming
     done: "asyncio.Future[list[Outcome]]"
 
@@ -220,7 +229,8 @@ class Writer:
     commits: Commits = field(default_factory=Commits)
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _number: int = 0
-    _seen: dict[Place, Seen] = field(default_factory=dict)
+    """Answers that are not on the disk yet."""
+    _indexes: dict[RoundId, AnswerIndex] = field(default_factory=dict)
     _running: "asyncio.Task[None] | None" = None
     _thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(max_workers=1, thread_name_prefix="writer")
@@ -231,7 +241,7 @@ class Writer:
         """Uploads that are not on the disk yet."""
         return self._number
 
-    async def keep(self, place: Place, upload: Incoming) -> list[Outcome]:
+    async def keep(self, round_id: RoundId, upload: Incoming) -> list[Outcome]:
         """The outcome of each answer of an upload, once it is on the disk.
 
         Raises:
@@ -241,7 +251,7 @@ class Writer:
         if self._number + upload.size > MOST_WAITING:
             raise BusyError("too many answers at once. Come again in a moment.")
         done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(place, upload, done))
+        self._waiting.append(_Waiting(round_id, upload, done))
         self._number += upload.size
         if self._running is None:
             self._running = asyncio.create_task(self._run())
@@ -280,30 +290,30 @@ class Writer:
     def _commit(self, group: Sequence[_Waiting]) -> list[list[Outcome]]:
         """One transaction for a group, in the writer's thread."""
         begun, hour = perf_counter(), hour_of(self.now())
-        places: dict[Place, list[Incoming]] = {}
+        groups: dict[RoundId, list[Incoming]] = {}
         for each in group:
-            places.setdefault(each.place, []).append(each.upload)
-        found = self._kept(dict(sorted(places.items(), key=_in_turn)), hour)
+            groups.setdefault(each.round, []).append(each.upload)
+        outcomes = self._store(dict(sorted(groups.items(), key=_in_turn)), hour)
         self.commits.transactions += 1
         self.commits.uploads += sum(each.upload.size for each in group)
         self.commits.seconds += perf_counter() - begun
-        return [next(found[each.place]) for each in group]
+        return [next(outcomes[each.round]) for each in group]
 
-    def _kept(
-        self, places: Mapping[Place, Sequence[Incoming]], hour: str
-    ) -> dict[Place, Iterator[list[Outcome]]]:
-        fresh = not places.keys() <= self._seen.keys()
-        seen = {place: self._seen.setdefault(place, Seen()) for place in places}
+    def _store(
+        self, groups: Mapping[RoundId, Sequence[Incoming]], hour: str
+    ) -> dict[RoundId, Iterator[list[Outcome]]]:
+        fresh = not groups.keys() <= self._indexes.keys()
+        indexes = {each: self._indexes.setdefault(each, AnswerIndex()) for each in groups}
         try:
             with self.storage.writing() as connection:
                 if fresh:
                     self._forget_closed(connection)
                 return {
-                    place: iter(keep(connection, place, uploads, hour=hour, seen=seen[place]))
-                    for place, uploads in places.items()
+                    each: iter(keep(connection, each, uploads, hour=hour, index=indexes[each]))
+                    for each, uploads in groups.items()
                 }
         except BaseException:
-            for known in seen.values():
+            for known in indexes.values():
                 known.forget()
             raise
 
@@ -312,12 +322,12 @@ class Writer:
         columns = tables.surveys.c
         query = select(columns.id, columns.state).where(columns.state.like("open-%"))
         taking = {(survey, state) for survey, state in connection.execute(query)}
-        over = [place for place in self._seen if (place.survey, place.state) not in taking]
-        for place in over:
-            del self._seen[place]
+        over = [each for each in self._indexes if (each.survey, each.state) not in taking]
+        for each in over:
+            del self._indexes[each]
 
 
-def _in_turn(item: tuple[Place, Sequence[Incoming]]) -> tuple[int, int]:
+def _in_turn(item: tuple[RoundId, Sequence[Incoming]]) -> tuple[int, int]:
     """Servers that hold several rounds take them in one order, so none waits for another's."""
     return item[0].survey, item[0].round
 

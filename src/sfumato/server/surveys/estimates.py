@@ -30,15 +30,19 @@ from sfumato.survey.poisoning.marginal_answers import heard_ways, together
 from sfumato.survey.protocol.rounds import Agreement, PlanPart
 
 CONFIDENCE: Final = 0.95
-KEPT_S: Final = 5.0
-"""How long a look at a rehearsal is kept, at least."""
+"""Of the intervals: the usual level."""
+REUSED_S: Final = 5.0
+"""Seconds for which a look at a rehearsal is shown again, at least."""
 MOST_PAIRS: Final = 40
-"""Tables of pairs that are told: those with the most answers."""
+"""Tables of pairs that are shown: those with the most answers."""
 _REST: Final = 10
-"""A look that takes long is kept so many times as long: at most a tenth of a processor is spent."""
+"""A look is reused for ten times as long as it took: at most a tenth of a processor is spent."""
 _MOST_LOOKS: Final = 64
+"""Surveys whose last look is remembered; chosen by judgment."""
 _DIGITS: Final = 6
+"""Decimals of what is shown: far below any standard error."""
 _LISTED: Final = 3
+"""Labels of a bin that are written out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class Look:
     """What is shown of a survey."""
 
     shown: object
-    """What it depends on: the state, the counts that are told, the tallies' people."""
+    """What it depends on: the state, the counts that are shown, the tallies' people."""
     estimates: dict[str, Any] | None
     """None while no column has enough answers."""
     verdict: dict[str, Any] | None
@@ -76,9 +80,9 @@ class Watch:
         """
         if survey.state == ABANDONED:
             raise InputError("this survey was given up: nothing is estimated.")
-        if (found := self.look(survey).estimates) is None:
+        if (shown := self.look(survey).estimates) is None:
             raise InputError(_not_yet(survey))
-        return found
+        return shown
 
     def verdict(self, survey: Survey) -> dict[str, Any] | None:
         """Whether the answers of closed rounds look as if some were fake."""
@@ -86,22 +90,22 @@ class Watch:
 
     def look(self, survey: Survey) -> Look:
         """The newest look at a survey that is not too old."""
-        with self._busy[survey.id]:  # whoever waits here finds the look of who was first
-            kept = self._looks.get(survey.id)
+        with self._busy[survey.id]:  # who waits here gets the look of the first
+            known = self._looks.get(survey.id)
             rehearsal = survey.announcement.rehearsal
-            if kept is not None and rehearsal and self.now() < kept.until:
-                return kept
+            if known is not None and rehearsal and self.now() < known.until:
+                return known
             shown = self.publication.version(survey)
-            if kept is not None and kept.shown == shown:
-                return kept
+            if known is not None and known.shown == shown:
+                return known
             return self._keep(survey, shown)
 
     def _keep(self, survey: Survey, shown: object) -> Look:
         begun = self.now()
-        told, minimum = survey.announcement, survey.announcement.minimum
+        announced, minimum = survey.announcement, survey.announcement.minimum
         tallies = self.publication.tallies(survey)
-        made = estimates(told.agreement, tallies, minimum=minimum)
-        counts = {str(n): kept for n, kept in self.publication.counts(survey).items()}
+        made = estimates(announced.agreement, tallies, minimum=minimum)
+        counts = {str(n): answers for n, answers in self.publication.counts(survey).items()}
         whole = [each for each in tallies if not isinstance(each, RecordCounts)]
         closed = [each for each in whole if self.publication.is_whole(survey, each.plan.round)]
         took = self.now() - begun
@@ -111,7 +115,7 @@ class Watch:
             verdict=poisoning.verdict(self.surveys, survey, closed, least=minimum)
             if closed
             else None,
-            until=self.now() + max(KEPT_S, _REST * took),
+            until=self.now() + max(REUSED_S, _REST * took),
         )
         self._looks[survey.id] = look
         self._looks.move_to_end(survey.id)
@@ -174,15 +178,15 @@ def _with_enough(
     Estimates are functions of what is left. So whoever subtracts one from another, of one round or
     of two, never gets at fewer answers than the minimum.
     """
-    found: list[Tally | RecordCounts] = []
+    enough_people: list[Tally | RecordCounts] = []
     for tally in tallies:
         if isinstance(tally, RoundTally):
-            kept = tally.answers >= minimum
-            counts = tuple(own * enough for own, enough in zip(tally.counts, kept, strict=True))
-            found.append(replace(tally, counts=counts, answers=tally.answers * kept))
+            shown = tally.answers >= minimum
+            counts = tuple(own * enough for own, enough in zip(tally.counts, shown, strict=True))
+            enough_people.append(replace(tally, counts=counts, answers=tally.answers * shown))
         elif tally.people >= minimum:
-            found.append(tally)
-    return found
+            enough_people.append(tally)
+    return enough_people
 
 
 def _pairs(
@@ -201,8 +205,7 @@ def _pairs(
                     counted[part] = counted[part] + counts if part in counted else counts
     enough = {part: counts for part, counts in counted.items() if counts.any()}
     listed = sorted(enough.items(), key=lambda item: -int(item[1].sum()))[:MOST_PAIRS]
-    told = [_pair(agreed, part, counts) for part, counts in listed]
-    return told, len(counted) - len(enough)
+    return [_pair(agreed, part, counts) for part, counts in listed], len(counted) - len(enough)
 
 
 def _pair(agreed: Agreement, part: PlanPart, counts: NDArray[np.int64]) -> dict[str, Any]:
@@ -227,16 +230,16 @@ def bin_labels(column: Column, cut: Sequence[int] | None) -> list[str]:
     """What the bins of a column are called: by their labels, from the first to the last."""
     if cut is None:
         return list(column.labels)
-    found = []
+    names = []
     for number in range(max(cut) + 1):
         codes = [code for code, own in enumerate(cut) if own == number]
         labels = [column.labels[code] for code in codes]
         if len(codes) > 1 and codes[-1] - codes[0] == len(codes) - 1:
-            found.append(f"{labels[0]} to {labels[-1]}")
+            names.append(f"{labels[0]} to {labels[-1]}")
         else:
             more = [f"{len(labels) - _LISTED} more"] if len(labels) > _LISTED else []
-            found.append(", ".join([*labels[:_LISTED], *more]))
-    return found
+            names.append(", ".join([*labels[:_LISTED], *more]))
+    return names
 
 
 def _rounded(values: NDArray[np.float64]) -> Any:

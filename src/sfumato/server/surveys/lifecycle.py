@@ -17,16 +17,18 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.randomness import Rng, secure_rng
 from sfumato.server.storage import tables
-from sfumato.server.storage.answers import Place, statements
+from sfumato.server.storage.answers import RoundId, statements
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.uploads import settle
 from sfumato.server.surveys import rounds
-from sfumato.server.surveys.rounds import Asked, Plan, Tally
+from sfumato.server.surveys.rounds import Round, Tally
 from sfumato.server.tokens import Role, digest, new_id, new_token, same
 from sfumato.survey.protocol.announcements import Announcement, hour_of, moment, survey_hash
 from sfumato.survey.protocol.envelopes import KEY_BYTES, Envelope, Signer
+from sfumato.survey.protocol.rounds import read_plan
 
 MOST_INVITED: Final = 1_000_000
+"""Invitations made at once, and answers of one invitation: a limit against abuse."""
 CREATED: Final = "created"
 ABANDONED: Final = "abandoned"
 RELEASED: Final = "released"
@@ -60,9 +62,9 @@ class Survey:
         """Signs as this survey."""
         return Signer(self.secret)
 
-    def place(self, number: int) -> Place:
-        """Where the answers of a round go."""
-        return Place(self.id, number, self.announcement.invited)
+    def round_id(self, number: int) -> RoundId:
+        """What a round is called in the storage."""
+        return RoundId(self.id, number, self.announcement.invited)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +94,7 @@ class Surveys:
     def __init__(self, storage: Storage, *, rng: Rng | None = None) -> None:
         self.storage = storage
         self._rng = rng or secure_rng()
-        self._plans: dict[tuple[int, int], tuple[Envelope, Asked, Mapping[str, Any]]] = {}
+        self._rounds: dict[tuple[int, int], Round] = {}
 
     def instance(self) -> str:
         """The random name of the database."""
@@ -121,19 +123,21 @@ class Surveys:
             return None
         return Access(role=row.role, survey=row.survey)
 
-    def create(self, wanted: Announcement, *, dataset: str | None, expires: str | None) -> Created:
+    def create(
+        self, announced: Announcement, *, dataset: str | None, expires: str | None
+    ) -> Created:
         """Make a survey; its first plan is signed with it.
 
         Args:
-            wanted: The announcement; its task and first plan are replaced by its own.
+            announced: The announcement; its task and first plan are replaced by its own.
             dataset: The name that a release will have.
             expires: When the tokens of admin and reader end.
         """
         secret = self._rng.words(KEY_BYTES // 8).tobytes()
         signer, task = Signer(secret), new_id(rng=self._rng)
-        plan = rounds.first_plan(wanted.agreement)  # refused now, if at all
+        plan = rounds.first_round(announced.agreement)  # refused now, if at all
         own = {"task": task, "first_plan": plan.id}
-        announcement = Announcement.from_dict({**wanted.to_dict(), **own})
+        announcement = Announcement.from_dict({**announced.to_dict(), **own})
         signed = signer.sign(announcement.to_dict())
         admin, reader = (new_token(rng=self._rng) for _ in range(2))
         row = {
@@ -147,7 +151,7 @@ class Surveys:
         with self.storage.writing() as connection:
             made = connection.execute(insert(tables.surveys).returning(tables.surveys.c.id), row)
             survey = made.scalar_one()
-            _write_plan(connection, survey, 1, signer.sign(plan.to_dict()), {})
+            _write_round(connection, survey, 1, signer.sign(plan.to_dict()), {})
             _grant(connection, admin, role="admin", survey=survey, expires=expires)
             _grant(connection, reader, role="reader", survey=survey, expires=expires)
         return Created(
@@ -173,10 +177,9 @@ class Surveys:
             secret=row.secret,
         )
 
-    def plan(self, survey: Survey, number: int) -> tuple[Envelope, Asked, Mapping[str, Any]] | None:
-        """The plan of a round: signed, as answers are checked by it, and why it is so."""
-        known = self._plans.get((survey.id, number))
-        if known is not None:
+    def round(self, survey: Survey, number: int) -> Round | None:
+        """A round, from when its plan is made."""
+        if (known := self._rounds.get((survey.id, number))) is not None:
             return known
         columns = tables.rounds.c
         query = select(columns.payload, columns.signature, columns.planned).where(
@@ -186,10 +189,19 @@ class Surveys:
             row = connection.execute(query).one_or_none()
         if row is None:
             return None
-        signed = Envelope(payload=row.payload, signature=row.signature)
-        asked = Asked.read(row.payload, survey.announcement.agreement)
-        self._plans[survey.id, number] = signed, asked, json.loads(row.planned)
-        return self._plans[survey.id, number]
+        agreed = survey.announcement.agreement
+        self._rounds[survey.id, number] = made = Round(
+            agreed=agreed,
+            plan=read_plan(json.loads(row.payload), agreed),
+            signed=Envelope(payload=row.payload, signature=row.signature),
+            why=json.loads(row.planned),
+        )
+        return made
+
+    def rounds(self, survey: Survey) -> list[Round]:
+        """The rounds that have a plan."""
+        known = (self.round(survey, number) for number in range(1, survey.rounds + 1))
+        return [each for each in known if each is not None]
 
     def invite(self, survey: Survey, number: int, *, uses: int = 1) -> list[str]:
         """New invitations, shown once.
@@ -212,13 +224,12 @@ class Surveys:
 
     def open_next(self, survey: Survey) -> str:
         """Open the next round; the new state."""
-        before = {CREATED: "open-1", "closed-1": "open-2"}
-        wanted = before.get(survey.state)
-        if wanted is None or (wanted == "open-2" and survey.rounds == 1):
+        following = {CREATED: "open-1", "closed-1": "open-2"}.get(survey.state)
+        if following is None or (following == "open-2" and survey.rounds == 1):
             raise InputError(f"a survey that is {survey.state} has no round to open.")
-        if wanted == "open-2":
-            self.plan_second(survey)
-        return self._step(survey, wanted)
+        if following == "open-2":
+            self.make_second_round(survey)
+        return self._step(survey, following)
 
     def close(self, survey: Survey, *, abandon: bool = False) -> str:
         """Close the open round; the new state.
@@ -235,22 +246,22 @@ class Surveys:
         self.check_minimum(survey, number)
         return self._step(survey, f"closed-{number}", closing=number)
 
-    def plan_second(self, survey: Survey) -> None:
-        """Plan the second round from the answers of the first, once."""
-        if self.plan(survey, 2) is not None or survey.rounds == 1:
+    def make_second_round(self, survey: Survey) -> None:
+        """Make the plan of the second round from the answers of the first, once."""
+        if self.round(survey, 2) is not None or survey.rounds == 1:
             return
         if survey.state != "closed-1":
             raise InputError("the second round is planned when the first one is closed.")
         agreed = survey.announcement.agreement
         heard, minimum = self.tally(survey, 1), survey.announcement.minimum
-        plan, told = rounds.second_plan(agreed, heard, minimum=minimum)
+        plan, why = rounds.second_round(agreed, heard, minimum=minimum)
         signed = survey.signer.sign(plan.to_dict())
         with self.storage.writing() as connection:
             query = select(tables.rounds.c.round).where(
                 tables.rounds.c.survey == survey.id, tables.rounds.c.round == 2
             )
             if connection.execute(query).one_or_none() is None:
-                _write_plan(connection, survey.id, 2, signed, told)
+                _write_round(connection, survey.id, 2, signed, why)
 
     def counts(self, survey: Survey) -> dict[int, int]:
         """How many answers each round has."""
@@ -261,8 +272,8 @@ class Surveys:
             .group_by(columns.round)
         )
         with self.storage.reading() as connection:
-            found = {number: int(kept) for number, kept in connection.execute(query)}
-        return {number: found.get(number, 0) for number in range(1, survey.rounds + 1)}
+            counts = {number: int(answers) for number, answers in connection.execute(query)}
+        return {number: counts.get(number, 0) for number in range(1, survey.rounds + 1)}
 
     def arrivals(self, survey: Survey) -> list[tuple[int, str, int]]:
         """Round, hour and number of answers."""
@@ -274,12 +285,12 @@ class Surveys:
             .order_by(columns.round, columns.hour)
         )
         with self.storage.reading() as connection:
-            return [(number, hour, int(kept)) for number, hour, kept in connection.execute(query)]
+            return [(number, hour, int(come)) for number, hour, come in connection.execute(query)]
 
     def check_minimum(self, survey: Survey, number: int) -> None:
         """Refuse to look at the answers of a round that has too few."""
-        minimum, kept = survey.announcement.minimum, self.counts(survey)[number]  # never told
-        if kept < minimum:
+        minimum = survey.announcement.minimum
+        if self.counts(survey)[number] < minimum:  # the message does not tell how many there are
             raise InputError(
                 f"round {number} has fewer answers than {minimum:,}, and this survey promised not "
                 "to look below that. Wait for more answers, or give the survey up."
@@ -288,25 +299,20 @@ class Surveys:
     def tally(self, survey: Survey, number: int) -> Tally:
         """The counted answers of a round; refused below the minimum."""
         self.check_minimum(survey, number)
-        found = self.plan(survey, number)
-        if found is None:
+        known = self.round(survey, number)
+        if known is None:
             raise InputError(f"round {number} was not asked yet.")
         with self.storage.reading() as connection:
-            blocks = list(statements(connection).blocks(survey.place(number)))
+            blocks = list(statements(connection).blocks(survey.round_id(number)))
         contents = b"".join(block.contents.tobytes() for block in blocks)
-        return found[1].tally(contents, simulated=any(block.simulated for block in blocks))
-
-    def asked(self, survey: Survey) -> list[Plan]:
-        """The plans of all rounds that there are."""
-        found = (self.plan(survey, number) for number in range(1, survey.rounds + 1))
-        return [each[1].plan for each in found if each is not None]
+        return known.tally(contents, simulated=any(block.simulated for block in blocks))
 
     def archive(self, survey: Survey) -> bytes | None:
         """The release, packed; None before there is one."""
         query = select(tables.releases.c.archive).where(tables.releases.c.survey == survey.id)
         with self.storage.reading() as connection:
-            found = connection.execute(query).scalar_one_or_none()
-        return None if found is None else bytes(found)
+            archive = connection.execute(query).scalar_one_or_none()
+        return None if archive is None else bytes(archive)
 
     def keep_archive(self, survey: Survey, archive: bytes) -> None:
         """Keep the release; the first one stays."""
@@ -320,7 +326,7 @@ class Surveys:
         closing: int | None = None,
         archive: bytes | None = None,
     ) -> str:
-        """From the state that was seen to another one, or not at all."""
+        """From the state that the caller knows to another one, or not at all."""
         columns = tables.surveys.c
         with self.storage.writing() as connection:
             here = update(tables.surveys).where(
@@ -329,7 +335,7 @@ class Surveys:
             if connection.execute(here.values(state=state)).rowcount != 1:
                 raise InputError("the survey has moved on meanwhile.")
             if closing is not None:
-                settle(connection, survey.place(closing))
+                settle(connection, survey.round_id(closing))
                 gone = tables.shown.c.survey == survey.id, tables.shown.c.round == closing
                 connection.execute(delete(tables.shown).where(*gone))
             if archive is not None:
@@ -345,10 +351,10 @@ def open_round(state: str) -> int | None:
     return {"open-1": 1, "open-2": 2}.get(state)
 
 
-def _write_plan(
-    connection: Connection, survey: int, number: int, signed: Envelope, told: Mapping[str, Any]
+def _write_round(
+    connection: Connection, survey: int, number: int, signed: Envelope, why: Mapping[str, Any]
 ) -> None:
-    row = {"survey": survey, "round": number, **signed.to_dict(), "planned": json.dumps(told)}
+    row = {"survey": survey, "round": number, **signed.to_dict(), "planned": json.dumps(why)}
     connection.execute(insert(tables.rounds), row)
 
 

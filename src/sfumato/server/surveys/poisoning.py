@@ -1,7 +1,7 @@
 """The poisoning figure of a survey, and the verdict on its answers.
 
 The figure follows from the plans and needs no answer. The verdict looks at the counted answers, as
-estimates do, and at how often each shared invitation was used. Hours of arrival are told as they
+estimates do, and at how often each shared invitation was used. Hours of arrival are shown as they
 are: nobody knows how honest people spread over a day, so they raise no alarm.
 """
 
@@ -18,6 +18,7 @@ from sfumato.survey.poisoning.check import UNSEEN, Gain, PoisoningCheck, gains
 from sfumato.survey.poisoning.traces import LEAST_ANSWERS, Trace, gap_chance, round_traces
 
 FAKES: Final = 0.01
+"""The share of fake answers that the figure is about: one in a hundred, easy to imagine."""
 ANYTHING: Final = 100
 """Points from which on fakes can make a share look like anything."""
 LEAST_SHARED: Final = 20
@@ -39,18 +40,18 @@ def figure(surveys: Surveys, survey: Survey, counts: Mapping[int, int]) -> dict[
         counts: By round, the answers that may be told.
     """
     agreed = survey.announcement.agreement
-    plans = surveys.asked(survey)
+    plans = [each.plan for each in surveys.rounds(survey)]
     people = [counts[plan.round] for plan in plans]
-    found = gains(agreed, plans, fakes=FAKES, people=people if all(people) else None)
+    computed = gains(agreed, plans, fakes=FAKES, people=people if all(people) else None)
     columns = [
         {
             "name": gain.column,
             "by_plan": round(100 * gain.by_plan, 2),
             "one_part": round(100 * gain.one_part, 2),
         }
-        for gain in found
+        for gain in computed
     ]
-    worst = max(found, key=lambda gain: gain.one_part)
+    worst = max(computed, key=lambda gain: gain.one_part)
     return {
         "fakes": FAKES,
         "columns": columns,
@@ -77,19 +78,19 @@ def verdict(
     Args:
         surveys: Of the database.
         survey: Which.
-        tallies: Of the rounds that are looked at; nothing is told of others.
+        tallies: Of the rounds that are looked at; nothing is said of others.
         least: Answers about a part below which what they say is not looked at.
     """
     agreed, numbers = survey.announcement.agreement, [tally.plan.round for tally in tallies]
     traces = [trace for tally in tallies for trace in round_traces(agreed, tally, least=least)]
     for number in numbers:
-        traces += shared_traces(number, _taken(surveys, survey, number))
+        traces += shared_traces(number, _uses_of_shared(surveys, survey, number))
     check = PoisoningCheck(traces=tuple(traces))
     arrivals = [row for row in surveys.arrivals(survey) if row[0] in numbers]
     return {**check.to_dict(), "busiest": _busiest(arrivals)}
 
 
-def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace]:
+def shared_traces(number: int, used: Mapping[int, Sequence[int]]) -> list[Trace]:
     """Whether few of the invitations that many share brought far more answers than all others.
 
     Sorted from the largest, the gap under the first k is compared with how far the next one is
@@ -98,10 +99,10 @@ def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace
 
     Args:
         number: The round.
-        taken: By what an invitation may bring, how often each of these was used.
+        used: By what an invitation may bring, how often each of these was used.
     """
-    found = []
-    for uses, counts in taken.items():
+    traces = []
+    for uses, counts in used.items():
         if uses == 1 or len(counts) < LEAST_SHARED:
             continue
         ordered, half = sorted(counts, reverse=True), len(counts) // 2
@@ -116,7 +117,7 @@ def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace
             for above in range(1, MOST_ABUSED + 1)
         ]
         least = min(chances)
-        found.append(
+        traces.append(
             Trace(
                 kind="invitation",
                 about=(),
@@ -125,7 +126,7 @@ def shared_traces(number: int, taken: Mapping[int, Sequence[int]]) -> list[Trace
                 assumes=_ALIKE,
             )
         )
-    return found
+    return traces
 
 
 def _shared_words(number: int, abused: int, ordered: Sequence[int]) -> str:
@@ -136,16 +137,16 @@ def _shared_words(number: int, abused: int, ordered: Sequence[int]) -> str:
     )
 
 
-def _taken(surveys: Surveys, survey: Survey, number: int) -> dict[int, list[int]]:
+def _uses_of_shared(surveys: Surveys, survey: Survey, number: int) -> dict[int, list[int]]:
     """How often shared invitations were used in a round, by how often they may be."""
     columns = tables.invitations.c
-    used = columns.taken1 if number == 1 else columns.taken2
-    query = select(columns.uses, used).where(columns.survey == survey.id, columns.uses > 1)
-    found: dict[int, list[int]] = {}
+    count = columns.taken1 if number == 1 else columns.taken2
+    query = select(columns.uses, count).where(columns.survey == survey.id, columns.uses > 1)
+    used: dict[int, list[int]] = {}
     with surveys.storage.reading() as connection:
-        for uses, taken in connection.execute(query.where(used > 0)):
-            found.setdefault(uses, []).append(taken)
-    return found
+        for uses, times in connection.execute(query.where(count > 0)):
+            used.setdefault(uses, []).append(times)
+    return used
 
 
 def _most_uses(surveys: Surveys, survey: Survey) -> int | None:
@@ -168,6 +169,6 @@ def _busiest(arrivals: Iterable[tuple[int, str, int]]) -> dict[str, Any] | None:
     listed = list(arrivals)
     if not listed:
         return None
-    number, hour, kept = max(listed, key=lambda row: row[2])
+    number, hour, answers = max(listed, key=lambda row: row[2])
     usual = float(np.median([row[2] for row in listed]))
-    return {"round": number, "hour": hour, "answers": kept, "usual": usual}
+    return {"round": number, "hour": hour, "answers": answers, "usual": usual}

@@ -26,7 +26,7 @@ from sqlalchemy import select, text, update
 from sfumato.errors import InternalError
 from sfumato.server.storage import tables
 from sfumato.server.surveys.lifecycle import Survey, Surveys, open_round
-from sfumato.server.surveys.rounds import Asked, Tally, sizes
+from sfumato.server.surveys.rounds import Round, Tally
 from sfumato.survey.dp2pub.faithful_rounds import RecordCounts
 from sfumato.survey.dp2pub.grouped_rounds import RoundTally
 from sfumato.survey.protocol.announcements import hour_of
@@ -78,8 +78,8 @@ class Units:
         """What was stored; nothing at first."""
         if not stored:
             return Units.none(lengths)
-        with np.load(io.BytesIO(stored), allow_pickle=False) as found:
-            return Units(found["people"], found["counts"])
+        with np.load(io.BytesIO(stored), allow_pickle=False) as arrays:
+            return Units(arrays["people"], arrays["counts"])
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Publication:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def counts(self, survey: Survey) -> dict[int, int]:
-        """By round, how many answers are told: all of a closed one, whole batches of an open."""
+        """By round, how many answers are shown: all of a closed one, whole batches of an open."""
         known = self.surveys.counts(survey)
         number = None if survey.announcement.rehearsal else open_round(survey.state)
         return known if number is None else {**known, number: self._shown(survey, number).answers}
@@ -109,15 +109,15 @@ class Publication:
     def arrivals(self, survey: Survey, counts: Mapping[int, int]) -> list[tuple[int, str, int]]:
         """Round, hour and number of answers: an hour gets the batches that were full in it."""
         batch = 1 if survey.announcement.rehearsal else survey.announcement.minimum
-        found = []
+        shown = []
         for number, rows in groupby(self.surveys.arrivals(survey), key=lambda row: row[0]):
-            came = told = 0
-            for _, hour, kept in rows:
-                came += kept
+            came = before = 0
+            for _, hour, answers in rows:
+                came += answers
                 upto = min(came // batch * batch, counts[number])
-                found.append((number, hour, upto - told))
-                told = upto
-        return [row for row in found if row[2]]
+                shown.append((number, hour, upto - before))
+                before = upto
+        return [row for row in shown if row[2]]
 
     def version(self, survey: Survey) -> tuple[object, ...]:
         """Something that stays the same while the same is shown."""
@@ -135,28 +135,28 @@ class Publication:
         known = self.surveys.counts(survey)
         whole = [each for each in known if each != number]
         enough = [each for each in whole if known[each] >= survey.announcement.minimum]
-        found: list[Tally | RecordCounts] = [self.surveys.tally(survey, each) for each in enough]
+        tallies: list[Tally | RecordCounts] = [self.surveys.tally(survey, each) for each in enough]
         if number is not None:
-            found.append(self._part(survey, number))
-        return [tally for tally in found if tally.people]
+            tallies.append(self._part(survey, number))
+        return [tally for tally in tallies if tally.people]
 
     def _part(self, survey: Survey, number: int) -> RoundTally | RecordCounts:
         """What is shown of an open round, as a tally."""
-        asked = self._asked(survey, number)
-        lengths = sizes(asked)
+        current = self._round(survey, number)
+        lengths = current.sizes
         units = Units.read(self._shown(survey, number).counts, lengths)
         parts = tuple(np.split(units.counts, np.cumsum(lengths)[:-1]))
-        if isinstance(asked.plan, RecordPlan):
+        if isinstance(current.plan, RecordPlan):
             people = int(units.people[0])
-            return RecordCounts(plan=asked.plan, counts=parts, people=people, simulated=False)
-        return RoundTally(plan=asked.plan, counts=parts, answers=units.people, simulated=False)
+            return RecordCounts(plan=current.plan, counts=parts, people=people, simulated=False)
+        return RoundTally(plan=current.plan, counts=parts, answers=units.people, simulated=False)
 
     def _shown(self, survey: Survey, number: int) -> Shown:
         """What is shown this hour; who asks first in an hour refreshes it for everybody."""
-        kept, hour = self._read(survey, number), hour_of(self.now())
-        if kept is not None and kept.hour >= hour:
-            return kept
-        before = kept or Shown("", 0, b"", b"")
+        stored, hour = self._read(survey, number), hour_of(self.now())
+        if stored is not None and stored.hour >= hour:
+            return stored
+        before = stored or Shown("", 0, b"", b"")
         fresh = self._refreshed(survey, number, before, hour)
         columns, state = tables.shown.c, select(tables.surveys.c.state)
         with self.surveys.storage.writing() as connection:
@@ -171,18 +171,18 @@ class Publication:
             first = connection.execute(mine.values(**_columns_of(fresh))).rowcount == 1
         return fresh if first else self._read(survey, number) or before
 
-    def _refreshed(self, survey: Survey, number: int, kept: Shown, hour: str) -> Shown:
+    def _refreshed(self, survey: Survey, number: int, before: Shown, hour: str) -> Shown:
         batch = survey.announcement.minimum
         came = self.surveys.counts(survey)[number]
-        told = max(kept.answers, came // batch * batch)
+        answers = max(before.answers, came // batch * batch)
         if came < batch:
-            return replace(kept, hour=hour, answers=told)
-        lengths = sizes(self._asked(survey, number))
+            return replace(before, hour=hour, answers=answers)
+        lengths = self._round(survey, number).sizes
         now = Units.of(self.surveys.tally(survey, number), lengths)
-        counts, waiting = (Units.read(each, lengths) for each in (kept.counts, kept.waiting))
+        counts, waiting = (Units.read(each, lengths) for each in (before.counts, before.waiting))
         full = now.people - waiting.people >= batch
         counts = waiting.where(full, counts, lengths)
-        return Shown(hour, told, counts.write(), now.where(full, waiting, lengths).write())
+        return Shown(hour, answers, counts.write(), now.where(full, waiting, lengths).write())
 
     def _read(self, survey: Survey, number: int) -> Shown | None:
         columns = tables.shown.c
@@ -193,11 +193,11 @@ class Publication:
             ).one_or_none()
         return None if row is None else Shown(row[0], row[1], bytes(row[2]), bytes(row[3]))
 
-    def _asked(self, survey: Survey, number: int) -> Asked:
-        found = self.surveys.plan(survey, number)
-        if found is None:
+    def _round(self, survey: Survey, number: int) -> Round:
+        known = self.surveys.round(survey, number)
+        if known is None:
             raise InternalError("an open round has a plan")
-        return found[1]
+        return known
 
 
 def _columns_of(shown: Shown) -> dict[str, Any]:

@@ -50,11 +50,11 @@ def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
     if survey.state != f"closed-{survey.rounds}":
         raise InputError("a release is made when the last round is closed. Close it first.")
     tallies = [surveys.tally(survey, number) for number in range(1, survey.rounds + 1)]
-    agreed, plans = survey.announcement.agreement, surveys.asked(survey)
+    agreed, plans = survey.announcement.agreement, [each.plan for each in surveys.rounds(survey)]
     drawn = rounds.release(agreed, tallies, plans, rng=secure_rng())
     method = {**drawn.method, **_collected(surveys, survey, tallies)}
-    if "dependence" in method and (second := surveys.plan(survey, 2)) is not None:
-        method["dependence"] = second[2].get("dependence")  # None if too few answered about pairs
+    if "dependence" in method and (second := surveys.round(survey, 2)) is not None:
+        method["dependence"] = second.why.get("dependence")  # None if too few answered about pairs
     private = drawn.private and not survey.announcement.rehearsal
     made = replace(drawn, method=method, dataset=_dataset(surveys, survey), private=private)
     surveys.keep_archive(survey, _packed(made, survey, surveys))
@@ -88,14 +88,13 @@ def _dataset(surveys: Surveys, survey: Survey) -> str:
 
 
 def _packed(made: TableRelease, survey: Survey, surveys: Surveys) -> bytes:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         made.write_into(folder, csv=True)
-        report.write(told_survey(report_view(made, csv=True), made.method), folder / _REPORT)
+        report.write(with_survey(report_view(made, csv=True), made.method), folder / _REPORT)
         files = seal.read_folder(folder)
-    signed = [surveys.plan(survey, number) for number in range(1, survey.rounds + 1)]
-    plans = [each[0] for each in signed if each is not None]
-    files[seal.SEAL] = seal.seal(files, survey.envelope, plans, signer=survey.signer)
+    signed = [each.signed for each in surveys.rounds(survey)]
+    files[seal.SEAL] = seal.seal(files, survey.envelope, signed, signer=survey.signer)
     return _zipped(files)
 
 
@@ -109,7 +108,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def told_survey(view: ReportView, method: Mapping[str, Any]) -> ReportView:
+def with_survey(view: ReportView, method: Mapping[str, Any]) -> ReportView:
     """A report that also tells how the answers were collected, and whether some look fake."""
     check = method["poisoning"]
     facts = [

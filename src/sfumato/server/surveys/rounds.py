@@ -4,7 +4,6 @@ All of it works on answers, which devices randomized; nothing here can tell more
 last part explains a plan to the owner in words and numbers.
 """
 
-import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +20,13 @@ from sfumato.models.answers.pair_tables import NoisyTable
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.rounds import (
     Agreement,
     AnswerRows,
     RecordPlan,
     RecordRows,
     RoundPlan,
-    read_plan,
 )
 
 Plan = RoundPlan | RecordPlan
@@ -38,16 +37,15 @@ _pack_one: Final = struct.Struct("<IQ").pack
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A plan of a survey, and how its answers are checked, fast."""
+class Round:
+    """A round of a survey: its plan, and how answers are checked against it, fast."""
 
     agreed: Agreement
     plan: Plan
-
-    @staticmethod
-    def read(payload: str, agreed: Agreement) -> "Asked":
-        """The plan in a signed text that this server wrote."""
-        return Asked(agreed=agreed, plan=read_plan(json.loads(payload), agreed))
+    signed: Envelope
+    """The plan as devices get it."""
+    why: Mapping[str, Any]
+    """How the plan was chosen; empty for a first round."""
 
     @cached_property
     def limits(self) -> tuple[int, ...]:
@@ -57,6 +55,15 @@ class Asked:
             return schema.shape(self.agreed.asked)
         mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
         return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The length of the tally of each part, or of each column where all are asked about."""
+        plan, schema = self.plan, self.agreed.schema
+        if isinstance(plan, RecordPlan):
+            return np.array(self.limits, dtype=np.int64)
+        cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
+        return np.array(cells, dtype=np.int64)
 
     def contents(self, values: Sequence[Any]) -> bytes:
         """Answers of the right form as they are stored; the error never quotes one."""
@@ -91,26 +98,17 @@ class Asked:
             block = np.frombuffer(contents, dtype="<u4").reshape(-1, len(self.limits)).T
             rows = RecordRows(question=plan.id, codes=block, simulated=simulated)
             return faithful_rounds.count(plan, self.agreed, rows)
-        found = np.frombuffer(contents, dtype=_ONE)
+        stored = np.frombuffer(contents, dtype=_ONE)
         answers = AnswerRows(
             question=plan.id,
-            part=found["part"].astype(np.int64),
-            answer=found["value"].astype(np.uint64),
+            part=stored["part"].astype(np.int64),
+            answer=stored["value"].astype(np.uint64),
             simulated=simulated,
         )
         return grouped_rounds.count(plan, self.agreed, answers)
 
 
-def sizes(asked: Asked) -> NDArray[np.int64]:
-    """The length of the tally of each part, or of each column where all are asked about."""
-    plan, schema = asked.plan, asked.agreed.schema
-    if isinstance(plan, RecordPlan):
-        return np.array(schema.shape(asked.agreed.asked), dtype=np.int64)
-    cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
-    return np.array(cells, dtype=np.int64)
-
-
-def first_plan(agreed: Agreement) -> Plan:
+def first_round(agreed: Agreement) -> Plan:
     """What everybody, or half of them, is asked first."""
     makers: dict[str, Callable[[Agreement], Plan]] = {
         "single": single_round.first_plan,
@@ -120,27 +118,27 @@ def first_plan(agreed: Agreement) -> Plan:
     return makers[agreed.variant](agreed)
 
 
-def second_plan(agreed: Agreement, heard: Tally, *, minimum: int) -> tuple[Plan, dict[str, Any]]:
-    """What is asked next, and what the owner is told of why.
+def second_round(agreed: Agreement, heard: Tally, *, minimum: int) -> tuple[Plan, dict[str, Any]]:
+    """What is asked next, and why: what the owner is shown of the choice.
 
-    How much columns depend on each other is told from the promised number of answers about pairs
-    on.
+    How much columns depend on each other is part of it if at least ``minimum`` people answered
+    about pairs.
     """
     if isinstance(heard, faithful_rounds.RecordTally):
-        found = faithful_rounds.second_plan(agreed, heard)
-        told: dict[str, Any] = {
-            "network": {child: list(parents) for child, parents in found.network.items()},
-            "clusters": [list(cluster) for cluster in found.clusters],
-            "budgets": {name: float(share) for name, share in found.plan.budgets.items()},
+        chosen = faithful_rounds.second_plan(agreed, heard)
+        why: dict[str, Any] = {
+            "network": {child: list(parents) for child, parents in chosen.network.items()},
+            "clusters": [list(cluster) for cluster in chosen.clusters],
+            "budgets": {name: float(share) for name, share in chosen.plan.budgets.items()},
         }
-        return found.plan, told
-    asked = grouped_rounds.second_plan(agreed, heard)
+        return chosen.plan, why
+    second = grouped_rounds.second_plan(agreed, heard)
     pairs = sum(
         int(people)
         for part, people in zip(heard.plan.parts, heard.answers, strict=True)
         if len(part.columns) == 2
     )
-    return asked.plan, _told(asked, seen=pairs >= minimum)
+    return second.plan, _reasons_of(second, dependence=pairs >= minimum)
 
 
 def release(
@@ -155,14 +153,14 @@ def release(
         return single_round.release(agreed, _grouped(tallies[0]), rng=rng)
     first, second = tallies
     if isinstance(first, faithful_rounds.RecordTally):
-        again = faithful_rounds.second_plan(agreed, first)
-        _same_plan(again.plan, plans[1])
+        repeated = faithful_rounds.second_plan(agreed, first)
+        _check_same(repeated.plan, plans[1])
         if not isinstance(second, faithful_rounds.RecordTally):
             raise InternalError("the rounds of a survey are of one variant")
-        return faithful_rounds.release(agreed, again, first, second, rng=rng)
-    asked = grouped_rounds.second_plan(agreed, first)
-    _same_plan(asked.plan, plans[1])
-    return grouped_rounds.release(agreed, asked, first, _grouped(second), rng=rng)
+        return faithful_rounds.release(agreed, repeated, first, second, rng=rng)
+    again = grouped_rounds.second_plan(agreed, first)
+    _check_same(again.plan, plans[1])
+    return grouped_rounds.release(agreed, again, first, _grouped(second), rng=rng)
 
 
 def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, NoisyTable]:
@@ -176,8 +174,8 @@ def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, N
     return grouped_rounds.column_tables(agreed, [_grouped(tally) for tally in heard])
 
 
-def _told(asked: grouped_rounds.SecondRound, *, seen: bool) -> dict[str, Any]:
-    parts, weights = asked.plan.parts, asked.plan.weights
+def _reasons_of(second: grouped_rounds.SecondRound, *, dependence: bool) -> dict[str, Any]:
+    parts, weights = second.plan.parts, second.plan.weights
     pairs = [
         {"columns": list(part.columns), "share": weight / sum(weights)}
         for part, weight in zip(parts, weights, strict=True)
@@ -185,9 +183,11 @@ def _told(asked: grouped_rounds.SecondRound, *, seen: bool) -> dict[str, Any]:
     ]
     return {
         "pairs": sorted(pairs, key=lambda pair: -pair["share"]),
-        "bins": {name: bins.count for name, bins in asked.bins.items()},
-        "dependence": [asked.seen.squared, asked.seen.error] if seen and asked.seen else None,
-        "predicted": asked.choice.predicted,
+        "bins": {name: bins.count for name, bins in second.bins.items()},
+        "dependence": [second.seen.squared, second.seen.error]
+        if dependence and second.seen
+        else None,
+        "predicted": second.choice.predicted,
     }
 
 
@@ -197,8 +197,8 @@ def _grouped(tally: Tally) -> grouped_rounds.RoundTally:
     return tally
 
 
-def _same_plan(again: Plan, asked: Plan) -> None:
-    if again.id != asked.id:
+def _check_same(again: Plan, first: Plan) -> None:
+    if again.id != first.id:
         raise InternalError(
             "the answers of the first round lead to another plan than people were asked by: the "
             "service was updated between the rounds."
@@ -219,14 +219,9 @@ MOST_PARTS: Final = 60
 """Parts that are listed: those asked most often."""
 
 
-def explained(agreed: Agreement, plan: Plan, why: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan as the owner reads it.
-
-    Args:
-        agreed: The survey.
-        plan: Of one round.
-        why: What was kept of how it was chosen; empty for a first round.
-    """
+def explained(this: Round) -> dict[str, Any]:
+    """A round as the owner reads it."""
+    agreed, plan, why = this.agreed, this.plan, this.why
     made = _record(plan, why) if isinstance(plan, RecordPlan) else _parts(agreed, plan, why)
     return {"round": plan.round, "plan": plan.to_dict(), "why": dict(why), **made}
 
@@ -244,8 +239,8 @@ def _record(plan: RecordPlan, why: Mapping[str, Any]) -> dict[str, Any]:
         )
     if clusters := why.get("clusters"):
         tied = [" and ".join(cluster) for cluster in clusters if len(cluster) > 1]
-        said = "; ".join(tied) if tied else "none"
-        words.append(f"Columns that belong together, by the first round: {said}.")
+        listed = "; ".join(tied) if tied else "none"
+        words.append(f"Columns that belong together, by the first round: {listed}.")
     return {"words": words, "budgets": budgets, "parts": []}
 
 
@@ -281,8 +276,8 @@ def _parts(agreed: Agreement, plan: RoundPlan, why: Mapping[str, Any]) -> dict[s
 def _reasons(agreed: Agreement, why: Mapping[str, Any], *, pairs: bool) -> list[str]:
     """What the first round said, and what is expected of the second."""
     words = []
-    if seen := why.get("dependence"):
-        squared, error = seen
+    if dependence := why.get("dependence"):
+        squared, error = dependence
         if squared > 2 * error:
             words.append(
                 f"The first round shows that columns depend on each other: they are "
