@@ -235,7 +235,7 @@ def spend_body(
 def outcome_body(dataset: str, key: str, payload: bytes) -> Body:
     """The entry that fixes an outcome by its hash, so that the head moves when one is stored."""
     return {
-        **note("kept", dataset, "outcome kept before it is told"),
+        **note("kept", dataset, "outcome stored before it is returned"),
         "request": key,
         "sha256": fingerprint(payload),
     }

@@ -10,6 +10,7 @@ import sqlite3
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -140,9 +141,17 @@ def create(path: Path, first: Row) -> None:
 
 def _new_database(first: Row) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.executescript(_SCHEMA)
+    connection.deserialize(_empty_database())
     SqliteTransaction(connection).append(first)
     return connection
+
+
+@cache
+def _empty_database() -> bytes:
+    """Making the tables takes a millisecond, which rehearsals would pay again and again."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return connection.serialize()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

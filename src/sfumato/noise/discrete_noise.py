@@ -97,8 +97,9 @@ MAX_SIGMA: Final = 2**26
 _SPREAD_BITS: Final = 24
 """Of a spread's numerator: it is rounded up by at most 2^-23 of it."""
 _MAX_DIVISOR: Final = 2**54
+"""Limit of 2 t u v and of u^2, so that no product overflows (see ``DiscreteGaussian``)."""
 _MAX_PRODUCT: Final = 2**62
-"""Limits of 64-bit arithmetic; the docstring of ``DiscreteGaussian`` proves that they suffice."""
+"""Limit of 2 t v^2 y: a larger proposal is refused without this product."""
 _SMOOTH_SPREAD: Final = 4.0
 """A spread from which sums over all integers equal integrals to all digits of a float."""
 

@@ -49,7 +49,7 @@ _LOW: Final = np.uint64(2**32 - 1)
 _SIGN: Final = np.uint64(63)
 
 _TERMS: Final = 12
-"""How many trials of algorithm 1 one word decides in ``coin``; one word in 12! leaves it open."""
+"""How many trials of algorithm 1 one word decides in ``coin``; one in 12! leaves it open."""
 _PART: Final = 2**64 // math.factorial(_TERMS)
 _YES: Final = sum((-1) ** j * math.factorial(_TERMS) // math.factorial(j) for j in range(_TERMS))
 _BELOW_YES: Final = np.uint64(_YES * _PART)
