@@ -117,6 +117,21 @@ def test_a_full_disk_leaves_the_older_file_alone(
     assert entries(tmp_path) == ["file"]
 
 
+def test_nobody_else_can_read_a_file_before_it_has_its_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    chmod = Path.chmod
+
+    def recording(path: Path, mode: int) -> None:
+        modes.append(path.stat().st_mode & 0o777)
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", recording)
+    write_file(tmp_path / "file", b"content", mode=0o644)
+    assert modes == [0o600]
+
+
 def test_what_a_killed_writer_left_is_no_obstacle_and_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("older")
     (tmp_path / f".file.{threading.get_native_id()}.new").symlink_to(tmp_path / "other")
