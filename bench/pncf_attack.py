@@ -27,7 +27,7 @@ from attacks.recommenders import (
 from recommend_speed import say
 from sfumato.auditing.statistics import rho_between
 from sfumato.evaluation.rating_splits import Split, random_split
-from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.evaluation.recommenders import compare_recommender
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.lab.movielens import MovieLens, read_movielens
 from sfumato.lab.pncf import (

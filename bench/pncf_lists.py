@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attacks.recommenders import auc, list_changes, list_distance
 from pncf_attack import DELTA, everything, ids, run, some, split_of
 from recommend_speed import say
-from sfumato.evaluation.baselines import BASELINES
+from sfumato.evaluation.recommenders import BASELINES
 from sfumato.gate import Curator
 from sfumato.lab.movielens import MovieLens
 from sfumato.lab.pncf import PairTable, Pncf, fit_pncf, noisy_neighbors, without

@@ -20,9 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato import charts
-from sfumato.evaluation.baselines import run_baselines
 from sfumato.evaluation.rating_splits import Split, random_split
-from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.evaluation.recommenders import compare_recommender, run_baselines
 from sfumato.gate import Curator
 from sfumato.lab.movielens import read_movielens
 from sfumato.lab.ratings import made_ratings

@@ -16,9 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from recommend_speed import ask_peer, say
-from sfumato.evaluation.baselines import BASELINES, RIDGE_STRENGTH, fit_baseline, run_baselines
 from sfumato.evaluation.rating_splits import Split, fold_split, random_split
-from sfumato.evaluation.recommender_errors import compare_recommender, list_gains
+from sfumato.evaluation.recommenders import (
+    BASELINES,
+    RIDGE_STRENGTH,
+    compare_recommender,
+    fit_baseline,
+    list_gains,
+    run_baselines,
+)
 from sfumato.lab.movielens import MovieLens, read_movielens
 from sfumato.models.items.bias import fit_bias, item_means
 from sfumato.models.items.neighbors import adjusted_cosine_neighbors, pearson_neighbors

@@ -21,8 +21,7 @@ from sfumato.commands.evaluate import evaluate_release
 from sfumato.commands.internal_folder import write_internal
 from sfumato.commands.publish import publish_table
 from sfumato.commands.recommend import fit_recommender
-from sfumato.evaluation.evaluate import evaluate
-from sfumato.evaluation.measures import PairCorrelations, RangeQueries, TotalVariation
+from sfumato.evaluation.evaluate import PairCorrelations, RangeQueries, TotalVariation, evaluate
 from sfumato.lab import made_up_survey
 from sfumato.lab.ratings import made_ratings
 from sfumato.ledger import Ledger

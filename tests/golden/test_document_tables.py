@@ -10,7 +10,7 @@ from math import pi
 import numpy as np
 import pytest
 
-from sfumato.evaluation.dependence import mean_count_error, mean_total_variation
+from sfumato.evaluation.marginals import compare_counts, compare_distances, marginals_of
 from sfumato.lab.tables import independent_table, integer_schema
 from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
@@ -34,12 +34,13 @@ def experiment(rows, epsilon, seed):
         Grr(categories=size, epsilon=Fraction(epsilon, COLUMNS)).answer_many(column, rng=rng)
         for size, column in zip(sizes, block, strict=True)
     ]
-    tables = [
+    real, published = (
         ArrayTable(schema, dict(zip(schema.names, codes, strict=True)))
         for codes in (block, answers)
-    ]
-    tvd = mean_total_variation(*tables, 1, rng=rng)
-    return np.array(sizes), tvd, mean_count_error(*tables, rng=rng)
+    )
+    columns = marginals_of(schema, 1, rng)
+    tvd = compare_distances(real, [published], columns)[0].mean
+    return np.array(sizes), tvd, compare_counts(real, [published], columns)[0]
 
 
 @pytest.mark.parametrize("rows", LIMITS)

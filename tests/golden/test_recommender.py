@@ -7,7 +7,7 @@ means over splits; one seeded run each, so that there is no false alarm.
 import pytest
 
 from sfumato.evaluation.rating_splits import random_split
-from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.evaluation.recommenders import compare_recommender
 from sfumato.gate import Curator
 from sfumato.lab.movielens import read_movielens
 from sfumato.ledger import Ledger

@@ -99,8 +99,7 @@ def run(request: EvaluateRequest) -> "Evaluation":
 
 def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...]:
     """The columns that classifiers shall predict."""
-    from sfumato.evaluation.classifiers import labels_of
-    from sfumato.evaluation.dependence import check_label
+    from sfumato.evaluation.classifiers import check_label, labels_of
 
     given = request.label
     named = (given,) if isinstance(given, str) else tuple(given or ())

@@ -18,7 +18,7 @@ from sfumato.release import INTERNAL, TableRelease, is_internal, release_around
 from sfumato.schema import Schema, Workload
 
 if TYPE_CHECKING:
-    from sfumato.evaluation.measures import Measure, RangeQueries
+    from sfumato.evaluation.evaluate import Measure, RangeQueries
     from sfumato.evaluation.result import Evaluation
 
 _COMPARISON: Final = ("internal.html", "internal.json")
@@ -66,15 +66,15 @@ def compare(
 ) -> "Evaluation":
     """Every measure that is possible here beside its baselines, and classifiers of labels."""
     from sfumato.evaluation.correlations import MOST_VALUES
-    from sfumato.evaluation.evaluate import evaluate
-    from sfumato.evaluation.marginals import comparable_degrees
-    from sfumato.evaluation.measures import (
+    from sfumato.evaluation.evaluate import (
         Classifiers,
         InformationError,
         Misclassification,
         PairCorrelations,
         TotalVariation,
+        evaluate,
     )
+    from sfumato.evaluation.marginals import comparable_degrees
 
     schema = release.schema
     degrees = comparable_degrees(schema)
@@ -95,7 +95,7 @@ def compare(
 
 def _queries(schema: Schema, workload: Workload | None) -> "RangeQueries":
     """The ranges of a workload; else random ones, of 1 to 3 columns where there are more."""
-    from sfumato.evaluation.measures import RangeQueries
+    from sfumato.evaluation.evaluate import RangeQueries
 
     if workload is not None and workload.ranges:
         return RangeQueries(workload=workload)

@@ -28,9 +28,13 @@ from sfumato.commands.recommender_publication import (
 )
 from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError
-from sfumato.evaluation.baselines import Baseline, run_baselines
 from sfumato.evaluation.rating_splits import RatingFormat, Split, random_split
-from sfumato.evaluation.recommender_errors import RecommenderErrors, compare_recommender
+from sfumato.evaluation.recommenders import (
+    Baseline,
+    RecommenderErrors,
+    compare_recommender,
+    run_baselines,
+)
 from sfumato.gate import Curator
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP

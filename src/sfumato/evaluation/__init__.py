@@ -1,5 +1,5 @@
 """Compares a release with the truth. Every result is internal and no look is hidden.
 
-``distances`` is the mathematics, ``measures`` says what can be compared, ``evaluate`` reads both
-tables and notes the look in the ledger. Import from the modules: ``distances`` is light.
+``marginals``, ``correlations``, ``range_queries`` and ``classifiers`` hold the mathematics of each
+kind of measure; ``evaluate`` reads both tables and notes the look in the ledger.
 """

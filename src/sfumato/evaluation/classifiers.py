@@ -24,14 +24,14 @@ from sfumato.schema.columns import Column
 
 Codes = NDArray[np.int64]
 
-HELD_OUT: Final = Fraction(1, 5)
+TEST_SHARE: Final = Fraction(1, 5)
 """The share of real rows that classifiers are tested on."""
 MOST_CLASSIFIED: Final = 100_000
-"""A classifier learns from, and is tested on, at most so many rows, taken at random."""
+"""A classifier learns from, and is tested on, at most this number of rows, taken at random."""
 MOST_CLASSES: Final = 20
 """A column of more values is not taken as a label unless it is named."""
 _MOST_CATEGORIES: Final = 255  # of a feature that gradient boosting can split by value
-_SEEDS: Final = 2**31
+_SEEDS: Final = 2**31  # scikit-learn takes 32 bits without a sign; half of them will do
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,16 +57,30 @@ class Scores:
         labels = np.union1d(truth, guesses)
         right = np.array([np.sum((truth == label) & (guesses == label)) for label in labels])
         there = np.array([np.sum(truth == label) for label in labels])
-        said = np.array([np.sum(guesses == label) for label in labels])
+        guessed = np.array([np.sum(guesses == label) for label in labels])
         return Scores(
             accuracy=float(right.sum() / truth.size),
             balanced_accuracy=float(np.mean(right[there > 0] / there[there > 0])),
-            f1=float(np.mean(2 * right / (there + said))),
+            f1=float(np.mean(2 * right / (there + guessed))),
             auc=None if belief is None else area_under_curve(truth == 1, belief),
         )
 
     def to_dict(self) -> dict[str, float | None]:
         """For ``--json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelErrors:
+    """How often a label of held-out real rows is predicted wrongly. Internal: not private."""
+
+    published: float
+    """By a classifier that learned from published rows."""
+    real: float
+    """By one that learned from the other real rows: what to compare with."""
+
+    def to_dict(self) -> dict[str, float]:
+        """Both shares by name."""
         return asdict(self)
 
 
@@ -112,15 +126,15 @@ def labels_of(schema: Schema, given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InputError: a label is no column, or no column can be one.
     """
-    found = given or [column.name for column in schema if 2 <= column.size <= MOST_CLASSES]
-    for label in found:
+    labels = given or [column.name for column in schema if 2 <= column.size <= MOST_CLASSES]
+    for label in labels:
         check_column(schema, label)
-    if not found or len(schema) < 2:
+    if not labels or len(schema) < 2:
         raise InputError(
             f"no column has 2 to {MOST_CLASSES} values to be predicted from another one. Name a "
             "label."
         )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(labels))
 
 
 def check_column(schema: Schema, label: str) -> None:
@@ -140,7 +154,7 @@ def compare_models(
         scikit_learn(module)
     train, test = split(read_rows(real), rng=rng)
     shown = some_rows(read_rows(published), rng=rng)
-    found = {}
+    results = {}
     for label in labels:
         seeds = rng.below(_SEEDS, len(models)).tolist()
         common = np.bincount(train[label]).argmax()
@@ -152,8 +166,47 @@ def compare_models(
             for learned in (shown, train)
         ]
         majority = Scores.of(test[label], np.full_like(test[label], common))
-        found[label] = LabelScores(majority=majority, published=sides[0], real=sides[1])
-    return found
+        results[label] = LabelScores(majority=majority, published=sides[0], real=sides[1])
+    return results
+
+
+def check_label(schema: Schema, label: str) -> None:
+    """Refuse, before any look, a label that ``compare_misclassification`` can't predict here."""
+    check_column(schema, label)
+    scikit_learn("svm")
+
+
+def compare_misclassification(
+    real: Table, published: Table, label: str, *, rng: Rng
+) -> LabelErrors:
+    """``misclassification`` after learning from published rows, and after learning from real ones.
+
+    Both are tested on the same fifth of the real rows, held out at random.
+    """
+    train, test = split(read_rows(real), rng=rng)
+    shown = some_rows(read_rows(published), rng=rng)
+    return LabelErrors(
+        published=misclassification(real.schema, label, shown, test),
+        real=misclassification(real.schema, label, train, test),
+    )
+
+
+def misclassification(schema: Schema, label: str, learned: Rows, test: Rows) -> float:
+    """The share of test rows whose label a linear SVM, trained on other rows, predicts wrongly.
+
+    All columns but the label enter as indicators of their codes, as in Jiang et al. 2023,
+    "DP2-Pub", arXiv 2208.11693. Rows that show one label only predict it.
+    """
+    svm, preprocessing = scikit_learn("svm"), scikit_learn("preprocessing")
+    if np.ptp(learned[label]) == 0:
+        return float(np.mean(test[label] != learned[label][0]))
+    features = [name for name in schema.names if name != label]
+    codes = [np.arange(schema[name].size) for name in features]
+    encoder = preprocessing.OneHotEncoder(categories=codes)
+    inputs = encoder.fit_transform(np.stack([learned[name] for name in features], axis=1))
+    model = svm.LinearSVC(dual=False).fit(inputs, learned[label])  # the primal draws no randomness
+    inputs = encoder.transform(np.stack([test[name] for name in features], axis=1))
+    return float(np.mean(model.predict(inputs) != test[label]))
 
 
 def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
@@ -161,9 +214,9 @@ def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
     n = row_count(rows)
     if n < 2:
         raise InputError("a classifier needs rows to train on and rows to test.")
-    places = rng.permutation(n)
-    held = min(MOST_CLASSIFIED, max(1, int(n * HELD_OUT)))
-    learned, tested = places[held : held + MOST_CLASSIFIED], places[:held]
+    order = rng.permutation(n)
+    size = min(MOST_CLASSIFIED, max(1, int(n * TEST_SHARE)))
+    learned, tested = order[size : size + MOST_CLASSIFIED], order[:size]
     return _at(rows, learned), _at(rows, tested)
 
 
@@ -185,8 +238,8 @@ def scikit_learn(module: str) -> Any:
         ) from error
 
 
-def _at(rows: Rows, places: NDArray[np.int64]) -> Rows:
-    return {name: codes[places].astype(np.int64) for name, codes in rows.items()}
+def _at(rows: Rows, indices: NDArray[np.int64]) -> Rows:
+    return {name: codes[indices].astype(np.int64) for name, codes in rows.items()}
 
 
 def _scores(
@@ -242,9 +295,9 @@ def _boosting(features: Sequence[Column], seed: int) -> Any:
 def _prepared(features: Sequence[Column]) -> Any:
     """Categories as indicators of their codes; numbers standardized, missing ones marked."""
     preprocessing, impute = scikit_learn("preprocessing"), scikit_learn("impute")
-    numbers = [place for place, column in enumerate(features) if column.ordered]
-    others = [place for place, column in enumerate(features) if not column.ordered]
-    codes = [np.arange(features[place].size, dtype=np.float64) for place in others]
+    numbers = [i for i, column in enumerate(features) if column.ordered]
+    others = [i for i, column in enumerate(features) if not column.ordered]
+    codes = [np.arange(features[i].size, dtype=np.float64) for i in others]
     scaled = scikit_learn("pipeline").make_pipeline(
         impute.SimpleImputer(add_indicator=True, keep_empty_features=True),
         preprocessing.StandardScaler(),

@@ -1,6 +1,10 @@
-"""Real against published: for the people who hold the data, never for publication."""
+"""Real against published: what can be compared, and ``evaluate``, which notes the look.
+
+For the people who hold the data, never for publication.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -8,10 +12,20 @@ from sfumato import check
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.errors import InputError
-from sfumato.evaluation.classifiers import compare_models, labels_of, scikit_learn
-from sfumato.evaluation.correlations import chosen_columns, comparable_columns, compare_correlations
-from sfumato.evaluation.dependence import check_label, compare_classifiers, information_error
-from sfumato.evaluation.distances import QueryErrors, RelativeErrors
+from sfumato.evaluation.classifiers import (
+    MODELS,
+    check_label,
+    compare_misclassification,
+    compare_models,
+    labels_of,
+    scikit_learn,
+)
+from sfumato.evaluation.correlations import (
+    chosen_columns,
+    comparable_columns,
+    compare_correlations,
+    compare_information,
+)
 from sfumato.evaluation.marginals import (
     MOST_MARGINALS,
     compare_counts,
@@ -19,31 +33,121 @@ from sfumato.evaluation.marginals import (
     distance,
     marginals_of,
 )
-from sfumato.evaluation.measures import (
-    Classifiers,
-    CountError,
-    InformationError,
-    Measure,
-    Misclassification,
-    PairCorrelations,
-    RangeQueries,
-    TotalVariation,
+from sfumato.evaluation.range_queries import (
+    FLOOR,
+    QueryErrors,
+    RelativeErrors,
+    answer,
+    drawn_ranges,
+    whole_ranges,
 )
-from sfumato.evaluation.range_queries import FLOOR, answer, drawn_ranges, whole_ranges
 from sfumato.evaluation.result import Evaluation, PairCounts
 from sfumato.evaluation.rows import MOST_BASELINE_CODES, baseline_tables
 from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
-from sfumato.schema import Marginal, Schema
+from sfumato.schema import Marginal, Schema, Workload
 
 MOST_SHOWN_CELLS = 2_500
+"""A pair of columns with more cells is not shown on the page."""
 MOST_SHOWN_PAIRS = 6
-"""So many pairs, of at most so many cells, are kept to be looked at."""
+"""How many pairs are shown, those that differ most."""
 
-Found = dict[str, Any]
-"""Fields of an ``Evaluation``."""
+Fields = dict[str, Any]
+"""Of an ``Evaluation``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TotalVariation:
+    """Total variation distance over all marginals of ``degree`` columns."""
+
+    degree: int
+    most: int = MOST_MARGINALS
+    """Of more marginals than this, this number is compared, taken at random."""
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, degree=self.degree)
+        check.whole(at_least=1, most=self.most)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CountError:
+    """Mean squared error of the counts of all marginals of ``degree`` columns."""
+
+    degree: int
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, degree=self.degree)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RangeQueries:
+    """Errors of ``n`` random ranges, or of the ranges of a workload."""
+
+    n: int = 500
+    """How many; over all columns, or over pairs in turn where all have too many cells."""
+    workload: Workload | None = None
+    most_columns: int | None = None
+    """If given, each random range limits 1 to this many columns: an interval of an ordered column,
+    a single value of another. In a wide table a range over all columns holds hardly a row."""
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=1, n=self.n)
+        if self.most_columns is not None:
+            check.whole(at_least=1, most_columns=self.most_columns)
+        if self.workload is not None and not self.workload.ranges:
+            raise InputError("the workload to compare has no ranges")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InformationError:
+    """What is lost or made up of the mutual information of pairs of columns, in nats."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairCorrelations:
+    """The correlation of every two columns, real and published: see ``Correlations``."""
+
+    most_columns: int = 40
+    """Of more columns than this, this number is compared, taken at random."""
+
+    def __post_init__(self) -> None:
+        check.whole(at_least=2, most_columns=self.most_columns)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Misclassification:
+    """How often a classifier of ``label`` errs that learned from published rows, and from real."""
+
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Classifiers:
+    """Train on published rows, test on real ones: scores of several classifiers of each label."""
+
+    labels: tuple[str, ...] = ()
+    """The columns to predict, each from all others; none: every column of 2 to 20 values."""
+    models: tuple[str, ...] = tuple(MODELS)
+    """Of ``logistic regression``, ``random forest`` and ``gradient boosting``."""
+
+    def __post_init__(self) -> None:
+        for model in self.models:
+            check.one_of(MODELS, model=model)
+        if not self.models:
+            raise InputError(f"models must name some of {', '.join(MODELS)}, got none")
+
+
+Measure = (
+    TotalVariation
+    | CountError
+    | RangeQueries
+    | InformationError
+    | PairCorrelations
+    | Misclassification
+    | Classifiers
+)
 
 
 def evaluate(
@@ -74,13 +178,12 @@ def evaluate(
     published = open_table(release.data, release.schema)
     columns = _columns(against, published)
     beside, left_out = _baselines(against, columns, rng) if baselines else ({}, ())
-    found = _compare(against, [published, *beside.values()], measures, rng, tell=tell)
-    first, rest = found[0], [Evaluation(**each) for each in found[1:]]
+    first, *others = _compare(against, [published, *beside.values()], measures, rng, tell=tell)
     if any(isinstance(measure, TotalVariation) and measure.degree == 2 for measure in measures):
         first["pairs"] = _worst_pairs(against, published)
     return Evaluation(
         columns=columns,
-        baselines=dict(zip(beside, rest, strict=True)),
+        baselines={n: Evaluation(**each) for n, each in zip(beside, others, strict=True)},
         notes=(*_sampled(first), *left_out),
         **first,
     )
@@ -116,9 +219,9 @@ def _compare(
     rng: Rng,
     *,
     tell: Callable[[str, int, int], None] | None,
-) -> list[Found]:
+) -> list[Fields]:
     """All figures of each other table; classifiers learn from the first one only."""
-    found: list[Found] = [{} for _ in others]
+    figures: list[Fields] = [{} for _ in others]
     for done, measure in enumerate(measures):
         if tell is not None:
             tell("comparing with the real table", done, len(measures))
@@ -128,10 +231,10 @@ def _compare(
             results = _compare_ranges(real, others, measure, rng)
         else:
             results = _compare_marginals(real, others, measure, rng)
-        for fields, more in zip(found, results, strict=False):
+        for fields, more in zip(figures, results, strict=False):
             for name, value in more.items():
                 fields[name] = fields.get(name, {}) | value if isinstance(value, dict) else value
-    return found
+    return figures
 
 
 def _compare_marginals(
@@ -139,7 +242,7 @@ def _compare_marginals(
     others: Sequence[Table],
     measure: TotalVariation | CountError | InformationError | PairCorrelations,
     rng: Rng,
-) -> list[Found]:
+) -> list[Fields]:
     schema = real.schema
     if isinstance(measure, TotalVariation):
         chosen = marginals_of(schema, measure.degree, rng, most=measure.most)
@@ -150,17 +253,16 @@ def _compare_marginals(
         return [{"mse": {measure.degree: each}} for each in errors]
     if isinstance(measure, InformationError):
         pairs = marginals_of(schema, 2, rng)
-        nats = [information_error(real, table, pairs=pairs) for table in others]
-        return [{"information_error": each} for each in nats]
+        return [{"information_error": e} for e in compare_information(real, others, pairs)]
     columns = chosen_columns(schema, most=measure.most_columns, rng=rng)
     return [{"correlations": each} for each in compare_correlations(real, others, columns)]
 
 
 def _learned(
     real: Table, published: Table, measure: Misclassification | Classifiers, rng: Rng
-) -> Found:
+) -> Fields:
     if isinstance(measure, Misclassification):
-        errors = compare_classifiers(real, published, measure.label, rng=rng)
+        errors = compare_misclassification(real, published, measure.label, rng=rng)
         return {"misclassification": {measure.label: errors}}
     labels = labels_of(real.schema, measure.labels)
     scores = compare_models(real, published, labels, models=measure.models, rng=rng)
@@ -169,27 +271,27 @@ def _learned(
 
 def _compare_ranges(
     real: Table, others: Sequence[Table], measure: RangeQueries, rng: Rng
-) -> list[Found]:
+) -> list[Fields]:
     schema, most = real.schema, measure.most_columns
     if measure.workload is not None:
-        wanted = measure.workload.ranges
+        ranges = measure.workload.ranges
     elif most is None:
-        wanted = whole_ranges(schema, measure.n, rng=rng)
+        ranges = whole_ranges(schema, measure.n, rng=rng)
     else:
-        wanted = drawn_ranges(schema, measure.n, most_columns=most, rng=rng)
-    truth = answer(real, wanted)
+        ranges = drawn_ranges(schema, measure.n, most_columns=most, rng=rng)
+    truth = answer(real, ranges)
     rows = int(count_marginals(real, [()])[()].sum())
-    found = []
+    errors = []
     for table in others:
-        answers = answer(table, wanted)
-        found.append(
+        answers = answer(table, ranges)
+        errors.append(
             {
                 "queries": QueryErrors.of(truth, answers),
                 "relative_queries": RelativeErrors.of(truth, answers, floor=max(1.0, FLOOR * rows)),
-                "answers": tuple(zip(wanted, truth.tolist(), answers.tolist(), strict=True)),
+                "answers": tuple(zip(ranges, truth.tolist(), answers.tolist(), strict=True)),
             }
         )
-    return found
+    return errors
 
 
 def _baselines(
@@ -203,20 +305,19 @@ def _baselines(
     return {}, (f"Nothing stands beside the figures: that needs 1 to {most} codes in memory.",)
 
 
-def _sampled(found: Found) -> tuple[str, ...]:
+def _sampled(fields: Fields) -> tuple[str, ...]:
     """Where a part was compared, how large it is."""
     notes = [
         f"Of {each.of:,} marginals of {degree} columns {each.compared:,} were compared, at random "
         "or for their size."
-        for degree, each in found.get("distances", {}).items()
+        for degree, each in fields.get("distances", {}).items()
         if each.compared < each.of
     ]
-    tied = found.get("correlations")
+    tied = fields.get("correlations")
     if tied is not None and len(tied.columns) < tied.of:
-        kept = len(tied.columns)
         notes.append(
-            f"Of {tied.of:,} columns the correlations of {kept} were compared, at random or for "
-            "their size."
+            f"Of {tied.of:,} columns the correlations of {len(tied.columns)} were compared, at "
+            "random or for their size."
         )
     return tuple(notes)
 

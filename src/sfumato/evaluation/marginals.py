@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.errors import InputError
-from sfumato.evaluation.distances import mean_squared_error
-from sfumato.models.model import total_variation
+from sfumato.models.model import Counts, check_same_shape, total_variation
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Schema
 
@@ -57,10 +56,10 @@ def compare_distances(
     real: Table, others: Sequence[Table], marginals: Sequence[Marginal]
 ) -> list[Distances]:
     """The total variation of marginals of one degree between a table and each other one."""
-    found = []
+    results = []
     for row in _per_marginal(real, others, marginals, distance):
         worst = int(np.argmax(row))
-        found.append(
+        results.append(
             Distances(
                 mean=float(np.mean(row)),
                 min=float(np.min(row)),
@@ -70,7 +69,7 @@ def compare_distances(
                 of=comb(len(real.schema), len(marginals[0])),
             )
         )
-    return found
+    return results
 
 
 def compare_counts(
@@ -79,6 +78,12 @@ def compare_counts(
     """The mean over marginals of the mean squared error of counts, for each other table."""
     rows = _per_marginal(real, others, marginals, mean_squared_error)
     return [float(np.mean(row)) for row in rows]
+
+
+def mean_squared_error(real: Counts, published: Counts) -> float:
+    """The mean over cells of the squared difference of counts."""
+    check_same_shape(real, published)
+    return float(np.mean((np.asarray(real, float) - published) ** 2))
 
 
 def distance(real: NDArray[np.int64], published: NDArray[np.int64]) -> float:
@@ -91,20 +96,20 @@ def marginals_of(
 ) -> list[Marginal]:
     """Those of a degree that are small enough to be compared; of very many, some at random."""
     drawn = _drawn(len(schema), degree, most, rng)
-    every = [tuple(schema.names[place] for place in places) for places in drawn]
-    kept = [marginal for marginal in every if schema.cells(marginal) <= MOST_CELLS]
-    if not kept:
+    every = [tuple(schema.names[index] for index in indices) for indices in drawn]
+    small = [marginal for marginal in every if schema.cells(marginal) <= MOST_CELLS]
+    if not small:
         raise InputError(f"no marginal of {degree} columns has at most {MOST_CELLS:,} cells")
-    if sum(map(schema.cells, kept)) <= MOST_CELLS_TOGETHER:
-        return kept
-    shuffled = rng.permutation(len(kept))
-    together = np.cumsum([schema.cells(kept[place]) for place in shuffled])
+    if sum(map(schema.cells, small)) <= MOST_CELLS_TOGETHER:
+        return small
+    shuffled = rng.permutation(len(small))
+    together = np.cumsum([schema.cells(small[index]) for index in shuffled])
     few = shuffled[: np.searchsorted(together, MOST_CELLS_TOGETHER, side="right")]
-    return [kept[place] for place in np.sort(few)]
+    return [small[index] for index in np.sort(few)]
 
 
 def in_batches(schema: Schema, marginals: Sequence[Marginal]) -> list[list[Marginal]]:
-    """Marginals counted together, so many at a time that their cells fit into memory."""
+    """Lists of marginals that are counted together: the cells of each list fit into memory."""
     batches: list[list[Marginal]] = [[]]
     cells = 0
     for marginal in marginals:
@@ -119,20 +124,20 @@ def in_batches(schema: Schema, marginals: Sequence[Marginal]) -> list[list[Margi
 def _per_marginal(
     real: Table, others: Sequence[Table], marginals: Sequence[Marginal], judge: Judge
 ) -> NDArray[np.float64]:
-    """What ``judge`` says of each other table (row) and marginal (column)."""
-    found: list[list[float]] = []
+    """The value of ``judge`` for each other table (row) and marginal (column)."""
+    results: list[list[float]] = []
     for part in in_batches(real.schema, marginals):
         truth = count_marginals(real, part)
         counts = [count_marginals(table, part) for table in others]
-        found += [[judge(truth[m], each[m]) for each in counts] for m in part]
-    return np.array(found).T
+        results += [[judge(truth[m], each[m]) for each in counts] for m in part]
+    return np.array(results).T
 
 
 def _drawn(columns: int, degree: int, most: int, rng: Rng) -> list[tuple[int, ...]]:
-    """All ways to choose columns; of more than ``most``, so many different ones at random."""
+    """All ways to choose columns; of more than ``most``, that many different ones at random."""
     if comb(columns, degree) <= most:
         return list(combinations(range(columns), degree))
-    found: set[tuple[int, ...]] = set()
-    while len(found) < most:
-        found.add(tuple(sorted(rng.permutation(columns)[:degree].tolist())))
-    return sorted(found)
+    chosen: set[tuple[int, ...]] = set()
+    while len(chosen) < most:
+        chosen.add(tuple(sorted(rng.permutation(columns)[:degree].tolist())))
+    return sorted(chosen)

@@ -1,4 +1,4 @@
-"""Ratings in two parts, to learn from and to be told: random ones, official folds, two files."""
+"""Ratings in two parts, to learn from and to test on: random, official folds or two files."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Split:
     train: RatingRows
     """The same as arrays; whoever has ratings in the other part only comes last, with none."""
     test: RatingRows
-    """The part to be told, the same people and items."""
+    """The part to predict, the same people and items."""
 
     @property
     def scale(self) -> RatingScale:
@@ -54,13 +54,15 @@ class RatingFormat:
 
     def read(self, source: Any) -> pa.Table:
         """The three columns of a path or a data frame."""
-        found = source_of(source, self.names, self.encoding, self.delimiter)
-        absent = [name for name in self.names if name not in found.names()]
+        opened = source_of(source, self.names, self.encoding, self.delimiter)
+        absent = [name for name in self.names if name not in opened.names()]
         if absent:
-            raise TableError(f"{found.describe()}: these columns are missing: {', '.join(absent)}.")
-        batches = list(found.batches(self.names))
+            raise TableError(
+                f"{opened.describe()}: these columns are missing: {', '.join(absent)}."
+            )
+        batches = list(opened.batches(self.names))
         if not batches:
-            raise TableError(f"{found.describe()}: there are no ratings.")
+            raise TableError(f"{opened.describe()}: there are no ratings.")
         whole = pa.Table.from_batches(batches)
         plain = [_plain(column) for column in whole.columns]
         return pa.table(dict(zip(self.names, plain, strict=True)))
@@ -86,34 +88,34 @@ def random_split(source: Any, *, form: RatingFormat, rng: Rng, share: float = 0.
     if not 0 < share < 1:
         raise InputError(f"share must be between 0 and 1, got {share!r}.")
     whole = form.read(source)
-    told = np.zeros(whole.num_rows, dtype=bool)
-    told[rng.permutation(told.size)[: round(share * told.size)]] = True
-    return open_split(whole.filter(pa.array(~told)), whole.filter(pa.array(told)), form=form)
+    tested = np.zeros(whole.num_rows, dtype=bool)
+    tested[rng.permutation(tested.size)[: round(share * tested.size)]] = True
+    return open_split(whole.filter(pa.array(~tested)), whole.filter(pa.array(tested)), form=form)
 
 
 def fold_split(source: Any, fold: Any, *, form: RatingFormat) -> Split:
-    """Ratings of which a part stands in a second file: that is told, the rest is learned from."""
-    whole, told = form.read(source), form.read(fold)
+    """Ratings of which a part stands in a second file: the test part; the rest is learned from."""
+    whole, tested = form.read(source), form.read(fold)
     keys = [form.person, form.item]
-    if whole.schema.field(0).type != told.schema.field(0).type:
+    if whole.schema.field(0).type != tested.schema.field(0).type:
         raise _other_types()
-    rest = whole.join(told.select(keys), keys=keys, join_type="left anti", use_threads=False)
-    if rest.num_rows + told.num_rows != whole.num_rows:
+    rest = whole.join(tested.select(keys), keys=keys, join_type="left anti", use_threads=False)
+    if rest.num_rows + tested.num_rows != whole.num_rows:
         raise InputError(
-            f"{rest.num_rows + told.num_rows - whole.num_rows:,} ratings of the fold are not "
+            f"{rest.num_rows + tested.num_rows - whole.num_rows:,} ratings of the fold are not "
             "among all ratings."
         )
-    return open_split(rest, told, form=form)
+    return open_split(rest, tested, form=form)
 
 
 def open_split(train: Any, test: Any, *, form: RatingFormat) -> Split:
-    """Ratings to learn from and ratings to be told, from two tables; no pair is in both."""
-    learned, told = form.read(train), form.read(test)
-    if learned.schema != told.schema:
+    """Ratings to learn from and ratings to predict, from two tables; no pair is in both."""
+    learned, tested = form.read(train), form.read(test)
+    if learned.schema != tested.schema:
         raise _other_types()
     ratings = form.open(learned)
     # People get codes as they come, so those to learn from have the same ones in both.
-    both = form.open(pa.concat_tables([learned, told])).by_person
+    both = form.open(pa.concat_tables([learned, tested])).by_person
     items, part = len(ratings.catalogue), ratings.by_person
     keys, all_keys = _keys(part, items), _keys(both, items)
     known = np.isin(all_keys, keys, assume_unique=True)
@@ -138,9 +140,9 @@ def _rows(
     return RatingRows.of(person, item, values[chosen], people=people, catalogue=items)
 
 
-def _keys(held: PersonRatings, items: int) -> NDArray[np.int64]:
+def _keys(ratings: PersonRatings, items: int) -> NDArray[np.int64]:
     """One number for each person and item, ascending."""
-    return np.repeat(np.arange(held.people), held.counts) * items + held.items
+    return np.repeat(np.arange(ratings.people), ratings.counts) * items + ratings.items
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

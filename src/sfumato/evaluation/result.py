@@ -1,14 +1,13 @@
-"""What a comparison with the real table found. It is not private, and says so."""
+"""What a comparison with the real table evaluation. It is not private, and says so."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sfumato.charts import cards
-from sfumato.evaluation.classifiers import LabelScores
+from sfumato.evaluation.classifiers import LabelErrors, LabelScores
 from sfumato.evaluation.correlations import Correlations
-from sfumato.evaluation.dependence import LabelErrors
-from sfumato.evaluation.distances import QueryErrors, RelativeErrors
 from sfumato.evaluation.marginals import Distances
+from sfumato.evaluation.range_queries import QueryErrors, RelativeErrors
 from sfumato.schema import Marginal, Range
 
 INTERNAL: Final = "Internal: compared with the real table, not private. Do not publish."
@@ -18,7 +17,7 @@ PairCounts = list[list[int]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What a comparison with the real data found. Internal: it is not private."""
+    """What a comparison with the real data evaluation. Internal: it is not private."""
 
     distances: dict[int, Distances] = field(default_factory=dict)
     """Total variation by degree: mean, least, largest, and of how many marginals."""
@@ -49,12 +48,12 @@ class Evaluation:
     @property
     def tv(self) -> dict[int, float]:
         """Mean total variation by degree."""
-        return {degree: found.mean for degree, found in self.distances.items()}
+        return {degree: each.mean for degree, each in self.distances.items()}
 
     @property
     def worst(self) -> dict[int, tuple[Marginal, float]]:
         """The marginal with the largest total variation, by degree."""
-        return {degree: (found.worst, found.max) for degree, found in self.distances.items()}
+        return {degree: (each.worst, each.max) for degree, each in self.distances.items()}
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -65,8 +64,8 @@ class Evaluation:
     def __repr__(self) -> str:
         """One line: the mean total variation by degree."""
         real, published = self.rows
-        told = ", ".join(f"{degree}-way {tv:.4f}" for degree, tv in self.tv.items())
-        return f"<Evaluation (internal) of {published:,} rows against {real:,}: tv {told or '-'}>"
+        tv = ", ".join(f"{degree}-way {tv:.4f}" for degree, tv in self.tv.items())
+        return f"<Evaluation (internal) of {published:,} rows against {real:,}: tv {tv or '-'}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: distances by degree, beside those of the baselines; marked internal."""
@@ -75,15 +74,15 @@ class Evaluation:
         rows = [
             (
                 f"{degree}-way",
-                f"{found.mean:.4f}",
-                *(_told(self.baselines[name].tv.get(degree)) for name in beside),
-                f"{' × '.join(found.worst)}: {found.max:.4f}",
+                f"{each.mean:.4f}",
+                *(_digits(self.baselines[name].tv.get(degree)) for name in beside),
+                f"{' × '.join(each.worst)}: {each.max:.4f}",
             )
-            for degree, found in self.distances.items()
+            for degree, each in self.distances.items()
         ]
         table = cards.rows_table(("total variation", "mean", *beside, "worst"), rows)
         title = f"{published:,} published rows against {real:,} real ones"
-        return cards.card(title, cards.facts(_told_facts(self)), table, warning=INTERNAL)
+        return cards.card(title, cards.facts(_facts(self)), table, warning=INTERNAL)
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``; carries the word internal."""
@@ -94,41 +93,42 @@ class Evaluation:
             "correlations": self.correlations.to_dict() if self.correlations else None,
             "misclassification": _each(self.misclassification),
             "classifiers": _each(self.classifiers),
-            "baselines": {name: _figures(found) for name, found in self.baselines.items()},
+            "baselines": {name: _figures(each) for name, each in self.baselines.items()},
             "notes": list(self.notes),
         }
 
 
-def _figures(found: Evaluation) -> dict[str, Any]:
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
     """What baselines have too."""
-    queries, relative, tied = found.queries, found.relative_queries, found.correlations
+    queries, relative = evaluation.queries, evaluation.relative_queries
+    tied = evaluation.correlations
     return {
-        "tv": {str(degree): value for degree, value in found.tv.items()},
-        "worst": {str(d): {"marginal": list(m), "tv": v} for d, (m, v) in found.worst.items()},
-        "distances": _each(found.distances),
-        "mse": {str(degree): value for degree, value in found.mse.items()},
-        "information_error": found.information_error,
+        "tv": {str(degree): value for degree, value in evaluation.tv.items()},
+        "worst": {str(d): {"marginal": list(m), "tv": v} for d, (m, v) in evaluation.worst.items()},
+        "distances": _each(evaluation.distances),
+        "mse": {str(degree): value for degree, value in evaluation.mse.items()},
+        "information_error": evaluation.information_error,
         "correlations": tied.summary() if tied else None,
         "queries": queries.to_dict() if queries else None,
         "relative_queries": relative.to_dict() if relative else None,
     }
 
 
-def _told(value: float | None) -> str:
+def _digits(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def _told_facts(found: Evaluation) -> dict[str, str]:
+def _facts(evaluation: Evaluation) -> dict[str, str]:
     """What there is besides distances, in a line each."""
     facts = {}
-    if found.queries is not None:
+    if evaluation.queries is not None:
         facts["errors of queries"] = (
-            f"mean {found.queries.mean:.4g}, largest {found.queries.max:.4g} counts"
+            f"mean {evaluation.queries.mean:.4g}, largest {evaluation.queries.max:.4g} counts"
         )
-    if found.information_error is not None:
-        facts["mutual information"] = f"off by {found.information_error:.4f} nats on average"
-    return {**facts, **{f"note {number}": text for number, text in enumerate(found.notes, 1)}}
+    if evaluation.information_error is not None:
+        facts["mutual information"] = f"off by {evaluation.information_error:.4f} nats on average"
+    return {**facts, **{f"note {number}": text for number, text in enumerate(evaluation.notes, 1)}}
 
 
-def _each(found: dict[Any, Any]) -> dict[str, Any]:
-    return {str(key): value.to_dict() for key, value in found.items()}
+def _each(figures: dict[Any, Any]) -> dict[str, Any]:
+    return {str(key): value.to_dict() for key, value in figures.items()}

@@ -42,9 +42,9 @@ def row_count(rows: Rows) -> int:
     return len(next(iter(rows.values())))
 
 
-def take(schema: Schema, rows: Rows, places: NDArray[np.int64]) -> ArrayTable:
-    """The rows at some places, as a table."""
-    return ArrayTable(schema, {name: rows[name][places] for name in schema.names})
+def take(schema: Schema, rows: Rows, indices: NDArray[np.int64]) -> ArrayTable:
+    """The rows with these indices, as a table."""
+    return ArrayTable(schema, {name: rows[name][indices] for name in schema.names})
 
 
 def regular_values(column: Column) -> int:

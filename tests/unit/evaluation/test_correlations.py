@@ -1,5 +1,7 @@
 """Correlations of two-way tables, against SciPy and tables whose answers are known."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,6 +10,7 @@ from sfumato.errors import InputError
 from sfumato.evaluation.correlations import (
     chosen_columns,
     compare_correlations,
+    compare_information,
     correlation,
     cramers_v,
     rank_correlation,
@@ -122,3 +125,24 @@ def test_columns_of_too_many_values_are_left_out_or_refused():
     assert chosen_columns(schema, most=40, rng=simulation_rng(0)) == ("0", "2")
     with pytest.raises(InputError, match="two columns of at most 2,236 values, this schema has 1"):
         chosen_columns(integer_schema((2, 100_000)), most=40, rng=simulation_rng(0))
+
+
+def table(codes):
+    schema = integer_schema((2,) * len(codes))
+    return ArrayTable(schema, dict(zip(schema.names, codes, strict=True)))
+
+
+def information_error(real, published):
+    pairs = list(combinations(real.schema.names, 2))
+    return compare_information(real, [published], pairs)[0]
+
+
+def test_lost_dependence_is_measured_in_nats():
+    """A copied fair coin has ln 2 in common with its copy; shuffled, nothing but chance."""
+    rng = simulation_rng(3)
+    coin, other = rng.below(2, 4_000), rng.below(2, 4_000)
+    real, shuffled = table([coin, coin]), table([coin, coin[rng.permutation(4_000)]])
+    assert information_error(real, real) == 0
+    assert information_error(real, shuffled) == pytest.approx(np.log(2), abs=0.01)
+    three, broken = table([coin, coin, other]), table([coin, other, coin])
+    assert information_error(three, broken) == pytest.approx(2 * np.log(2) / 3, abs=0.01)

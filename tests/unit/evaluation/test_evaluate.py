@@ -10,10 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.evaluation.dependence import information_error
-from sfumato.evaluation.evaluate import evaluate
-from sfumato.evaluation.marginals import comparable_degrees
-from sfumato.evaluation.measures import (
+from sfumato.evaluation.correlations import compare_information
+from sfumato.evaluation.evaluate import (
     Classifiers,
     CountError,
     InformationError,
@@ -21,7 +19,9 @@ from sfumato.evaluation.measures import (
     PairCorrelations,
     RangeQueries,
     TotalVariation,
+    evaluate,
 )
+from sfumato.evaluation.marginals import comparable_degrees
 from sfumato.ledger import Ledger
 from sfumato.models.dense.model import DenseModel
 from sfumato.privacy import OneRow, PureDP
@@ -263,7 +263,8 @@ def test_both_tables_are_counted() -> None:
 def test_the_information_of_all_pairs_is_compared() -> None:
     found = compare(InformationError())
     real, published = open_table(REAL, SCHEMA), open_table(PUBLISHED, SCHEMA)
-    assert found.information_error == pytest.approx(information_error(real, published))
+    (expected,) = compare_information(real, [published], list(combinations(SCHEMA.names, 2)))
+    assert found.information_error == pytest.approx(expected)
     assert found.to_dict()["information_error"] == found.information_error
     assert compare(InformationError(), data=REAL).information_error == 0
     assert compare().to_dict()["information_error"] is None

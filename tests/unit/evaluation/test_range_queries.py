@@ -4,9 +4,17 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sfumato.evaluation.distances import RelativeErrors
-from sfumato.evaluation.range_queries import CELLS_A_RANGE, answer, drawn_ranges
+from sfumato.evaluation.marginals import mean_squared_error
+from sfumato.evaluation.range_queries import (
+    CELLS_A_RANGE,
+    QueryErrors,
+    RelativeErrors,
+    answer,
+    drawn_ranges,
+)
 from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
 from sfumato.readers.array_table import ArrayTable
@@ -63,3 +71,27 @@ def test_relative_errors_have_a_floor_so_that_empty_ranges_do_not_count_infinite
     found = RelativeErrors.of(np.array([100, 0, 5]), np.array([90, 5, 5]), floor=10)
     assert (found.mean, found.median, found.max) == (pytest.approx(0.2), 0.1, 0.5)
     assert found.to_dict()["floor"] == 10
+
+
+_answers = st.lists(
+    st.tuples(st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6)), min_size=1, max_size=20
+)
+
+
+@given(_answers)
+def test_query_errors_are_those_of_numpy(pairs):
+    real = np.array([a for a, _ in pairs])
+    published = np.array([b for _, b in pairs])
+    gaps = [abs(a - b) for a, b in pairs]
+    errors = QueryErrors.of(real, published)
+    assert errors.max == max(gaps)
+    assert errors.min == min(gaps)
+    assert errors.mean == pytest.approx(sum(gaps) / len(gaps))
+    assert errors.mean_squared == pytest.approx(sum(gap**2 for gap in gaps) / len(gaps))
+    assert errors.mean_squared == pytest.approx(mean_squared_error(real, published))
+    assert set(errors.to_dict()) == {"max", "min", "mean_squared", "mean"}
+
+
+def test_unsigned_answers_do_not_wrap_around():
+    small, large = np.array([1], dtype=np.uint8), np.array([3], dtype=np.uint8)
+    assert QueryErrors.of(small, large).max == 2

@@ -1,10 +1,8 @@
-"""The two tables that stand beside a release, and the sampling of marginals."""
+"""The two tables that stand beside a release."""
 
 import numpy as np
 import pytest
 
-from sfumato.evaluation import marginals
-from sfumato.evaluation.marginals import compare_distances, marginals_of
 from sfumato.evaluation.rows import PERMUTED, RESAMPLED, baseline_tables, read_rows
 from sfumato.lab.tables import integer_schema
 from sfumato.randomness import simulation_rng
@@ -33,28 +31,3 @@ def test_resampled_rows_are_whole_real_rows_drawn_with_replacement():
     found = read_rows(baseline_tables(rows, rng=rng)[RESAMPLED])
     assert np.array_equal(found["0"] + found["1"], np.full(n, n - 1))
     assert len(set(found["0"].tolist())) / n == pytest.approx(1 - np.exp(-1), abs=0.035)
-
-
-def test_so_many_different_marginals_as_asked_are_drawn():
-    schema = integer_schema((2,) * 20)
-    chosen = marginals_of(schema, 3, simulation_rng(0), most=64)
-    assert len(set(chosen)) == 64
-    assert all(len(set(marginal)) == 3 for marginal in chosen)
-    assert chosen != marginals_of(schema, 3, simulation_rng(1), most=64)
-
-
-def test_marginals_that_are_too_large_together_are_cut_to_a_random_part(monkeypatch):
-    schema = integer_schema((10,) * 8)
-    monkeypatch.setattr(marginals, "MOST_CELLS_TOGETHER", 1_000)
-    chosen = marginals_of(schema, 2, simulation_rng(0))
-    assert len(set(chosen)) == 10
-    assert chosen != marginals_of(schema, 2, simulation_rng(1))
-
-
-def test_distances_say_how_many_of_all_marginals_were_compared():
-    codes = {str(n): CODES % 2 for n in range(6)}
-    table = ArrayTable(integer_schema((2,) * 6), codes)
-    chosen = marginals_of(table.schema, 2, simulation_rng(0), most=5)
-    (found,) = compare_distances(table, [table], chosen)
-    assert (found.compared, found.of, found.max) == (5, 15, 0)
-    assert found.to_dict()["worst"] == list(found.worst)

@@ -11,7 +11,7 @@ import pytest
 import sfumato.release
 from sfumato.errors import InputError
 from sfumato.evaluation.rating_splits import RatingFormat, random_split
-from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.evaluation.recommenders import compare_recommender
 from sfumato.lab import pncf
 from sfumato.lab.movielens import read_movielens
 from sfumato.lab.pncf import (

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.evaluation.baselines import run_baselines
-from sfumato.evaluation.recommender_errors import compare_recommender
+from sfumato.evaluation.recommenders import compare_recommender, run_baselines
 from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.models.items.recommenders import History

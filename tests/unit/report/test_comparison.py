@@ -8,14 +8,14 @@ import pytest
 
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
-from sfumato.evaluation.evaluate import evaluate
-from sfumato.evaluation.measures import (
+from sfumato.evaluation.evaluate import (
     Classifiers,
     InformationError,
     Misclassification,
     PairCorrelations,
     RangeQueries,
     TotalVariation,
+    evaluate,
 )
 from sfumato.evaluation.result import Evaluation
 from sfumato.ledger import Ledger

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sfumato.commands.publish import publish_table
-from sfumato.evaluation.evaluate import evaluate
-from sfumato.evaluation.measures import CountError, RangeQueries, TotalVariation
+from sfumato.evaluation.evaluate import CountError, RangeQueries, TotalVariation, evaluate
 from sfumato.lab.tables import integer_schema
 from sfumato.ledger import Head, Ledger
 from sfumato.models.product import ProductModel
