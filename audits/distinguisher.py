@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from audits.facts import Fact
 from sfumato.auditing.case import Case
 from sfumato.auditing.outputs import Outputs
-from sfumato.auditing.statistics import epsilon_lower_bound, event_rho_lower_bound, rho_of_coins
+from sfumato.auditing.statistics import epsilon_lower_bound, event_rho_lower_bound, rho_of_bernoulli
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 
@@ -189,7 +189,7 @@ def _promise(case: Case, hits: Sequence[int], n_x: int, n_y: int, runs: int) -> 
             chance + side * _DEVIATIONS * sqrt(chance * (1 - chance) / runs)
             for chance, side in ((p, -1), (q, 1))
         )
-        return rho_of_coins(low, high) if low > high else low - high
+        return rho_of_bernoulli(low, high) if low > high else low - high
     slack = sqrt((1 - p) / (runs * p)) + sqrt((1 - q) / (runs * q))
     return log(max(p - _delta(case), 1e-9) / q) - _DEVIATIONS * slack
 

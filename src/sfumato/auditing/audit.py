@@ -1,4 +1,4 @@
-"""``audit``: tries to refute what a mechanism claims, and says what it found."""
+"""``audit``: tries to refute what a mechanism claims, and reports what it finds."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,11 +16,11 @@ from sfumato.local.probabilities import exp_below
 from sfumato.privacy.guarantees import ZCDP, Guarantee
 from sfumato.randomness import Rng
 
-_DEVICE_RUNS: Final = 2_000
-_DEVICE_PART: Final = 50
-_LEAST_RUNS: Final = 40
-_ROUNDING: Final = 1e-9
-_TELLING: Final = 0.5
+_DEVICE_RUNS: Final = 2_000  # at most, of answers drawn one by one: slow
+_DEVICE_PART: Final = 50  # one in this number of the runs is drawn so
+_LEAST_RUNS: Final = 40  # fewer draws on each side could show nothing
+_ROUNDING: Final = 1e-9  # of a loss computed in floats, as a share of the claim
+_CONCLUSIVE: Final = 0.5  # of the claim, what a bound must reach to count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +39,7 @@ class Finding:
     confidence: float
     seconds: float
     pair: str
-    """The two inputs that were told apart."""
+    """The two inputs that the attack distinguishes."""
     checks: tuple[Check, ...] = ()
     """Of the code that runs, besides the bound."""
     end_to_end: bool = False
@@ -94,8 +94,8 @@ class Finding:
         It is not when the claim was not refuted, there is no exact ratio, and the bound is below
         half the claim: then a mechanism that spends twice as much might look the same.
         """
-        telling = self.lower_bound >= _TELLING * float(self.claimed)
-        return self.refuted or self.ratio is not None or telling
+        shown = self.lower_bound >= _CONCLUSIVE * float(self.claimed)
+        return self.refuted or self.ratio is not None or shown
 
     @property
     def verdict(self) -> str:
@@ -105,7 +105,7 @@ class Finding:
         return "stands" if self.conclusive else "inconclusive"
 
     def __str__(self) -> str:
-        """One sentence for each thing that was found."""
+        """One sentence for each result."""
         claim = f"{self.mechanism} claims {self.unit} {float(self.claimed):.4g}: {self.verdict}."
         exact = "not computed" if self.exact is None else f"{self.exact:.4f}"
         shown = f"Exact {exact}, at least {self.lower_bound:.4f} by {self.samples:,} samples."
@@ -117,16 +117,16 @@ class Finding:
         sizes = {"claimed": float(self.claimed), "exact": self.exact, "at least": self.lower_bound}
         known = {name: max(0.0, size) for name, size in sizes.items() if size is not None}
         chart = bar_rows(list(known), {self.unit: list(known.values())}, title=self.unit)
-        told = {
+        facts = {
             "verdict": self.verdict,
-            "inputs told apart": self.pair,
+            "inputs distinguished": self.pair,
             "samples": f"{self.samples:,} on each side",
             "confidence of the bound": f"{self.confidence:.4g}",
             "checks passed": f"{sum(c.passed for c in self.checks)} of {len(self.checks)}",
         }
         failed = [f"Failed: {check.name}." for check in self.checks if not check.passed]
         warning = " ".join(["The claim is false.", *failed]) if self.refuted else ""
-        parts = cards.facts(told), cards.charts([chart])
+        parts = cards.facts(facts), cards.charts([chart])
         return cards.card(f"Audit of {self.mechanism}", *parts, warning=warning)
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,10 +161,10 @@ def audit(
 ) -> Finding:
     """Try to refute a guarantee, exactly and with an attack on whole answers.
 
-    Pilot draws (``runs / 2`` for each input) find two inputs and a set of whole answers that tell
-    them apart; fresh draws then give a lower bound of epsilon that an honest mechanism exceeds
-    with probability 1 - confidence at most. Where the mechanism is finite and small, the exact
-    ratio of the probabilities it declares is computed too.
+    Pilot draws (``runs / 2`` for each input) find two inputs and a set of whole answers that
+    distinguishes them best; fresh draws then give a lower bound of epsilon that an honest
+    mechanism exceeds with probability 1 - confidence at most. Where the mechanism is finite and
+    small, the exact ratio of the probabilities it declares is computed too.
 
     Further checks draw more, each with about one false alarm in 1,000,000: a smaller attack on
     answers that are made one by one, as on a device; frequencies of every input against the
@@ -205,12 +205,12 @@ def attacked(case: Case, *, runs: int, rng: Rng, confidence: float) -> tuple[Dis
 
 def checked(case: Case, *, runs: int, rng: Rng) -> list[Check]:
     """All checks of the code that runs."""
-    found = [checking(runs, rng) for checking in case.checks]
+    checks = [checking(runs, rng) for checking in case.checks]
     if case.device is not None:
         single = replace(case, draw=case.device)
         draws = min(max(runs // _DEVICE_PART, 500), _DEVICE_RUNS)
         _, bound = attacked(single, runs=draws, rng=rng, confidence=1 - LEVEL)
         name = "a device's answers stay below the claim"
         detail = f"at least {bound:.4f}, {draws:,} answers on each side"
-        found.append(Check(name=name, passed=bound <= case.claimed, detail=detail))
-    return found
+        checks.append(Check(name=name, passed=bound <= case.claimed, detail=detail))
+    return checks

@@ -30,6 +30,7 @@ DEVIATIONS: Final = 3.29
 """Half the width of the band in standard errors: a right formula misses it once in 1,000."""
 
 PEOPLE: Final = 1_000
+"""In a simulated collection."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +97,7 @@ def of_rare_category(mechanism: FrequencyMechanism) -> Measure:
 def of_worst_mean(mechanism: MeanMechanism) -> Measure:
     """The error of the mean when everybody has the value with the largest variance."""
     grid = np.linspace(-1, 1, mechanism.points).tolist()
-    code, truth = max(enumerate(grid), key=lambda place: mechanism.variance(place[1]))
+    code, truth = max(enumerate(grid), key=lambda point: mechanism.variance(point[1]))
     codes = np.full(PEOPLE, code, dtype=np.uint32)
     return repeated(
         lambda rng: mechanism.mean(counted(mechanism, codes, rng)).mean,
@@ -116,9 +117,10 @@ Ratio = Fraction | float
 """The largest ratio of probabilities: a fraction where exact, a float where computed in floats."""
 
 RUNS: Final = 200_000
-_TIGHT: Final = 0.999
-_ABOVE: Final = 1e-6
-_SEEDS: Final = 64
+"""Samples on each side, unless a case asks for more or fewer."""
+_TIGHT: Final = 0.999  # of the claim: a loss above it is the claim
+_ABOVE: Final = 1e-6  # added to the exact loss as a share of it: a claim that rounding keeps
+_SEEDS: Final = 64  # of local hashing, at most: the ratio is the same for all of them
 _MOST_WEIGHTS: Final = 2**18  # of all those seeds together: seconds
 _MOST_ANSWERS: Final = 2**12  # beyond, too few answers come twice
 
@@ -175,7 +177,7 @@ class Case:
     runs: int = RUNS
     """Samples on each side that show 0.9 of the loss and reject 1.2 times the claim."""
     pairs: tuple[tuple[int, int], ...] = ()
-    """Places of inputs that are neighbors; none of them where any two are."""
+    """Indices of inputs that are neighbors; empty where any two are."""
     search: Search | None = None
     """How an attack on whole releases is found, where an output is one; no part of the loss is
     then demanded. None where outputs repeat: their frequencies are compared (``find_attack``)."""
@@ -183,7 +185,7 @@ class Case:
     accuracy: Measure | None = None
     """Measured against predicted error over a number of simulated collections."""
     note: str = ""
-    """What the table says beside the name."""
+    """The size, for the last column of the table."""
 
     @property
     def claimed(self) -> Fraction:
@@ -210,7 +212,7 @@ class Planted:
 def with_larger(make: Callable[[Fraction], Case], larger: Fraction, *more: Planted) -> Case:
     """The honest case, with the bug that no mechanism may have: it spends more than it says.
 
-    The planted case claims the loss that the honest one really has, which is its claim where that
+    The planted case claims the exact loss of the honest one, which is its claim where that
     is tight. (PrivKV loses 0.719 of its claim: 1.2 times as much would break no promise.)
 
     Args:
@@ -222,30 +224,6 @@ def with_larger(make: Callable[[Fraction], Case], larger: Fraction, *more: Plant
     spender = replace(spender, guarantee=tight(honest.guarantee, honest.ratio()))
     planted = Planted(bug=f"epsilon x {float(larger):g}", case=spender)
     return replace(honest, planted=(planted, *more))
-
-
-def local_case(
-    make: Callable[[Fraction], LocalMechanism],
-    larger: Fraction,
-    *more: Planted,
-    epsilon: Fraction = Fraction(1),
-    note: str,
-    accuracy: Measure | None = None,
-    runs: int = RUNS,
-) -> Case:
-    """The case of a local mechanism at ``epsilon``, with a larger one planted."""
-
-    def spending(factor: Fraction) -> Case:
-        mechanism = make(epsilon * factor)
-        return replace(
-            of_mechanism(mechanism, name=type(mechanism).__name__),
-            guarantee=LocalDP(epsilon),
-            note=note,
-            runs=runs,
-            accuracy=accuracy,
-        )
-
-    return with_larger(spending, larger, *more)
 
 
 def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
@@ -260,9 +238,9 @@ def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
     inputs, paths = spread(mechanism.inputs), local_paths(mechanism, written)
     checks = standard_checks(paths)
     if isinstance(mechanism, LocalHashing):
-        seen = _as_supported(mechanism, paths, inputs)
-        checks += seed_is_blind(mechanism, paths), strangers(seen, what="support categories")
-        paths = seen if mechanism.layout.below > _MOST_ANSWERS else paths
+        supporting = _as_supported(mechanism, paths, inputs)
+        checks += seed_is_blind(mechanism, paths), strangers(supporting, what="support categories")
+        paths = supporting if mechanism.layout.below > _MOST_ANSWERS else paths
     return Case(
         name=describe(mechanism) if name is None else name,
         guarantee=mechanism.guarantee,
@@ -279,7 +257,7 @@ def constant(ask: Ask, inputs: tuple[Any, ...] | None = None) -> Draw:
 
     Args:
         ask: Takes codes.
-        inputs: Whose places are the codes; None where the inputs are codes themselves.
+        inputs: Their indices are the codes; None where the inputs are codes themselves.
     """
 
     def draw(value: Any, n: int, *, rng: Rng) -> Outputs:
@@ -290,13 +268,13 @@ def constant(ask: Ask, inputs: tuple[Any, ...] | None = None) -> Draw:
 
 
 def _as_supported(mechanism: LocalHashing, paths: Paths, inputs: tuple[int, ...]) -> Paths:
-    def seen(ask: Ask) -> Ask:
-        def asked(codes: Codes, *, rng: Rng) -> Outputs:
+    def supports(ask: Ask) -> Ask:
+        def outputs(codes: Codes, *, rng: Rng) -> Outputs:
             return supported(mechanism, ask(codes, rng=rng), inputs)
 
-        return asked
+        return outputs
 
-    return replace(paths, bulk=seen(paths.bulk), device=seen(paths.device))
+    return replace(paths, bulk=supports(paths.bulk), device=supports(paths.device))
 
 
 def ratio_of(mechanism: LocalMechanism, written: Transition | None) -> Ratio | None:

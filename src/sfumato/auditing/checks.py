@@ -31,16 +31,16 @@ LEVEL: Final = 1e-6
 """An honest mechanism fails a check with at most about this probability."""
 
 _LEAST_EACH: Final = 8  # answers about every input, however many inputs there are
-_HALVES: Final = 4
-_SINGLES: Final = 4
-_BYTE: Final = 8
-_COLUMNS: Final = 8
+_HALVES: Final = 4  # random sets of values that are tried
+_SINGLES: Final = 4  # of the most frequent values, each tried for itself
+_BYTE: Final = 8  # bits of a seed that are looked at together
+_COLUMNS: Final = 8  # of an output, at most, that are looked at apart
 _SKEWED: Final = 57.0  # 7^3 / 6: what skewness does to a tail at 7 standard deviations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One check of the code that runs, and what it found."""
+    """One check of the code that runs, and its result."""
 
     name: str
     passed: bool
@@ -141,14 +141,14 @@ def strangers(paths: Paths, *, what: str = "answer") -> Checking:
         for code in ends:
             alike = paths.bulk(np.full(n, code), rng=rng)
             echoes += [_echo(hits, hits) for hits in _sets(alike, rng) if _is_even_enough(hits)]
-        told = "" if echoes else "; answers too much alike to tell shared words"
+        limit = "" if echoes else "; answers too much alike to show shared words"
         which = rng.below(2, n)
         mixed = paths.bulk(np.array(ends)[which], rng=rng)
         signs = (2 * which - 1).astype(np.float64)
         echoes += [_echo(_without_own(hits, which), signs) for hits in _sets(mixed, rng)]
         chance = len(echoes) * n * _tail(max(echoes))
         name = f"people who {what} in one call share nothing"
-        return _judged(name, chance, f"{n:,} people{told}")
+        return _judged(name, chance, f"{n:,} people{limit}")
 
     return checking
 
@@ -185,17 +185,17 @@ def _shuffled(inputs: Codes, each: int, rng: Rng) -> Codes:
 def _seed_tables(
     mechanism: LocalHashing, codes: Codes, answers: Outputs, rows: Codes
 ) -> Iterator[tuple[Counts, Floats]]:
-    """For each byte of the seed, counts and probabilities of (byte, whether it tells the truth)."""
+    """For each byte of the seed, counts and chances of (byte, whether the response is true)."""
     seeds, values = apart(mechanism, answers)
-    told = np.zeros(codes.size, dtype=np.int64)
+    true = np.zeros(codes.size, dtype=np.int64)
     for code in np.unique(codes).tolist():
         own = codes == code
-        told[own] = supports(mechanism, seeds[own], values[own], code)
+        true[own] = supports(mechanism, seeds[own], values[own], code)
     inputs, p = int(rows.max()) + 1, float(mechanism.response.p)
     for start in range(0, mechanism.seed_bits, _BYTE):
         size = 1 << min(_BYTE, mechanism.seed_bits - start)
         byte = (seeds >> np.uint64(start)).astype(np.int64) % size
-        cells = np.bincount((rows * size + byte) * 2 + told, minlength=inputs * size * 2)
+        cells = np.bincount((rows * size + byte) * 2 + true, minlength=inputs * size * 2)
         chances = np.tile([(1 - p) / size, p / size], (inputs, size))
         yield cells.reshape(inputs, size * 2), chances
 
@@ -218,9 +218,9 @@ def _frequent(counts: Counts) -> Floats:
 def _half(counts: Counts, rng: Rng) -> Floats:
     """A random set of values that holds about half of what was drawn."""
     order = rng.permutation(counts.size)
-    held = np.abs(np.cumsum(counts[order]) / counts.sum() - 0.5)
+    distance = np.abs(np.cumsum(counts[order]) / counts.sum() - 0.5)
     chosen = np.zeros(counts.size)
-    chosen[order[: int(np.argmin(held)) + 1]] = 1.0
+    chosen[order[: int(np.argmin(distance)) + 1]] = 1.0
     return chosen
 
 

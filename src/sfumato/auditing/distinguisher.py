@@ -1,4 +1,4 @@
-"""Finds the two inputs and the set of outputs that tell them apart best, from pilot draws.
+"""Finds two inputs and the set of outputs that distinguishes them best, from pilot draws.
 
 Nothing is picked by hand: the first half of the pilots orders all whole outputs by how much
 likelier they are under one input than another, the second half chooses the pair and how many of
@@ -20,8 +20,8 @@ from sfumato.auditing.statistics import epsilon_lower_bound, rho_lower_bound
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng
 
-_SMALLEST_PILOT: Final = 500
-_DEVIATIONS: Final = 3.3
+_SMALLEST_PILOT: Final = 500  # draws of each input, twice
+_DEVIATIONS: Final = 3.3  # of fresh draws that an attack is expected to lose: 0.1%
 _WIDTH: Final = 8.0  # of scores: likelihood ratios are cut at e^4
 
 
@@ -41,8 +41,8 @@ class Attack:
 
     def score(self, drawn: NDArray[Any]) -> NDArray[np.float64]:
         """The score of each whole output."""
-        place = np.minimum(np.searchsorted(self.outputs, drawn), self.outputs.size - 1)
-        return np.where(self.outputs[place] == drawn, self.scores[place], 0.0)
+        index = np.minimum(np.searchsorted(self.outputs, drawn), self.outputs.size - 1)
+        return np.where(self.outputs[index] == drawn, self.scores[index], 0.0)
 
     def lower_bound(self, case: Case, *, runs: int, rng: Rng, confidence: float) -> float:
         """The bound of the claimed parameter on fresh draws."""
@@ -60,11 +60,12 @@ def find_attack(case: Case, *, runs: int, rng: Rng) -> Attack:
     """The attack that promises the largest bound with ``runs`` fresh draws on each side."""
     outputs, ordering, judging = _pilots(case, max(_SMALLEST_PILOT, runs // 4), rng)
     search = _scores if isinstance(case.guarantee, ZCDP) else _events
-    _, (x, y), chosen = max(search(ordering, judging, runs), key=lambda found: found[0])
+    _, (x, y), chosen = max(search(ordering, judging, runs), key=lambda candidate: candidate[0])
     return Attack(x=x, y=y, outputs=outputs, scores=chosen)
 
 
-Found = tuple[float, tuple[int, int], NDArray[np.float64]]
+Candidate = tuple[float, tuple[int, int], NDArray[np.float64]]
+"""The promised bound, the pair of inputs and the scores of all outputs."""
 
 
 def _pilots(case: Case, n: int, rng: Rng) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -72,13 +73,13 @@ def _pilots(case: Case, n: int, rng: Rng) -> tuple[NDArray[Any], NDArray[Any], N
     drawn = [whole(case.draw(value, 2 * n, rng=rng)) for value in case.inputs]
     outputs, index = np.unique(np.concatenate(drawn), return_inverse=True)
     tables = np.zeros((2, len(drawn), outputs.size))
-    for row, found in enumerate(index.reshape(len(drawn), 2, n)):
+    for row, drawn_index in enumerate(index.reshape(len(drawn), 2, n)):
         for half in range(2):
-            tables[half, row] = np.bincount(found[half], minlength=outputs.size)
+            tables[half, row] = np.bincount(drawn_index[half], minlength=outputs.size)
     return outputs, tables[0], tables[1]
 
 
-def _events(ordering: NDArray[Any], judging: NDArray[Any], runs: int) -> Iterator[Found]:
+def _events(ordering: NDArray[Any], judging: NDArray[Any], runs: int) -> Iterator[Candidate]:
     """For every ordered pair the best event of the form "as likely as this or more"."""
     n = judging[0].sum()
     for x, y in permutations(range(len(ordering)), 2):
@@ -93,7 +94,7 @@ def _events(ordering: NDArray[Any], judging: NDArray[Any], runs: int) -> Iterato
         yield float(promise[best]), (x, y), event
 
 
-def _scores(ordering: NDArray[Any], judging: NDArray[Any], runs: int) -> Iterator[Found]:
+def _scores(ordering: NDArray[Any], judging: NDArray[Any], runs: int) -> Iterator[Candidate]:
     """For every ordered pair the logarithm of the likelihood ratio, cut to a public range."""
     n = judging[0].sum()
     for x, y in permutations(range(len(ordering)), 2):

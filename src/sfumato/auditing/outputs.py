@@ -22,7 +22,7 @@ Outputs = NDArray[Any]
 """Whole outputs, one for each entry of the first axis, as they leave the device."""
 
 MOST_INPUTS: Final = 8
-"""Of more inputs some are taken, evenly spaced, the ends among them."""
+"""Of more inputs this number is used, evenly spaced, the ends among them."""
 
 
 def whole(outputs: Outputs) -> NDArray[Any]:
@@ -58,7 +58,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _MOST_SUPPORTED: Final = 2**11
-"""Categories of which each is held against each other one."""
+"""Categories, at most, of which each is compared with each other one."""
 
 
 class Ask(Protocol):
@@ -142,9 +142,9 @@ def by_chances(outputs: Outputs, chances: Floats) -> Declared:
     def count(codes: Codes, drawn: Outputs) -> Counts:
         keys = whole(outputs.astype(drawn.dtype))
         order = np.argsort(keys)
-        found = whole(drawn)
-        place = np.minimum(np.searchsorted(keys, found, sorter=order), len(keys) - 1)
-        cell = np.where(keys[order[place]] == found, order[place], cells - 1)
+        values = whole(drawn)
+        index = np.minimum(np.searchsorted(keys, values, sorter=order), len(keys) - 1)
+        cell = np.where(keys[order[index]] == values, order[index], cells - 1)
         flat = np.bincount(codes * cells + cell, minlength=len(chances) * cells)
         return flat.reshape(len(chances), cells)
 
@@ -211,7 +211,7 @@ def supports(mechanism: LocalHashing, seeds: Words, values: Words, code: int) ->
 
 
 def supported(mechanism: LocalHashing, answers: Outputs, inputs: tuple[int, ...]) -> Outputs:
-    """Which inputs each answer supports: all that an answer tells about them, given its seed.
+    """Which inputs each answer supports: all that an answer says about them, given its seed.
 
     The seeds are too many to come twice, so the attack does without; that they are independent
     of the code, and the response of them, is a check of its own.

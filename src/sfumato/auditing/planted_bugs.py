@@ -27,40 +27,43 @@ from sfumato.randomness import Rng, simulation_rng
 
 Floats = NDArray[np.float64]
 
-_FORGOTTEN: Final = 5
-_UNIT: Final = 2.0**-53
+ONE: Final = Fraction(1)
+"""The epsilon that these bugs claim, unless they say another."""
+
+_FORGOTTEN: Final = 5  # the category that is never hidden
+_UNIT: Final = 2.0**-53  # between neighboring uniform floats below 1
 
 
-def careless_threshold(*, categories: int, epsilon: Fraction) -> Planted:
+def careless_threshold(categories: int = 4) -> Planted:
     """GRR with floor(p 2^64), p a float, and another word for the other categories.
 
     The ratio exceeds e^epsilon in some twentieth digit: no sample will ever show it.
     """
-    odds = exp(epsilon)
+    odds = exp(ONE)
     keep = floor(Fraction(odds / (odds + categories - 1)) * WORD)
     other = Fraction((WORD - keep) * (WORD // (categories - 1)), WORD)
-    honest = Grr(categories=categories, epsilon=epsilon)
+    honest = Grr(categories=categories, epsilon=ONE)
 
     def draw(code: int, n: int, *, rng: Rng) -> Outputs:
         return honest.answer_many(np.full(n, code, dtype=np.uint32), rng=rng)
 
-    case = _case("GRR, careless", epsilon, tuple(range(categories)), draw, keep / other)
+    case = _case("GRR, careless", ONE, tuple(range(categories)), draw, keep / other)
     return Planted(bug="a careless threshold", case=case, by="ratio")
 
 
-def repeated_seed(*, categories: int, epsilon: Fraction) -> Planted:
+def repeated_seed(categories: int = 4) -> Planted:
     """GRR with a generator that starts from the same seed on every device."""
-    mechanism = Grr(categories=categories, epsilon=epsilon)
+    mechanism = Grr(categories=categories, epsilon=ONE)
 
     def draw(code: int, n: int, *, rng: Rng) -> Outputs:
         answer = int(mechanism.answer(code, rng=simulation_rng(0)))
         return np.full(n, answer, dtype=np.uint8)
 
-    case = _case("GRR, seeded", epsilon, tuple(range(categories)), draw)
+    case = _case("GRR, seeded", ONE, tuple(range(categories)), draw)
     return Planted(bug="a predictable generator", case=case)
 
 
-def truth_probability_for_odds(*, categories: int, symmetric: bool) -> Planted:
+def truth_probability_for_odds(*, symmetric: bool, categories: int = 4) -> Planted:
     """Unary encoding that takes the truth probability e^eps / (e^eps + 1) where e^eps belongs.
 
     At a claim of 0.1 the symmetric form delivers 1.337, the optimized one 0.644.
@@ -83,12 +86,12 @@ def truth_probability_for_odds(*, categories: int, symmetric: bool) -> Planted:
     return Planted(bug="the truth probability in place of e^epsilon", case=case)
 
 
-def true_value_first(*, categories: int, epsilon: Fraction) -> Planted:
+def true_value_first(categories: int = 6) -> Planted:
     """Subset selection that sends its subset as a list, the true value in front if it is in.
 
-    The probabilities of the subsets are right; the layout tells.
+    The probabilities of the subsets are right; the order gives the value away.
     """
-    odds = exp(epsilon)
+    odds = exp(ONE)
     size = max(1, round(categories / (odds + 1)))
     inside = size * odds / (size * odds + categories - size)
 
@@ -97,11 +100,11 @@ def true_value_first(*, categories: int, epsilon: Fraction) -> Planted:
         keys[:, code] = np.where(rng.uniform(n) < inside, -1.0, 2.0)  # first, or not at all
         return np.argsort(keys, axis=1)[:, :size].astype(np.uint8)
 
-    case = _case("subsets, ordered", epsilon, tuple(range(categories)), draw)
+    case = _case("subsets, ordered", ONE, tuple(range(categories)), draw)
     return Planted(bug="the true value in slot 0", case=case)
 
 
-def float_piecewise(*, epsilon: Fraction) -> Planted:
+def float_piecewise() -> Planted:
     """The piecewise mechanism in float64, as its paper states it.
 
     Rounding leaves each value a set of possible answers of its own. The output here is what an
@@ -110,80 +113,78 @@ def float_piecewise(*, epsilon: Fraction) -> Planted:
     values = (0.0, 0.3, 0.7)
 
     def draw(value: float, n: int, *, rng: Rng) -> Outputs:
-        z = exp(epsilon / 2)
+        z = exp(ONE / 2)
         answers = _drawn(value, z, rng.uniform(n), rng.uniform(n))
         possible = [_is_possible(answers, other, z) for other in values]
         return np.packbits(np.stack(possible, axis=1), axis=1, bitorder="little")
 
-    case = _case("piecewise, floats", epsilon, values, draw)
+    case = _case("piecewise, floats", ONE, values, draw)
     return Planted(bug="floats: answers that some values can't give", case=case)
 
 
-def value_and_square(*, epsilon: Fraction) -> Planted:
+def value_and_square() -> Planted:
     """A number and its square, for a variance, each answered with all of epsilon."""
-    mechanism = Duchi(points=3, epsilon=epsilon)
+    mechanism = Duchi(points=3, epsilon=ONE)
 
     def draw(value: int, n: int, *, rng: Rng) -> Outputs:
         codes = value + 1, 2 * value**2  # of -1, 0, 1, and of 0, 1/2, 1
         answers = (mechanism.answer_many(np.full(n, code), rng=rng) for code in codes)
         return np.stack(list(answers), axis=1)
 
-    case = _case("value and square", epsilon, (-1, 0, 1), draw)
+    case = _case("value and square", ONE, (-1, 0, 1), draw)
     return Planted(bug="value and square, both with epsilon", case=case)
 
 
-def fresh_answers(*, epsilon: Fraction) -> Planted:
+def fresh_answers() -> Planted:
     """The same question twice, answered afresh: 2 epsilon."""
-    mechanism = Grr(categories=2, epsilon=epsilon)
+    mechanism = Grr(categories=2, epsilon=ONE)
 
     def draw(code: int, n: int, *, rng: Rng) -> Outputs:
         codes = np.full(2 * n, code, dtype=np.uint8)
         return mechanism.answer_many(codes, rng=rng).reshape(n, 2)
 
-    return Planted(bug="a fresh answer each time", case=_case("fresh", epsilon, (0, 1), draw))
+    return Planted(bug="a fresh answer each time", case=_case("fresh", ONE, (0, 1), draw))
 
 
-def every_key(*, epsilon: Fraction) -> Planted:
+def every_key() -> Planted:
     """PrivKV on each of two keys, each with all of epsilon, instead of on a sampled one."""
-    mechanism = PrivKv(keys=1, epsilon=epsilon)
+    mechanism = PrivKv(keys=1, epsilon=ONE)
 
-    def draw(held: int, n: int, *, rng: Rng) -> Outputs:
-        crowd = Pairs.from_dense(np.full((n, 1), 1.0 if held else np.nan))
+    def draw(has_key: int, n: int, *, rng: Rng) -> Outputs:
+        crowd = Pairs.from_dense(np.full((n, 1), 1.0 if has_key else np.nan))
         return np.stack([mechanism.answer_many(crowd, rng=rng) for _ in range(2)], axis=1)
 
-    case = _case("every key", epsilon, (0, 1), draw)
+    case = _case("every key", ONE, (0, 1), draw)
     return Planted(bug="every key instead of a sampled one", case=case)
 
 
-def own_keys_first(*, keys: int, epsilon: Fraction) -> Planted:
+def own_keys_first(keys: int = 3) -> Planted:
     """A list of a noisy bit for every key that is sent in the order of the person's own list.
 
     Each bit is randomized well; that the first one is about an own key is not.
     """
-    bit = Grr(categories=2, epsilon=epsilon / 2)
+    bit = Grr(categories=2, epsilon=ONE / 2)
 
     def draw(own: int, n: int, *, rng: Rng) -> Outputs:
         listed = [own, *(key for key in range(keys) if key != own)]
-        held = [bit.answer_many(np.full(n, key == own, dtype=np.uint8), rng=rng) for key in listed]
-        return np.stack([2 * key + one for key, one in zip(listed, held, strict=True)], axis=1)
+        bits = [bit.answer_many(np.full(n, key == own, dtype=np.uint8), rng=rng) for key in listed]
+        return np.stack([2 * key + one for key, one in zip(listed, bits, strict=True)], axis=1)
 
-    case = _case("list, ordered", epsilon, tuple(range(keys)), draw)
+    case = _case("list, ordered", ONE, tuple(range(keys)), draw)
     return Planted(bug="own keys first in a padded list", case=case)
 
 
-def truthful_device(*, categories: int, epsilon: Fraction) -> Planted:
+def truthful_device(categories: int = 4) -> Planted:
     """GRR whose single answers, drawn on devices, are the truth; those in bulk are right."""
 
     class Truthful(Grr):
         def answer(self, code: int, *, rng: Rng) -> Answer:
             return code
 
-    return _checked(
-        "a device that tells the truth", Truthful(categories=categories, epsilon=epsilon)
-    )
+    return _checked("a device that tells the truth", Truthful(categories=categories, epsilon=ONE))
 
 
-def shared_words(*, categories: int, epsilon: Fraction) -> Planted:
+def shared_words() -> Planted:
     """GRR where the second half of the people are answered with the words of the first half."""
 
     class Shared(Grr):
@@ -194,12 +195,10 @@ def shared_words(*, categories: int, epsilon: Fraction) -> Planted:
                 [super(Shared, self).answer_many(part, rng=simulation_rng(seed)) for part in parts]
             )
 
-    return _checked(
-        "two people share a random word", Shared(categories=categories, epsilon=epsilon)
-    )
+    return _checked("two people share a random word", Shared(categories=4, epsilon=ONE))
 
 
-def one_code_in_the_open(*, categories: int, epsilon: Fraction) -> Planted:
+def one_code_in_the_open() -> Planted:
     """GRR over many categories, of which a single one, 5, is never hidden."""
 
     class Forgotten(Grr):
@@ -208,23 +207,24 @@ def one_code_in_the_open(*, categories: int, epsilon: Fraction) -> Planted:
             answers[codes == _FORGOTTEN] = _FORGOTTEN
             return answers
 
-    bug = f"one of {categories:,} categories is never hidden"
-    return _checked(bug, Forgotten(categories=categories, epsilon=epsilon))
+    return _checked(
+        "one of 1,000 categories is never hidden", Forgotten(categories=1_000, epsilon=ONE)
+    )
 
 
-def telling_seed(*, categories: int, epsilon: Fraction) -> Planted:
+def revealing_seed() -> Planted:
     """Local hashing whose response is right under a seed that ends with the code."""
 
-    class Telling(Olh):
+    class Revealing(Olh):
         def answer_many(self, codes: Codes, *, rng: Rng) -> Answers:
             words, response = rng.words(codes.size), self.response
             seeds = (words & np.uint64(0xFFFFFF00)) | codes.astype(np.uint64)
             hashed: Any = self.hashed
-            coins, drawn = np.divmod(words >> np.uint64(32), np.uint64(response.values))
-            values = np.where(coins < response.truth, hashed(seeds, codes.astype(np.uint64)), drawn)
+            keys, drawn = np.divmod(words >> np.uint64(32), np.uint64(response.values))
+            values = np.where(keys < response.truth, hashed(seeds, codes.astype(np.uint64)), drawn)
             return (seeds * np.uint64(response.values) + values).astype(self.layout.dtype)
 
-    return _checked("the seed ends with the code", Telling(categories=categories, epsilon=epsilon))
+    return _checked("the seed ends with the code", Revealing(categories=4, epsilon=ONE))
 
 
 def amplified_epsilon(epsilon: Fraction, attributes: int) -> Fraction:
@@ -256,12 +256,12 @@ def _truth(epsilon: float) -> float:
     return exp(epsilon) / (exp(epsilon) + 1)
 
 
-def _drawn(value: float, z: float, coin: Floats, place: Floats) -> Floats:
+def _drawn(value: float, z: float, coin: Floats, uniform: Floats) -> Floats:
     """With C = (z + 1)/(z - 1): the center with probability z/(z + 1), else left or right of it."""
     reach = (z + 1) / (z - 1)
     left, right = _center(value, reach)
-    center = left + place * (right - left)
-    beside = place * (reach + 1)
+    center = left + uniform * (right - left)
+    beside = uniform * (reach + 1)
     outside = np.where(beside < left + reach, -reach + beside, right + (beside - (left + reach)))
     return np.where(coin < z / (z + 1), center, outside)
 
@@ -273,12 +273,12 @@ def _is_possible(answers: Floats, value: float, z: float) -> NDArray[np.bool_]:
     inside = (answers >= left) & (answers <= right)
     beside = np.where(answers < left, answers + reach, answers - right + (left + reach))
     near = np.where(inside, (answers - left) / (right - left), beside / (reach + 1))
-    found = np.zeros(answers.shape, dtype=np.bool_)
-    for step in range(-4, 5):
-        place = (np.rint(near / _UNIT) + step) * _UNIT
+    possible = np.zeros(answers.shape, dtype=np.bool_)
+    for step in range(-_STEPS, _STEPS + 1):
+        uniform = (np.rint(near / _UNIT) + step) * _UNIT
         for coin in (0.0, 1.0):
-            found |= _drawn(value, z, np.full(answers.shape, coin), place) == answers
-    return found
+            possible |= _drawn(value, z, np.full(answers.shape, coin), uniform) == answers
+    return possible
 
 
 def _center(value: float, reach: float) -> tuple[float, float]:
@@ -289,7 +289,7 @@ def _center(value: float, reach: float) -> tuple[float, float]:
 LESS: Final = Fraction(4, 5)
 """A scale that is a fifth too small."""
 
-_STEPS: Final = 4
+_STEPS: Final = 4  # of uniform floats on both sides of the nearest: rounding reaches no further
 
 
 def smaller_scale(honest: Case, noise: DiscreteLaplace | DiscreteGaussian) -> Planted:
@@ -319,7 +319,7 @@ def repeated_noise(honest: Case, noise: DiscreteLaplace | DiscreteGaussian) -> P
 def float_laplace(claimed: PureDP) -> Planted:
     """A count with float64 Laplace noise, by the logarithm of a uniform float.
 
-    Not every float is such a logarithm, and adding 1 rounds it: the sum tells which counts could
+    Not every float is such a logarithm, and adding 1 rounds it: the sum shows which counts could
     have given it at all, which is the output here. Mironov 2012, "On significance of the least
     significant bits for differential privacy".
     """
@@ -351,8 +351,8 @@ def _is_possible_sum(sums: Floats, count: int, scale: float) -> NDArray[np.bool_
     noise = sums - count
     sign = np.where(noise < 0, -1.0, 1.0)
     near = np.rint(np.exp(-np.abs(noise) / scale) / _UNIT)
-    found = np.zeros(sums.shape, dtype=np.bool_)
+    possible = np.zeros(sums.shape, dtype=np.bool_)
     for step in range(-_STEPS, _STEPS + 1):
         uniform = np.clip(near + step, 1.0, 2.0**53)
-        found |= count + _noise(uniform, sign, scale) == sums
-    return found
+        possible |= count + _noise(uniform, sign, scale) == sums
+    return possible

@@ -56,13 +56,13 @@ QUICK: Final = Effort(
 )
 """Seconds instead of minutes; it rejects twice the epsilon only."""
 
-_LEAST: Final = 1_000
-_LEAST_WHOLE: Final = 40
+_LEAST: Final = 1_000  # draws on each side, however small the part
+_LEAST_WHOLE: Final = 40  # the same, of whole releases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """What was found about one mechanism."""
+    """The results of one mechanism."""
 
     finding: Finding
     caught: tuple[tuple[str, bool], ...]
@@ -75,7 +75,7 @@ class Row:
     @property
     def planted_bugs_caught(self) -> str:
         """How many of how many: ``2/2``."""
-        return f"{sum(found for _, found in self.caught)}/{len(self.caught)}"
+        return f"{sum(caught for _, caught in self.caught)}/{len(self.caught)}"
 
     @property
     def checks_passed(self) -> str:
@@ -102,20 +102,24 @@ class Row:
     @property
     def problems(self) -> list[str]:
         """Whatever is not as it should be; none if the claim stands."""
-        found = []
+        problems = []
         if self.finding.refuted:
-            found.append("its claim is refuted")
-        found += [f"a check failed: {each.name}" for each in self.finding.checks if not each.passed]
+            problems.append("its claim is refuted")
+        problems += [
+            f"a check failed: {each.name}" for each in self.finding.checks if not each.passed
+        ]
         if not self.finding.conclusive and not self.finding.end_to_end:
-            found.append(
+            problems.append(
                 "the audit is inconclusive: no exact loss, and a bound below half the claim"
             )
         if self.shown is not None and self.shown < self._demanded:
-            found.append(f"the audit is too weak: it shows {self.shown:.2f} of the exact loss")
-        found += [f"a planted bug was missed: {bug}" for bug, caught in self.caught if not caught]
+            problems.append(f"the audit is too weak: it shows {self.shown:.2f} of the exact loss")
+        problems += [
+            f"a planted bug was missed: {bug}" for bug, caught in self.caught if not caught
+        ]
         if self.accuracy is not None and not self.accuracy.inside:
-            found.append("the measured error does not fit its formula")
-        return [f"{self.finding.mechanism}: {problem}" for problem in found]
+            problems.append("the measured error does not fit its formula")
+        return [f"{self.finding.mechanism}: {problem}" for problem in problems]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, as ``--json`` prints them."""
@@ -241,14 +245,14 @@ def markdown(rows: Sequence[Row], *, command: str, explained: str = "") -> str:
     Args:
         rows: Of the table.
         command: What makes the same page.
-        explained: What else is said about rows, as points of a list.
+        explained: More about the rows, as points of a list.
     """
     head, *body = (f"| {' | '.join(cells)} |" for cells in _cells(rows, COLUMNS))
     rule = "|" + "---|" * len(COLUMNS)
     bugs = [
-        f"- {row.finding.mechanism}: {bug}, {'refuted' if found else 'MISSED'}"
+        f"- {row.finding.mechanism}: {bug}, {'refuted' if caught else 'MISSED'}"
         for row in rows
-        for bug, found in row.caught
+        for bug, caught in row.caught
     ]
     columns = EXPLAINED.format(
         command=command,
@@ -258,8 +262,8 @@ def markdown(rows: Sequence[Row], *, command: str, explained: str = "") -> str:
         alarms=1 / LEVEL,
         seconds=sum(row.seconds for row in rows),
     )
-    said = columns + explained + CAN_NOT
-    return "\n".join([HEADING, "", said, head, rule, *body, "", BUGS, "", *bugs, ""])
+    prose = columns + explained + CAN_NOT
+    return "\n".join([HEADING, "", prose, head, rule, *body, "", BUGS, "", *bugs, ""])
 
 
 EXPLAINED: Final = """Made by `{command}`; seeded, so that anyone gets the same numbers, but for
@@ -270,9 +274,9 @@ the **seconds**: {seconds:,.0f} in all, in processes side by side.
   claimed would be a broken promise; below it, the promise has slack. It is computed from what the
   mechanism declares; that the code draws so is what samples and checks test.
 - **bound** is a lower bound of the loss at {confidence:.1%} confidence (Clopper-Pearson) from
-  answers alone. The pair of inputs and the set of whole answers that tell them apart are searched
-  on pilot draws; **samples** fresh draws on each side then give the bound. It must stay below the
-  claim and show most of the exact loss.
+  answers alone. The pair of inputs and the set of whole answers that distinguishes them best are
+  searched on pilot draws; **samples** fresh draws on each side then give the bound. It must stay
+  below the claim and show most of the exact loss.
 - **checks** are of the code that runs, each with about one false alarm in {alarms:,.0f} or fewer:
   frequencies of EVERY input fit the declared ones, in bulk and one by one as on a device; a smaller
   attack on single answers stays below the claim; the seed of a hash is uniform whatever the code
@@ -302,7 +306,7 @@ that no single byte shows, or one wrong input among more than can be written out
 
 BUGS: Final = """## Planted bugs
 
-`epsilon x` plants a mechanism that spends so many times what the honest one loses."""
+`epsilon x` plants a mechanism that spends this multiple of what the honest one loses."""
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[Column]) -> list[list[str]]:
@@ -348,19 +352,19 @@ def audit_cases(
     one = partial(audit_case, effort=effort, runs=runs, seed=seed, cases=cases)
     if min(processes, len(names)) == 1:
         rows = []
-        for place, name in enumerate(names, start=1):
-            tell(f"{place} of {len(names)}: {name}", 0, 0)
+        for number, name in enumerate(names, start=1):
+            tell(f"{number} of {len(names)}: {name}", 0, 0)
             rows.append(one(name))
         return rows
     longest = sorted(names, key=_begins_late)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(names)), mp_context=context) as pool:
         waiting = {pool.submit(one, name): name for name in longest}
-        found = {}
-        for place, done in enumerate(as_completed(waiting), start=1):
-            found[waiting[done]] = done.result()
-            tell(f"{place} of {len(names)} done: {waiting[done]}", 0, 0)
-    return [found[name] for name in names]
+        rows_of = {}
+        for number, done in enumerate(as_completed(waiting), start=1):
+            rows_of[waiting[done]] = done.result()
+            tell(f"{number} of {len(names)} done: {waiting[done]}", 0, 0)
+    return [rows_of[name] for name in names]
 
 
 def _begins_late(name: str) -> tuple[bool, bool]:

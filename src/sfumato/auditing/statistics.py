@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError, InternalError
 
-_HALVINGS: Final = 60
-_MOST_TERMS: Final = 1_000_000
-_TINY: Final = 1e-300
-_ORDERS: Final = (1.5, 2.0, 3.0, 5.0)
+_HALVINGS: Final = 60  # of [0, 1]: more than a float has digits
+_MOST_TERMS: Final = 1_000_000  # of a continued fraction, far beyond those that are needed
+_TINY: Final = 1e-300  # in place of 0, as Lentz's method needs
+_ORDERS: Final = (1.5, 2.0, 3.0, 5.0)  # of Renyi divergences that are tried
 
 
 def clopper_pearson(hits: int, runs: int, *, error: float) -> tuple[float, float]:
@@ -91,20 +91,20 @@ def event_rho_lower_bound(
 
     rho-zCDP bounds the Renyi divergence of every order a by a rho, and "in the event or not" is a
     function of the output, which can't raise it (Bun, Steinke 2016, arXiv 1605.02065). So the
-    divergence of two coins over its order is at most rho: here of the coins that are nearest to
-    each other within the limits. It needs fewer samples than ``rho_lower_bound`` and can show only
-    about 2/pi of a Gaussian's rho.
+    divergence of two Bernoulli distributions over its order is at most rho: here of those that are
+    nearest to each other within the limits. It needs fewer samples than ``rho_lower_bound`` and
+    can show only about 2/pi of a Gaussian's rho.
     """
     error = _error(confidence) / 2
     low, _ = clopper_pearson(hits_x, runs_x, error=error)
     _, high = clopper_pearson(hits_y, runs_y, error=error)
-    return rho_of_coins(low, high)
+    return rho_of_bernoulli(low, high)
 
 
-def rho_of_coins(p: float, q: float) -> float:
-    """The largest Renyi divergence over its order between two coins, of some orders; 0 if p <= q.
+def rho_of_bernoulli(p: float, q: float) -> float:
+    """The largest Renyi divergence over its order of Bernoulli(p) and Bernoulli(q); 0 if p <= q.
 
-    >>> round(rho_of_coins(0.75, 0.25), 4)
+    >>> round(rho_of_bernoulli(0.75, 0.25), 4)
     0.5493
     """
     if p <= q:
@@ -112,8 +112,8 @@ def rho_of_coins(p: float, q: float) -> float:
     if q == 0 or p == 1:
         return inf
     ways = (p, q), (q, p)
-    found = [a * log(a / b) + (1 - a) * log((1 - a) / (1 - b)) for a, b in ways]
-    return max(*found, *(_renyi(a, b, order) / order for a, b in ways for order in _ORDERS))
+    divergences = [a * log(a / b) + (1 - a) * log((1 - a) / (1 - b)) for a, b in ways]
+    return max(*divergences, *(_renyi(a, b, order) / order for a, b in ways for order in _ORDERS))
 
 
 def rho_between(

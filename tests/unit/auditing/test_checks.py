@@ -8,7 +8,6 @@ from scipy.stats import binom
 
 from sfumato.auditing import audit, planted_bugs
 from sfumato.auditing.case import of_mechanism
-from sfumato.auditing.cases.local import ONE
 from sfumato.auditing.checks import (
     LEVEL,
     bulk_size,
@@ -34,15 +33,15 @@ def failed(found):
 @pytest.mark.parametrize(
     ("bug", "caught_by"),
     [
-        (planted_bugs.truthful_device(categories=4, epsilon=ONE), "device answers fit"),
-        (planted_bugs.truthful_device(categories=4, epsilon=ONE), "a device's answers stay below"),
+        (planted_bugs.truthful_device(), "device answers fit"),
+        (planted_bugs.truthful_device(), "a device's answers stay below"),
         (
-            planted_bugs.truthful_device(categories=5_000, epsilon=ONE),
+            planted_bugs.truthful_device(categories=5_000),
             "a device's answers stay below",
         ),
-        (planted_bugs.shared_words(categories=4, epsilon=ONE), "people who answer in one call"),
-        (planted_bugs.one_code_in_the_open(categories=1_000, epsilon=ONE), "bulk answers fit"),
-        (planted_bugs.telling_seed(categories=4, epsilon=ONE), "the seed of the hash"),
+        (planted_bugs.shared_words(), "people who answer in one call"),
+        (planted_bugs.one_code_in_the_open(), "bulk answers fit"),
+        (planted_bugs.revealing_seed(), "the seed of the hash"),
     ],
     ids=lambda value: getattr(value, "bug", value),
 )

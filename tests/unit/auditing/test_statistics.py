@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from sfumato.auditing import clopper_pearson, epsilon_lower_bound, rho_lower_bound
-from sfumato.auditing.statistics import event_rho_lower_bound, incomplete_beta, rho_of_coins
+from sfumato.auditing.statistics import event_rho_lower_bound, incomplete_beta, rho_of_bernoulli
 from sfumato.errors import InputError
 from sfumato.noise import DiscreteGaussian
 from sfumato.privacy import ZCDP
@@ -82,7 +82,7 @@ def test_the_bound_of_rho_is_below_the_truth_and_would_see_a_smaller_claim(rho):
 @pytest.mark.parametrize("rho", [0.05, 0.5, 2.0])
 def test_no_event_of_a_gaussian_shows_more_than_its_rho(rho):
     mu = math.sqrt(2 * rho)
-    found = [rho_of_coins(norm.sf(cut - mu), norm.sf(cut)) for cut in np.linspace(-3, 5, 200)]
+    found = [rho_of_bernoulli(norm.sf(cut - mu), norm.sf(cut)) for cut in np.linspace(-3, 5, 200)]
     assert 0.6 * rho < max(found) <= rho
 
 
@@ -90,8 +90,8 @@ def test_the_bound_of_rho_from_an_event_is_that_of_the_nearest_coins():
     low, _ = clopper_pearson(700, 1_000, error=5e-4)
     _, high = clopper_pearson(300, 1_000, error=5e-4)
     found = event_rho_lower_bound(700, 1_000, 300, 1_000, confidence=0.999)
-    assert found == rho_of_coins(low, high)
-    assert 0.1 < found < rho_of_coins(0.7, 0.3)
+    assert found == rho_of_bernoulli(low, high)
+    assert 0.1 < found < rho_of_bernoulli(0.7, 0.3)
     assert event_rho_lower_bound(500, 1_000, 500, 1_000, confidence=0.999) == 0
 
 

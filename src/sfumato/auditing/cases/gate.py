@@ -39,12 +39,12 @@ Floats = NDArray[np.float64]
 
 ADDED: Final = OneRow()
 REPLACED: Final = OneRow(neighbors="replace")
-WITHOUT, WITH = 0, 1
+WITHOUT, WITH = 0, 1  # the two inputs: whether the row is there
 ROWS: Final = 50
 """Of ones, that nobody changes."""
 
-_BESIDE: Final = 64
-_APART: Final = 4_096
+_BESIDE: Final = 64  # experiments in one call, of scores
+_APART: Final = 4_096  # experiments in one call, of measurements
 _BINS: Final = 4  # of an output, in one standard deviation
 _SHARES: Final = (Fraction(3, 4), Fraction(1, 4))
 _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and above the ones
@@ -52,37 +52,35 @@ _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and abov
 
 def score(larger: Fraction) -> Case:
     """The errors of all pairs of columns as one noisy vector, a row more or less."""
-    asked = _Experiment(look=_scores, world=_columns(), neighbors=ADDED)
+    honest = _Experiment(look=_scores, world=_columns(), neighbors=ADDED)
     bugs = {
-        "noise for one score of three": asked.spending(3),
-        "errors against the exact columns": replace(asked, look=_scores_against_exact),
+        "noise for one score of three": replace(honest, multiple=Fraction(3)),
+        "errors against the exact columns": replace(honest, look=_scores_against_exact),
     }
-    return _noisy_case("GateScore", asked, larger, bugs, note="3 merged pairs, a row more or less")
+    return _case("GateScore", honest, larger, bugs, note="3 merged pairs, a row more or less")
 
 
 def score_replaced(larger: Fraction) -> Case:
     """The same, a row replaced: each error moves by two."""
-    asked = _Experiment(look=_scores, world=_columns(), neighbors=REPLACED)
-    bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED)}
-    return _noisy_case(
-        "GateScoreReplaced", asked, larger, bugs, note="3 merged pairs, a row replaced"
-    )
+    honest = _Experiment(look=_scores, world=_columns(), neighbors=REPLACED)
+    bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED)}
+    return _case("GateScoreReplaced", honest, larger, bugs, note="3 merged pairs, a row replaced")
 
 
 def measure(larger: Fraction) -> Case:
     """A column and a pair for different costs in one look, a row more or less."""
-    asked = _Experiment(look=_measurements, world=_values(), neighbors=ADDED)
-    bugs = {"the noise of the first cost for all": replace(asked, look=_all_like_the_first)}
+    honest = _Experiment(look=_measurements, world=_values(), neighbors=ADDED)
+    bugs = {"the noise of the first cost for all": replace(honest, look=_all_like_the_first)}
     note = "a column for 3/4 of the cost, a pair for 1/4, merged, a row more or less"
-    return _noisy_case("GateMeasure", asked, larger, bugs, note=note)
+    return _case("GateMeasure", honest, larger, bugs, note=note)
 
 
 def measure_replaced(larger: Fraction) -> Case:
     """The same, a row replaced: two cells of each move."""
-    asked = _Experiment(look=_measurements, world=_values(), neighbors=REPLACED)
-    bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED)}
+    honest = _Experiment(look=_measurements, world=_values(), neighbors=REPLACED)
+    bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED)}
     note = "a column for 3/4 of the cost, a pair for 1/4, merged, a row replaced"
-    return _noisy_case("GateMeasureReplaced", asked, larger, bugs, note=note)
+    return _case("GateMeasureReplaced", honest, larger, bugs, note=note)
 
 
 def three(name: str) -> Category:
@@ -95,9 +93,9 @@ def merged(schema: Schema, names: Marginal) -> Coarse:
     return Coarse(fine=schema, groups={name: np.array([0, 1, 0]) for name in names})
 
 
-def codes(held: int, neighbors: OneRow) -> NDArray[np.int64]:
+def codes(row: int, neighbors: OneRow) -> NDArray[np.int64]:
     """Any column of the table: ones, and for the row in question a zero, a one, or no row."""
-    own = [0] if held == WITH else [1] if neighbors == REPLACED else []
+    own = [0] if row == WITH else [1] if neighbors == REPLACED else []
     return np.array([1] * ROWS + own)
 
 
@@ -157,53 +155,63 @@ def _values() -> _World:
 Query = Callable[[Curator, _World, int, ZCDP], tuple[Floats, Floats]]
 """Noisy numbers of each experiment, a row each, and their standard deviations.
 
-From the gate, the world, which of the tables it holds (only a bug looks at that), and the cost of
+From the gate, the world, which of the two tables it is (only a bug looks at that), and the cost of
 one experiment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Experiment:
-    """What is asked of two neighboring tables."""
+    """One request about two neighboring tables."""
 
     look: Query
     world: _World
     neighbors: OneRow
     """How the tables differ."""
-    told: OneRow | None = None
-    """What the gate is told to protect, if that is not how they differ."""
+    protected: OneRow | None = None
+    """What the gate protects, if that is not how they differ."""
     multiple: Fraction = Fraction(1)
     """Of the claim, what is spent."""
 
-    def spending(self, multiple: Fraction | int) -> "_Experiment":
-        """The same for a multiple of the cost."""
-        return replace(self, multiple=Fraction(multiple))
+    @property
+    def claimed(self) -> ZCDP:
+        """Of one experiment."""
+        return self.world.claimed
 
-    def outputs(self, held: int, *, rng: Rng) -> Iterator[tuple[Floats, Floats]]:
+    @property
+    def runs(self) -> int:
+        """Samples on each side."""
+        return self.world.runs
+
+    def times_epsilon(self, factor: Fraction) -> "_Experiment":
+        """The same with a multiple of 1 / sigma, which is the square of that in rho."""
+        return replace(self, multiple=factor**2)
+
+    def outputs(self, row: int, *, rng: Rng) -> Iterator[tuple[Floats, Floats]]:
         """Of one call after the other; a curator's budget is for some, then there is a new one."""
         world = self.world
         cost = ZCDP(world.claimed.rho * self.multiple)
         budget = ZCDP(MAX_EPSILON)
-        table = world.table(codes(held, self.neighbors))
+        table = world.table(codes(row, self.neighbors))
         while True:
-            gate = Curator(table, protect=self.told or self.neighbors, budget=budget, rng=rng)
+            gate = Curator(table, protect=self.protected or self.neighbors, budget=budget, rng=rng)
             gate.reserve(budget, label="all calls")
             for _ in range(int(budget.rho / (cost.rho * world.most))):
-                yield self.look(gate, world, held, cost)
+                yield self.look(gate, world, row, cost)
 
     def moved(self) -> tuple[Floats, Floats]:
         """What the row moves in an experiment, and the deviations: noise of one seed cancels."""
         (one, sigma), (other, _) = (
-            next(self.outputs(held, rng=simulation_rng(0))) for held in (WITH, WITHOUT)
+            next(self.outputs(row, rng=simulation_rng(0))) for row in (WITH, WITHOUT)
         )
         return (one - other)[0], sigma
 
-    def draw(self, held: int, n: int, *, rng: Rng) -> Outputs:
-        """Places along the line on which the row moves an experiment."""
+    def draw(self, row: int, n: int, *, rng: Rng) -> Outputs:
+        """Positions on the line along which the row moves an experiment."""
         change, sigma = self.moved()
         direction = change / sigma / np.linalg.norm(change / sigma)
-        outputs, calls = self.outputs(held, rng=rng), -(-n // self.world.experiments)
-        places = [next(outputs)[0] / sigma @ direction for _ in range(calls)]
-        return np.rint(np.concatenate(places)[:n] * _BINS).astype(np.int16)
+        outputs, calls = self.outputs(row, rng=rng), -(-n // self.world.experiments)
+        positions = [next(outputs)[0] / sigma @ direction for _ in range(calls)]
+        return np.rint(np.concatenate(positions)[:n] * _BINS).astype(np.int16)
 
     def ratio(self) -> float:
         """E to the rho that the declared noise lets through."""
@@ -211,35 +219,39 @@ class _Experiment:
         return exp(rho_between(change, np.zeros(change.size), sigma))
 
 
-def _noisy_case(
-    name: str, asked: _Experiment, larger: Fraction, bugs: dict[str, _Experiment], *, note: str
+def _case(
+    name: str,
+    honest: "_Experiment | _Selection",
+    larger: Fraction,
+    bugs: "dict[str, _Experiment] | dict[str, _Selection]",
+    *,
+    note: str,
 ) -> Case:
-    def case_of(asked: _Experiment) -> Case:
+    def case_of(experiment: _Experiment | _Selection) -> Case:
         return Case(
             name=name,
-            guarantee=asked.world.claimed,
+            guarantee=experiment.claimed,
             inputs=(WITHOUT, WITH),
-            draw=asked.draw,
-            ratio=asked.ratio,
-            runs=asked.world.runs,
+            draw=experiment.draw,
+            ratio=experiment.ratio,
+            runs=experiment.runs,
             note=note,
         )
 
     planted = [Planted(bug=bug, case=case_of(broken)) for bug, broken in bugs.items()]
-    # So many times 1 / sigma, which is the square of that in rho.
-    return with_larger(lambda factor: case_of(asked.spending(factor**2)), larger, *planted)
+    return with_larger(lambda factor: case_of(honest.times_epsilon(factor)), larger, *planted)
 
 
-def _scores(gate: Curator, world: _World, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
+def _scores(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
     """Against a model that the row leads away from, whether it is added or replaces a one."""
     return _scored(gate, world, cost, np.array([_NONE, _NONE, _NONE, _MANY]))
 
 
 def _scores_against_exact(
-    gate: Curator, world: _World, held: int, cost: ZCDP
+    gate: Curator, world: _World, row: int, cost: ZCDP
 ) -> tuple[Floats, Floats]:
     """Against the product of the table's own columns, which the row moves too."""
-    column = np.array([held, ROWS])
+    column = np.array([row, ROWS])
     return _scored(gate, world, cost, np.outer(column, column).reshape(-1) / column.sum())
 
 
@@ -248,25 +260,25 @@ def _scored(gate: Curator, world: _World, cost: ZCDP, expected: Floats) -> tuple
     targets, own = world.targets, len(world.targets) // world.experiments
     model = L1Error(answers=np.tile(expected, len(targets)))
     whole = ZCDP(cost.rho * world.experiments)
-    found = gate.score(targets, score=model, cost=whole, merged=world.view)
+    scores = gate.score(targets, score=model, cost=whole, merged=world.view)
     sigma = sensitivity.l1_error(gate.protect) * sqrt(own / (2 * float(cost.rho)))
-    return found.reshape(-1, own), np.full(own, sigma)
+    return scores.reshape(-1, own), np.full(own, sigma)
 
 
-def _measurements(gate: Curator, world: _World, held: int, cost: ZCDP) -> tuple[Floats, Floats]:
+def _measurements(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
     return _measured(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
 
 
 def _all_like_the_first(
-    gate: Curator, world: _World, held: int, cost: ZCDP
+    gate: Curator, world: _World, row: int, cost: ZCDP
 ) -> tuple[Floats, Floats]:
     return _measured(gate, world, [ZCDP(cost.rho * _SHARES[0])] * len(_SHARES))
 
 
 def _measured(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
-    found = gate.measure(world.targets, costs=costs, merged=world.view)
-    tables = [one.values.reshape(world.experiments, -1) for one in found]
-    sigmas = [np.full(one.values[0].size, one.sigma_counts) for one in found]
+    measured = gate.measure(world.targets, costs=costs, merged=world.view)
+    tables = [one.values.reshape(world.experiments, -1) for one in measured]
+    sigmas = [np.full(one.values[0].size, one.sigma_counts) for one in measured]
     return np.concatenate(tables, axis=1), np.concatenate(sigmas)
 
 
@@ -274,13 +286,13 @@ _NAMES: Final = ("a", "b", "c")
 _PAIRS: Final = (("a", "b"), ("a", "c"), ("b", "c"))
 _THREE_COLUMNS: Final = Schema(columns=tuple(three(name) for name in _NAMES), dataset="audit")
 _VIEW: Final = merged(_THREE_COLUMNS, _NAMES)
-_WEIGHT: Final = 3
+_WEIGHT: Final = 3  # of the first two pairs
 
 
 def select(larger: Fraction) -> Case:
     """Weighted errors less penalties, as AIM chooses by: the exponential mechanism, in rho."""
-    asked = _Selection(
-        cost=ZCDP("4.5"),
+    honest = _Selection(
+        claimed=ZCDP("4.5"),
         score=WeightedL1Error(
             error=_errors((0, ROWS + 10), (5, ROWS + 10), (0, ROWS + 10), penalties=(9, 13, 10)),
             weights=np.array([_WEIGHT, _WEIGHT, 1]),
@@ -290,28 +302,28 @@ def select(larger: Fraction) -> Case:
         runs=22_000,
         moves=_WEIGHT,
     )
-    bugs = {"noise as for errors that have no weights": asked.spending(_WEIGHT)}
+    bugs = {"noise as for errors that have no weights": honest.times_epsilon(Fraction(_WEIGHT))}
     note = "3 merged pairs, weights 3, 3, 1, a row more or less"
-    return _selection_case("GateSelect", asked, larger, bugs, note=note)
+    return _case("GateSelect", honest, larger, bugs, note=note)
 
 
 def select_replaced(larger: Fraction) -> Case:
     """Errors less penalties for a pure budget: permute-and-flip, in epsilon."""
-    asked = _Selection(
-        cost=PureDP(2),
+    honest = _Selection(
+        claimed=PureDP(2),
         score=_errors((0, ROWS + 10), (5, ROWS - 10), (0, ROWS), penalties=(9, 12, 30)),
         neighbors=REPLACED,
         written=((0, 4, -29), (2, 2, -29)),
         runs=9_000,
         moves=2,
     )
-    bugs = {"a replaced row taken for an added one": replace(asked, told=ADDED, moves=1)}
+    bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED, moves=1)}
     note = "3 merged pairs, pure, a row replaced"
-    return _selection_case("GateSelectReplaced", asked, larger, bugs, note=note)
+    return _case("GateSelectReplaced", honest, larger, bugs, note=note)
 
 
 def _errors(*models: tuple[int, int], penalties: tuple[int, ...]) -> L1Error:
-    """Against models of so many rows of zeros, and of ones, in each pair."""
+    """Against models with these numbers of rows of zeros, and of ones, in each pair."""
     answers = [(zeros, 0.0, 0.0, ones) for zeros, ones in models]
     return L1Error(
         answers=np.array(answers, dtype=np.float64).reshape(-1),
@@ -321,10 +333,10 @@ def _errors(*models: tuple[int, int], penalties: tuple[int, ...]) -> L1Error:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Selection:
-    """What is asked of two neighboring tables."""
+    """One request about two neighboring tables."""
 
-    cost: Cost
-    """Claimed for one choice."""
+    claimed: Cost
+    """For one choice."""
     score: Score
     neighbors: OneRow
     """How the tables differ."""
@@ -333,24 +345,24 @@ class _Selection:
     runs: int
     moves: int
     """How far a row moves a score, as far as the gate knows, by hand."""
-    told: OneRow | None = None
-    """What the gate is told to protect, if that is not how they differ."""
+    protected: OneRow | None = None
+    """What the gate protects, if that is not how they differ."""
     multiple: Fraction = Fraction(1)
     """Of epsilon, what is spent: its square in rho."""
 
-    def spending(self, multiple: Fraction | int) -> "_Selection":
-        """The same for a multiple of the cost."""
-        return replace(self, multiple=Fraction(multiple))
+    def times_epsilon(self, factor: Fraction) -> "_Selection":
+        """The same for a multiple of epsilon."""
+        return replace(self, multiple=factor)
 
     @property
     def spent(self) -> Cost:
         """On one choice."""
-        multiple = self.multiple if isinstance(self.cost, PureDP) else self.multiple**2
-        return same_kind(self.cost, amount(self.cost) * multiple)
+        multiple = self.multiple if isinstance(self.claimed, PureDP) else self.multiple**2
+        return same_kind(self.claimed, amount(self.claimed) * multiple)
 
-    def draw(self, held: int, n: int, *, rng: Rng) -> Outputs:
-        """The places of the chosen pairs, from one curator after the other."""
-        table = ArrayTable(_THREE_COLUMNS, dict.fromkeys(_NAMES, codes(held, self.neighbors)))
+    def draw(self, row: int, n: int, *, rng: Rng) -> Outputs:
+        """The indices of the chosen pairs, from one curator after the other."""
+        table = ArrayTable(_THREE_COLUMNS, dict.fromkeys(_NAMES, codes(row, self.neighbors)))
         chosen: list[int] = []
         while len(chosen) < n:
             chosen += self._choices(table, n - len(chosen), rng)
@@ -361,7 +373,7 @@ class _Selection:
         cost, score = self.spent, self.score
         calls = min(most, int(MAX_EPSILON / amount(cost)))
         budget = same_kind(cost, amount(cost) * calls)
-        gate = Curator(table, protect=self.told or self.neighbors, budget=budget, rng=rng)
+        gate = Curator(table, protect=self.protected or self.neighbors, budget=budget, rng=rng)
         gate.reserve(budget, label="all calls")
         return [gate.select(_PAIRS, score=score, cost=cost, merged=_VIEW) for _ in range(calls)]
 
@@ -370,26 +382,10 @@ class _Selection:
         spec = selection_for(self.spent, self.moves)
         chances = np.stack([spec.probabilities(np.array(scores)) for scores in self.written])
         return (
-            largest_ratio(chances) if isinstance(self.cost, PureDP) else exp(_divergence(chances))
+            largest_ratio(chances)
+            if isinstance(self.claimed, PureDP)
+            else exp(_divergence(chances))
         )
-
-
-def _selection_case(
-    name: str, asked: _Selection, larger: Fraction, bugs: dict[str, _Selection], *, note: str
-) -> Case:
-    def case_of(asked: _Selection) -> Case:
-        return Case(
-            name=name,
-            guarantee=asked.cost,
-            inputs=(WITHOUT, WITH),
-            draw=asked.draw,
-            ratio=asked.ratio,
-            runs=asked.runs,
-            note=note,
-        )
-
-    planted = [Planted(bug=bug, case=case_of(broken)) for bug, broken in bugs.items()]
-    return with_larger(lambda factor: case_of(asked.spending(factor)), larger, *planted)
 
 
 def _divergence(chances: NDArray[np.float64]) -> float:
@@ -401,11 +397,11 @@ def _divergence(chances: NDArray[np.float64]) -> float:
 ONE: Final = Fraction(1)
 CLAIMED: Final = PureDP(ONE)
 TOTAL: Final = PureDP(2)
-_FEW_ROWS: Final = 8
+_FEW_ROWS: Final = 8  # that are counted, or one more
 
 _TWO_BITS: Final = Schema(columns=(Boolean(name="a"), Boolean(name="b")), dataset="audit")
-_CELLS: Final = ((0, 0), (0, 1), (1, 0), (1, 1))
-_CALLS: Final = 500
+_CELLS: Final = ((0, 0), (0, 1), (1, 0), (1, 1))  # of two columns of two values
+_CALLS: Final = 500  # of one gate, in the case of totals
 
 Record = tuple[int, int]
 RowAnswers = Callable[[Curator, Fraction], Outputs]
@@ -431,7 +427,7 @@ def interview(larger: Fraction) -> Case:
     """Rows in two groups, each asked once about a drawn column."""
     note = "2 groups, each asked about one of 2 columns, a row replaced"
     again = Planted(
-        bug="both groups are everybody", case=_rows("GateInterview", _asked_in_both, ONE, note)
+        bug="both groups are everybody", case=_rows("GateInterview", _interviewed_twice, ONE, note)
     )
     return _answered("GateInterview", _interviewed, larger, note, again)
 
@@ -447,14 +443,14 @@ def total(larger: Fraction) -> Case:
             table = ArrayTable(
                 _TWO_BITS, dict.fromkeys("ab", np.zeros(_FEW_ROWS + more, dtype=int))
             )
-            found: list[float] = []
-            while len(found) < n:
-                calls = min(_CALLS, n - len(found))
+            totals: list[float] = []
+            while len(totals) < n:
+                calls = min(_CALLS, n - len(totals))
                 budget = PureDP(cost.epsilon * calls)
                 gate = Curator(table, protect=OneRow(), budget=budget, rng=rng)
                 gate.reserve(budget, label="all calls")
-                found += [float(gate.total(cost=cost).values) for _ in range(calls)]
-            return np.array(found).astype(np.int16)
+                totals += [float(gate.total(cost=cost).values) for _ in range(calls)]
+            return np.array(totals).astype(np.int16)
 
         return Case(
             name="GateTotal",
@@ -470,17 +466,27 @@ def total(larger: Fraction) -> Case:
     return with_larger(make, larger, exact)
 
 
+CASES: Final = {
+    "GateScore": score,
+    "GateScoreReplaced": score_replaced,
+    "GateSelect": select,
+    "GateSelectReplaced": select_replaced,
+    "GateMeasure": measure,
+    "GateMeasureReplaced": measure_replaced,
+}
+"""Of tables, a row more or less, or one replaced."""
+
 ROW_CASES: Final = {
     "GateTotal": total,
     "GatePerturb": perturb,
     "GateRespond": respond,
     "GateInterview": interview,
 }
-"""As ``cases.ROW_CASES`` takes them."""
+"""Of single rows, and how many there are; they come last in the table."""
 
 
 def _exact_total() -> Case:
-    """A gate that is told that one row is replaced, of tables of which one has a row more."""
+    """A gate that protects one replaced row, of tables of which one has a row more."""
 
     def draw(more: int, n: int, *, rng: Rng) -> Outputs:
         table = ArrayTable(_TWO_BITS, dict.fromkeys("ab", np.zeros(_FEW_ROWS + more, dtype=int)))
@@ -537,23 +543,23 @@ def _responded(gate: Curator, epsilon: Fraction) -> Outputs:
 
 
 def _interviewed(gate: Curator, epsilon: Fraction) -> Outputs:
-    asked = gate.interview(PureDP(epsilon), columns=("a", "b"))
+    groups = gate.interview(PureDP(epsilon), columns=("a", "b"))
     response = Grr(categories=2, epsilon=epsilon)
     parts = [Part(columns=(name,), sizes=(2,), bins=(None,), mechanism=response) for name in "ab"]
-    rounds = [asked.ask(parts, (1, 1)) for _ in range(2)]
+    rounds = [groups.ask(parts, (1, 1)) for _ in range(2)]
     lines = [
-        np.stack([np.full(drawn.size, number), drawn, said.astype(np.int64)], axis=1)
-        for number, (drawn, said) in enumerate(rounds)
+        np.stack([np.full(drawn.size, number), drawn, answers.astype(np.int64)], axis=1)
+        for number, (drawn, answers) in enumerate(rounds)
     ]
     return np.concatenate(lines).astype(np.uint8)
 
 
-def _asked_in_both(gate: Curator, epsilon: Fraction) -> Outputs:
+def _interviewed_twice(gate: Curator, epsilon: Fraction) -> Outputs:
     """Two interviews of one group: a row answers twice."""
     answers = []
     for _ in range(2):
-        asked = gate.interview(PureDP(epsilon), columns=("a", "b"), groups=1)
+        group = gate.interview(PureDP(epsilon), columns=("a", "b"), groups=1)
         response = Grr(categories=2, epsilon=epsilon)
         part = Part(columns=("a",), sizes=(2,), bins=(None,), mechanism=response)
-        answers.append(asked.ask([part], (1,))[1])
+        answers.append(group.ask([part], (1,))[1])
     return np.stack(answers, axis=1).astype(np.uint8)

@@ -1,15 +1,16 @@
 """Local mechanisms as cases: frequencies, means, key-value pairs, records, repeated questions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import exp, log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from sfumato.auditing import planted_bugs
+from sfumato.auditing import planted_bugs as bugs
 from sfumato.auditing.case import (
     PEOPLE,
     RUNS,
@@ -19,7 +20,6 @@ from sfumato.auditing.case import (
     Ratio,
     constant,
     counted,
-    local_case,
     of_mechanism,
     of_rare_category,
     of_worst_mean,
@@ -27,7 +27,7 @@ from sfumato.auditing.case import (
     with_larger,
 )
 from sfumato.auditing.checks import standard_checks
-from sfumato.auditing.outputs import Codes, Declared, Outputs, Paths, by_weights, stacked
+from sfumato.auditing.outputs import Ask, Codes, Declared, Outputs, Paths, by_weights, stacked
 from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.hadamard import HadamardResponse
@@ -51,7 +51,12 @@ from sfumato.local.means.laplace import LocalLaplace
 from sfumato.local.means.mechanism import MeanMechanism
 from sfumato.local.means.piecewise import Piecewise, SquareWave
 from sfumato.local.means.sampled import SampledMeans
-from sfumato.local.mechanism import FrequencyMechanism, Transition, transition_of
+from sfumato.local.mechanism import (
+    FrequencyMechanism,
+    LocalMechanism,
+    Transition,
+    transition_of,
+)
 from sfumato.local.memo import Memo
 from sfumato.local.records.mechanism import Sampling, Splitting
 from sfumato.local.records.rsfd import RsFd
@@ -60,51 +65,52 @@ from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 
 ONE: Final = Fraction(1)
+"""The epsilon that the cases claim."""
 
 
-def grr(larger: Fraction) -> Case:
-    """Generalized randomized response."""
-    careless = planted_bugs.careless_threshold(categories=4, epsilon=ONE)
-    seeded = planted_bugs.repeated_seed(categories=4, epsilon=ONE)
-    truthful = planted_bugs.truthful_device(categories=4, epsilon=ONE)
-    shared = planted_bugs.shared_words(categories=4, epsilon=ONE)
-    open_ = planted_bugs.one_code_in_the_open(categories=1_000, epsilon=ONE)
-    return _frequency(Grr, larger, careless, seeded, truthful, shared, open_, categories=4)
+def _local(
+    make: Callable[..., LocalMechanism],
+    accuracy: Callable[[Any], Measure],
+    note: str,
+    planted: Sequence[Callable[[], Planted]],
+    larger: Fraction,
+    *,
+    runs: int = RUNS,
+) -> Case:
+    """A local mechanism.
+
+    Args:
+        make: The mechanism of an epsilon.
+        accuracy: What measures its error.
+        note: Its size.
+        planted: Bugs of its own.
+        larger: The multiple of epsilon to plant.
+        runs: Samples on each side.
+    """
+
+    def spending(factor: Fraction) -> Case:
+        mechanism = make(epsilon=ONE * factor)
+        return replace(
+            of_mechanism(mechanism, name=type(mechanism).__name__),
+            guarantee=LocalDP(ONE),
+            note=note,
+            runs=runs,
+            accuracy=accuracy(make(epsilon=ONE)),
+        )
+
+    return with_larger(spending, larger, *(bug() for bug in planted))
 
 
-def sue(larger: Fraction) -> Case:
-    """Symmetric unary encoding."""
-    mistaken = planted_bugs.truth_probability_for_odds(categories=4, symmetric=True)
-    return _frequency(Sue, larger, mistaken, categories=4)
+def _first_of_several(mechanism: DuchiVector | SampledMeans) -> Measure:
+    """The error of the first mean when everybody has -1 everywhere, code 0."""
+    truth = -1.0
+    codes = np.zeros(PEOPLE, dtype=np.uint32)
 
+    def estimate(rng: Rng) -> float:
+        first = mechanism.means(counted(mechanism, codes, rng))[0]
+        return truth if first is None else first.mean
 
-def oue(larger: Fraction) -> Case:
-    """Optimized unary encoding."""
-    mistaken = planted_bugs.truth_probability_for_odds(categories=4, symmetric=False)
-    return _frequency(Oue, larger, mistaken, categories=4)
-
-
-def olh(larger: Fraction) -> Case:
-    """Optimized local hashing."""
-    note = "4 categories; bound: which of them an answer supports; seeds are checked apart"
-    telling = planted_bugs.telling_seed(categories=4, epsilon=ONE)
-    return _frequency(Olh, larger, telling, categories=4, note=note)
-
-
-def fast_olh(larger: Fraction) -> Case:
-    """Local hashing by a linear family."""
-    return _frequency(FastOlh, larger, categories=4)
-
-
-def hadamard_response(larger: Fraction) -> Case:
-    """Hadamard response."""
-    return _frequency(HadamardResponse, larger, categories=5)
-
-
-def subset_selection(larger: Fraction) -> Case:
-    """Subset selection."""
-    first = planted_bugs.true_value_first(categories=6, epsilon=ONE)
-    return _frequency(SubsetSelection, larger, first, categories=6)
+    return repeated(estimate, formula=mechanism.variance(truth), truth=truth)
 
 
 def bit_response(larger: Fraction) -> Case:
@@ -112,7 +118,6 @@ def bit_response(larger: Fraction) -> Case:
 
     def make(factor: Fraction) -> Case:
         spec = _bits(factor)
-
         inputs = ((0, 0), (1, 0), (0, 1), (1, 1))
         vectors = np.array(inputs, dtype=np.uint8)
 
@@ -122,40 +127,12 @@ def bit_response(larger: Fraction) -> Case:
         def device(codes: Codes, *, rng: Rng) -> Outputs:
             return stacked([spec.answer(vectors[code], rng=rng) for code in codes], spec.layout)
 
-        def declared() -> Declared:
-            matrix = spec.transition()
-            return by_weights(stacked(matrix.answers, spec.layout), matrix.weights)
-
-        paths = Paths(inputs=len(inputs), bulk=bulk, device=device, declared=declared)
-        return Case(
-            name="BitResponse",
+        return replace(
+            _case(spec, inputs, bulk, device, accuracy=_unset_bit(_bits(ONE)), note="2 bits"),
             guarantee=LocalDP(_bits(ONE).epsilon),
-            inputs=inputs,
-            draw=constant(bulk, inputs),
-            ratio=lambda: spec.transition().ratio,
-            device=constant(device, inputs),
-            checks=standard_checks(paths),
-            note="2 bits",
-            accuracy=_unset_bit(_bits(ONE)),
         )
 
     return with_larger(make, larger)
-
-
-def _frequency(
-    kind: type[FrequencyMechanism],
-    larger: Fraction,
-    *more: Planted,
-    categories: int,
-    note: str | None = None,
-) -> Case:
-    return local_case(
-        lambda epsilon: kind(categories=categories, epsilon=epsilon),
-        larger,
-        *more,
-        note=f"{categories} categories" if note is None else note,
-        accuracy=of_rare_category(kind(categories=categories, epsilon=ONE)),
-    )
 
 
 def _bits(factor: Fraction) -> BitResponse:
@@ -177,127 +154,53 @@ def _unset_bit(spec: BitResponse) -> Measure:
     return repeated(estimate, formula=float(spec.q * (1 - spec.q) / (spec.p - spec.q) ** 2))
 
 
-def duchi(larger: Fraction) -> Case:
-    """Two answers about a number."""
-    return _mean(Duchi, larger, planted_bugs.value_and_square(epsilon=ONE), points=5)
-
-
-def piecewise(larger: Fraction) -> Case:
-    """A window around a number."""
-    return _mean(Piecewise, larger, planted_bugs.float_piecewise(epsilon=ONE), points=9)
-
-
-def hybrid(larger: Fraction) -> Case:
-    """One of the two above, by a coin."""
-    return _mean(Hybrid, larger, points=9, runs=400_000)
-
-
-def local_laplace(larger: Fraction) -> Case:
-    """Discrete Laplace noise on a number."""
-    return _mean(LocalLaplace, larger, points=5)
-
-
-def square_wave(larger: Fraction) -> Case:
-    """A window for a whole distribution."""
-    return _mean(SquareWave, larger, points=9)
-
-
-def duchi_vector(larger: Fraction) -> Case:
-    """Several signs at once."""
-    mechanism = DuchiVector(dimensions=3, epsilon=ONE)
-    return local_case(
-        lambda epsilon: DuchiVector(dimensions=3, epsilon=epsilon),
-        larger,
-        note="3 signs",
-        accuracy=_first_of_several(mechanism, truth=-1.0),
-    )
-
-
-def sampled_means(larger: Fraction) -> Case:
-    """Several numbers, of which one is answered."""
-    mechanism = SampledMeans(dimensions=3, points=3, inner="duchi", epsilon=ONE)
-    return local_case(
-        lambda epsilon: SampledMeans(dimensions=3, points=3, inner="duchi", epsilon=epsilon),
-        larger,
-        note="1 of 3 numbers on 3 points, by Duchi",
-        accuracy=_first_of_several(mechanism, truth=-1.0),
-    )
-
-
-def _mean(
-    kind: type[MeanMechanism], larger: Fraction, *more: Planted, points: int, runs: int = RUNS
-) -> Case:
-    return local_case(
-        lambda epsilon: kind(points=points, epsilon=epsilon),
-        larger,
-        *more,
-        note=f"{points} points",
-        accuracy=of_worst_mean(kind(points=points, epsilon=ONE)),
-        runs=runs,
-    )
-
-
-def _first_of_several(mechanism: DuchiVector | SampledMeans, *, truth: float) -> Measure:
-    """The error of the first mean when everybody has -1 everywhere, code 0."""
-    codes = np.zeros(PEOPLE, dtype=np.uint32)
-
-    def estimate(rng: Rng) -> float:
-        first = mechanism.means(counted(mechanism, codes, rng))[0]
-        return truth if first is None else first.mean
-
-    return repeated(estimate, formula=mechanism.variance(truth), truth=truth)
-
-
 KEYS: Final = 2
+"""Keys that a person may have, each with a number."""
 Protocol = SampledKey | PaddedSample
 Person = tuple[float | None, ...]
 PEOPLE_OF_TWO_KEYS: Final[tuple[Person, ...]] = tuple(product((None, -1.0, 1.0), repeat=KEYS))
-HELD: Final = tuple(
+PAIRS: Final = tuple(
     {key: value for key, value in enumerate(person) if value is not None}
     for person in PEOPLE_OF_TWO_KEYS
 )
-"""The same as a device holds them, in the order of ``transition``: the place is the code."""
+"""The same as a device holds them, in the order of ``transition``: the index is the code."""
 DENSE: Final = np.array(PEOPLE_OF_TWO_KEYS, dtype=np.float64)
 """The same as rows, NaN for no such key."""
 FILLS: Final = (-1.0, 1.0)
 """What people without a key answer for in PrivKVM's second round, as published after the first."""
 
 
-def priv_kv(larger: Fraction) -> Case:
-    """PrivKV, one round."""
-    return _pairs(
-        lambda epsilon: PrivKv(keys=KEYS, epsilon=epsilon),
-        larger,
-        planted_bugs.every_key(epsilon=ONE),
-    )
+def _pairs(
+    make: Callable[..., Protocol],
+    planted: Sequence[Callable[[], Planted]],
+    larger: Fraction,
+    *,
+    runs: int = RUNS,
+) -> Case:
+    """Key-value pairs of two keys, by a protocol of an epsilon."""
 
+    def spending(factor: Fraction) -> Case:
+        mechanism = make(keys=KEYS, epsilon=ONE * factor)
 
-def state_encoding(larger: Fraction) -> Case:
-    """Absent, minus or plus by three-ary response."""
-    return _pairs(lambda epsilon: StateEncoding(keys=KEYS, epsilon=epsilon), larger)
+        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
+            return mechanism.answer_many(_people(codes), rng=rng)
 
+        def device(codes: Codes, *, rng: Rng) -> Outputs:
+            single = [mechanism.answer(PAIRS[code], rng=rng) for code in codes]
+            return stacked(single, mechanism.layout)
 
-def f2m(larger: Fraction) -> Case:
-    """Frequency and mean apart."""
-    return _pairs(lambda epsilon: F2M(keys=KEYS, epsilon=epsilon), larger)
+        padded = f", padded to {mechanism.padding}" if isinstance(mechanism, PaddedSample) else ""
+        return _case(
+            mechanism,
+            PEOPLE_OF_TWO_KEYS,
+            bulk,
+            device,
+            accuracy=_rare_key(mechanism),
+            note=f"{KEYS} keys{padded}",
+            runs=runs,
+        )
 
-
-def bi_sample(larger: Fraction) -> Case:
-    """One of two questions."""
-    return _pairs(lambda epsilon: BiSample(keys=KEYS, epsilon=epsilon), larger)
-
-
-def pckv_ue(larger: Fraction) -> Case:
-    """Padding and sampling with unary encoding."""
-    return _pairs(
-        lambda epsilon: PckvUe(keys=KEYS, padding=1, epsilon=epsilon), larger, runs=800_000
-    )
-
-
-def pckv_grr(larger: Fraction) -> Case:
-    """Padding and sampling with randomized response."""
-    first = planted_bugs.own_keys_first(keys=3, epsilon=ONE)
-    return _pairs(lambda epsilon: PckvGrr(keys=KEYS, padding=2, epsilon=epsilon), larger, first)
+    return with_larger(spending, larger, *(bug() for bug in planted))
 
 
 def priv_kvm(larger: Fraction) -> Case:
@@ -313,7 +216,7 @@ def priv_kvm(larger: Fraction) -> Case:
 
         def device(codes: Codes, *, rng: Rng) -> Outputs:
             return np.array(
-                [[part.answer(HELD[code], rng=rng) for part in parts] for code in codes],
+                [[part.answer(PAIRS[code], rng=rng) for part in parts] for code in codes],
                 dtype=parts[0].layout.dtype,
             )
 
@@ -321,9 +224,10 @@ def priv_kvm(larger: Fraction) -> Case:
             pairs = list(product(*(range(part.cells) for part in parts)))
             return by_weights(np.array(pairs), _together(parts).weights)
 
-        return _case(
+        return _of_paths(
             "PrivKvm",
-            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
+            PEOPLE_OF_TWO_KEYS,
+            Paths(inputs=len(PAIRS), bulk=bulk, device=device, declared=declared),
             ratio=lambda: _together(parts).ratio,
             runs=400_000,
             accuracy=_rare_key(parts[0]),  # frequencies come from the first round
@@ -331,64 +235,6 @@ def priv_kvm(larger: Fraction) -> Case:
         )
 
     return with_larger(make, larger)
-
-
-def _pairs(
-    make: Callable[[Fraction], Protocol], larger: Fraction, *more: Planted, runs: int = RUNS
-) -> Case:
-    def spending(factor: Fraction) -> Case:
-        mechanism = make(ONE * factor)
-
-        def bulk(codes: Codes, *, rng: Rng) -> Outputs:
-            return mechanism.answer_many(_people(codes), rng=rng)
-
-        def device(codes: Codes, *, rng: Rng) -> Outputs:
-            single = [mechanism.answer(HELD[code], rng=rng) for code in codes]
-            return stacked(single, mechanism.layout)
-
-        def declared() -> Declared:
-            matrix = mechanism.transition()
-            return by_weights(stacked(matrix.answers, mechanism.layout), matrix.weights)
-
-        return _case(
-            type(mechanism).__name__,
-            Paths(inputs=len(HELD), bulk=bulk, device=device, declared=declared),
-            ratio=lambda: mechanism.transition().ratio,
-            note=_note(mechanism),
-            accuracy=_rare_key(mechanism),
-            runs=runs,
-        )
-
-    return with_larger(spending, larger, *more)
-
-
-def _case(
-    name: str,
-    paths: Paths,
-    *,
-    ratio: Callable[[], Ratio],
-    note: str,
-    accuracy: Measure,
-    runs: int,
-) -> Case:
-    return Case(
-        name=name,
-        guarantee=LocalDP(ONE),
-        inputs=PEOPLE_OF_TWO_KEYS,
-        draw=constant(paths.bulk, PEOPLE_OF_TWO_KEYS),
-        ratio=ratio,
-        device=constant(paths.device, PEOPLE_OF_TWO_KEYS),
-        checks=standard_checks(paths),
-        runs=runs,
-        accuracy=accuracy,
-        note=note,
-    )
-
-
-def _note(mechanism: Protocol) -> str:
-    if isinstance(mechanism, PaddedSample):
-        return f"{KEYS} keys, padded to {mechanism.padding}"
-    return f"{KEYS} keys"
 
 
 def _people(codes: Codes) -> Pairs:
@@ -439,6 +285,7 @@ def _spread(weights: Floats, values: Floats) -> float:
 
 
 SIZES: Final = (2, 3)
+"""Of the attributes of a record."""
 Record = tuple[int, ...]
 EQUAL: Final = (2, 2)
 """Sizes for which the published amplification of RS+FD was claimed."""
@@ -493,7 +340,7 @@ def rsfd(larger: Fraction) -> Case:
 
         return _record_case(spec, bulk, spec.answer, answers=[*spec.records()])
 
-    amplified = make(planted_bugs.amplified_epsilon(ONE, len(EQUAL)), EQUAL)
+    amplified = make(bugs.amplified_epsilon(ONE, len(EQUAL)), EQUAL)
     return with_larger(
         make,
         larger,
@@ -521,11 +368,11 @@ def memo(larger: Fraction) -> Case:
             note="2 answers of 2 categories to one question",
         )
 
-    return with_larger(make, larger, planted_bugs.fresh_answers(epsilon=ONE))
+    return with_larger(make, larger, bugs.fresh_answers())
 
 
-def _twice(mechanism: Grr, code: int, kept: Memo) -> bytes:
-    answers = (kept.answer(mechanism, code, "smoker") for _ in range(2))
+def _twice(mechanism: Grr, code: int, answers_given: Memo) -> bytes:
+    answers = (answers_given.answer(mechanism, code, "smoker") for _ in range(2))
     return bytes(int(answer) for answer in answers)
 
 
@@ -564,15 +411,12 @@ def _record_case(
     def declared() -> Declared:
         return by_weights(np.array(answers), spec.transition().weights)
 
-    paths = Paths(inputs=len(inputs), bulk=ask, device=device, declared=declared)
-    return Case(
-        name=type(spec).__name__,
-        guarantee=LocalDP(ONE),
-        inputs=inputs,
-        draw=constant(ask, inputs),
+    return _of_paths(
+        type(spec).__name__,
+        inputs,
+        Paths(inputs=len(inputs), bulk=ask, device=device, declared=declared),
         ratio=lambda: spec.transition().ratio,
-        device=constant(device, inputs),
-        checks=standard_checks(paths, in_order=in_order),
+        in_order=in_order,
         note=" and ".join(str(size) for size in spec.sizes) + " categories",
         accuracy=_rare_category(spec),
     )
@@ -585,11 +429,11 @@ def _pair(part: int, own: Outputs) -> Outputs:
 
 def _rare_category(spec: Splitting | Sampling | RsFd) -> Measure:
     """The error of the last category of the first attribute; everybody has the first ones."""
-    block = _block((0,) * len(spec.sizes), PEOPLE)
+    block = np.zeros((len(spec.sizes), PEOPLE), dtype=np.uint8)
 
     def estimate(rng: Rng) -> float:
         state = spec.zero()
-        if isinstance(spec, RsFd):
+        if isinstance(spec, RsFd):  # a type checker needs both branches
             spec.add(spec.answer_many(block, rng=rng), state)
         else:
             spec.add(spec.answer_many(block, rng=rng), state)
@@ -598,5 +442,122 @@ def _rare_category(spec: Splitting | Sampling | RsFd) -> Measure:
     return repeated(estimate, formula=spec.variance(0, 0.0))
 
 
-def _block(record: tuple[int, ...], n: int) -> Outputs:
-    return np.repeat(np.array(record, dtype=np.uint8)[:, np.newaxis], n, axis=1)
+def _case(
+    spec: BitResponse | Protocol,
+    inputs: tuple[Any, ...],
+    bulk: Ask,
+    device: Ask,
+    *,
+    accuracy: Measure,
+    note: str,
+    runs: int = RUNS,
+) -> Case:
+    """A mechanism whose weights can be written out, asked in bulk and as on a device."""
+
+    def declared() -> Declared:
+        matrix = spec.transition()
+        return by_weights(stacked(matrix.answers, spec.layout), matrix.weights)
+
+    paths = Paths(inputs=len(inputs), bulk=bulk, device=device, declared=declared)
+    return _of_paths(
+        type(spec).__name__,
+        inputs,
+        paths,
+        ratio=lambda: spec.transition().ratio,
+        accuracy=accuracy,
+        note=note,
+        runs=runs,
+    )
+
+
+def _of_paths(
+    name: str,
+    inputs: tuple[Any, ...],
+    paths: Paths,
+    *,
+    ratio: Callable[[], Ratio],
+    accuracy: Measure,
+    note: str,
+    runs: int = RUNS,
+    in_order: bool = True,
+) -> Case:
+    return Case(
+        name=name,
+        guarantee=LocalDP(ONE),
+        inputs=inputs,
+        draw=constant(paths.bulk, inputs),
+        ratio=ratio,
+        device=constant(paths.device, inputs),
+        checks=standard_checks(paths, in_order=in_order),
+        runs=runs,
+        accuracy=accuracy,
+        note=note,
+    )
+
+
+Build = Callable[[Fraction], Case]
+
+
+def _frequency(
+    kind: type[FrequencyMechanism],
+    categories: int,
+    *planted: Callable[[], Planted],
+    note: str | None = None,
+) -> Build:
+    make = partial(kind, categories=categories)
+    return partial(_local, make, of_rare_category, note or f"{categories} categories", planted)
+
+
+def _mean(
+    kind: type[MeanMechanism], points: int, *planted: Callable[[], Planted], runs: int = RUNS
+) -> Build:
+    make = partial(kind, points=points)
+    return partial(_local, make, of_worst_mean, f"{points} points", planted, runs=runs)
+
+
+_OLH_NOTE: Final = "4 categories; bound: which of them an answer supports; seeds are checked apart"
+_GRR_BUGS: Final = (
+    bugs.careless_threshold,
+    bugs.repeated_seed,
+    bugs.truthful_device,
+    bugs.shared_words,
+    bugs.one_code_in_the_open,
+)
+
+CASES: Final[Mapping[str, Build]] = {
+    "Grr": _frequency(Grr, 4, *_GRR_BUGS),
+    "Sue": _frequency(Sue, 4, partial(bugs.truth_probability_for_odds, symmetric=True)),
+    "Oue": _frequency(Oue, 4, partial(bugs.truth_probability_for_odds, symmetric=False)),
+    "Olh": _frequency(Olh, 4, bugs.revealing_seed, note=_OLH_NOTE),
+    "FastOlh": _frequency(FastOlh, 4),
+    "HadamardResponse": _frequency(HadamardResponse, 5),
+    "SubsetSelection": _frequency(SubsetSelection, 6, bugs.true_value_first),
+    "BitResponse": bit_response,
+    "Duchi": _mean(Duchi, 5, bugs.value_and_square),
+    "DuchiVector": partial(
+        _local, partial(DuchiVector, dimensions=3), _first_of_several, "3 signs", ()
+    ),
+    "Piecewise": _mean(Piecewise, 9, bugs.float_piecewise),
+    "Hybrid": _mean(Hybrid, 9, runs=400_000),
+    "LocalLaplace": _mean(LocalLaplace, 5),
+    "SquareWave": _mean(SquareWave, 9),
+    "SampledMeans": partial(
+        _local,
+        partial(SampledMeans, dimensions=3, points=3, inner="duchi"),
+        _first_of_several,
+        "1 of 3 numbers on 3 points, by Duchi",
+        (),
+    ),
+    "PrivKv": partial(_pairs, PrivKv, (bugs.every_key,)),
+    "PrivKvm": priv_kvm,
+    "StateEncoding": partial(_pairs, StateEncoding, ()),
+    "F2M": partial(_pairs, F2M, ()),
+    "BiSample": partial(_pairs, BiSample, ()),
+    "PckvUe": partial(_pairs, partial(PckvUe, padding=1), (), runs=800_000),
+    "PckvGrr": partial(_pairs, partial(PckvGrr, padding=2), (bugs.own_keys_first,)),
+    "Splitting": splitting,
+    "Sampling": sampling,
+    "RsFd": rsfd,
+    "Memo": memo,
+}
+"""By the names of the mechanisms, in the order of the table."""

@@ -1,23 +1,22 @@
 """Noise and selection on a server that holds the data, as cases."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import exp
 from typing import Final
 
 import numpy as np
 
 from sfumato.auditing import planted_bugs
-from sfumato.auditing.case import Case, Planted, Ratio, largest_ratio, with_larger
+from sfumato.auditing.case import Case, Planted, largest_ratio, with_larger
 from sfumato.auditing.outputs import Outputs
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.randomness import Rng
 
 ONE: Final = Fraction(1)
-
-Selection = PermuteAndFlip | ExponentialMechanism
-
 
 WIDE: Final = 3_000_000
 """How far neighbors are apart where the noise is wide."""
@@ -45,14 +44,9 @@ def discrete_gaussian(larger: Fraction) -> Case:
     return with_larger(lambda factor: _gaussian(factor, 1), larger, *bugs)
 
 
-def wide_laplace(larger: Fraction) -> Case:
+def _wide(make: Callable[[Fraction, int], Case], larger: Fraction) -> Case:
     """The same for a sum that one row moves by millions."""
-    return with_larger(lambda factor: _laplace(factor, WIDE), larger)
-
-
-def wide_gaussian(larger: Fraction) -> Case:
-    """The same for a sum that one row moves by millions."""
-    return with_larger(lambda factor: _gaussian(factor, WIDE), larger)
+    return with_larger(lambda factor: make(factor, WIDE), larger)
 
 
 def _laplace(factor: Fraction, apart: int) -> Case:
@@ -66,16 +60,6 @@ def _gaussian(factor: Fraction, apart: int) -> Case:
     noise = DiscreteGaussian.for_cost(ZCDP(claimed.rho * factor**2), apart**2)
     loss = float((apart / noise.spread) ** 2)  # the divergence of order 1 too, by symmetry
     return _noisy_count("DiscreteGaussian", noise, claimed, loss, apart)
-
-
-def exponential_mechanism(larger: Fraction) -> Case:
-    """A choice between two candidates, in proportion to exp(rate * score)."""
-    return _selection(ExponentialMechanism, ((0, 4), (1, 3)), larger, runs=100_000)
-
-
-def permute_and_flip(larger: Fraction) -> Case:
-    """A choice between two candidates, in random order."""
-    return _selection(PermuteAndFlip, ((0, 2), (1, 1)), larger, runs=50_000)
 
 
 def _noisy_count(
@@ -109,11 +93,10 @@ def _noisy_count(
 def _selection(
     kind: type[PermuteAndFlip] | type[ExponentialMechanism],
     neighbors: tuple[tuple[int, ...], ...],
-    larger: Fraction,
-    *,
     runs: int,
+    larger: Fraction,
 ) -> Case:
-    """Between neighboring scores of two candidates, one rising while the other falls."""
+    """A choice between two candidates with neighboring scores: one rises, the other falls."""
     claimed = PureDP(1)
 
     def make(factor: Fraction) -> Case:
@@ -128,7 +111,9 @@ def _selection(
             guarantee=claimed,
             inputs=neighbors,
             draw=draw,
-            ratio=lambda: _largest_ratio(spec, neighbors),
+            ratio=lambda: largest_ratio(
+                np.stack([spec.probabilities(np.array(s)) for s in neighbors])
+            ),
             runs=runs,
             note=" against ".join(f"scores {scores}" for scores in neighbors),
         )
@@ -138,6 +123,12 @@ def _selection(
     return with_larger(make, larger, bug)
 
 
-def _largest_ratio(spec: Selection, neighbors: tuple[tuple[int, ...], ...]) -> Ratio:
-    chances = [spec.probabilities(np.array(scores, dtype=np.int64)) for scores in neighbors]
-    return largest_ratio(np.stack(chances))
+CASES: Final[Mapping[str, Callable[[Fraction], Case]]] = {
+    "DiscreteLaplace": discrete_laplace,
+    "DiscreteGaussian": discrete_gaussian,
+    "DiscreteLaplaceWide": partial(_wide, _laplace),
+    "DiscreteGaussianWide": partial(_wide, _gaussian),
+    "ExponentialMechanism": partial(_selection, ExponentialMechanism, ((0, 4), (1, 3)), 100_000),
+    "PermuteAndFlip": partial(_selection, PermuteAndFlip, ((0, 2), (1, 1)), 50_000),
+}
+"""By the names of the mechanisms, in the order of the table."""

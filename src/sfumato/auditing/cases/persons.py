@@ -40,15 +40,15 @@ from sfumato.schema.text_shapes import shape_codes
 
 MOST: Final = 3
 """Rows that count of a person."""
-HELD: Final = 2 * MOST
-"""Rows that a person has."""
+OWN_ROWS: Final = 2 * MOST
+"""More than count."""
 PERSON: Final = OnePerson(column="who", max_rows=MOST)
 CLAIMED: Final = ZCDP(Fraction(1, 2))
 SCOUTED: Final = ApproxDP(4, "1e-3")
 NEEDED: Final = "GateSpark needs pyspark and java, which are not both here"
 """Why there is no case of Spark, where there is none."""
 
-_VALUES: Final = 4_096
+_VALUES: Final = 4_096  # each is one experiment of a call
 NUMBERS: Final = tuple(
     f"{sign}{digit}{'0' * zeros}{decimals}"
     for sign in ("", "-")
@@ -57,7 +57,7 @@ NUMBERS: Final = tuple(
     for decimals in ("", ".1", ".11", ".111", ".1111")
 )
 """Numbers of different shapes: by sign, size and digits after the point."""
-_RUNS: Final = 300_000
+_RUNS: Final = 300_000  # samples on each side
 _SCHEMA: Final = Schema(
     columns=(Integer(name="a", low=0, high=_VALUES, missing=True),),
     dataset="audit",
@@ -68,10 +68,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class World:
-    """Tables with and without somebody under every value, and what the gate is told of them."""
+    """Tables with and without somebody under every value, and what the gate protects."""
 
-    told: Protection = PERSON
-    held: int = HELD
+    protect: Protection = PERSON
+    rows: int = OWN_ROWS
     """Rows under each value that somebody has."""
     values: int = _VALUES
     """How many there are, each of somebody else."""
@@ -83,14 +83,14 @@ class World:
     @property
     def lost(self) -> Fraction:
         """How many times the claim the declared noise lets through."""
-        known = self.told.max_rows if isinstance(self.told, OnePerson) else 1
-        bounded = isinstance(self.told, OnePerson) and not self.apart
-        counted = min(self.held, known) if bounded else self.held
+        known = self.protect.max_rows if isinstance(self.protect, OnePerson) else 1
+        bounded = isinstance(self.protect, OnePerson) and not self.apart
+        counted = min(self.rows, known) if bounded else self.rows
         return self.multiple * Fraction(counted, known) ** 2
 
     def columns(self, more: int) -> dict[str, NDArray[np.int64]]:
         """Values, and who has them. Somebody has the value 0 in any case."""
-        rows = np.repeat(np.arange(1, self.values + 1), self.held * more)
+        rows = np.repeat(np.arange(1, self.values + 1), self.rows * more)
         who = np.arange(1, rows.size + 1) if self.apart else rows
         return {"a": np.append(rows, 0), "who": np.append(who, 0)}
 
@@ -101,19 +101,23 @@ Draw = Callable[[World, int, int, Rng], list[Floats]]
 
 def persons(larger: Fraction) -> Case:
     """A person more or less, of whom a declared number of rows count."""
-    note = f"a person with {HELD} rows of which {MOST} count, more or less"
+    note = f"a person with {OWN_ROWS} rows of which {MOST} count, more or less"
     return _case("GatePersons", _measured, World(), larger, CLAIMED, note)
 
 
 def scout(larger: Fraction) -> Case:
     """The same through the gate without a schema, the whole cost on one column."""
-    note = f"counts of one column for {SCOUTED}, a person with {HELD} rows of which {MOST} count"
+    note = (
+        f"counts of one column for {SCOUTED}, a person with {OWN_ROWS} rows of which {MOST} count"
+    )
     return _case("GateScout", _scouted, World(), larger, zcdp_budget(SCOUTED), note)
 
 
 def shapes(larger: Fraction) -> Case:
     """Shapes of the values of a column, in the same way: every person has one of their own."""
-    note = f"shapes of one column for {SCOUTED}, a person with {HELD} rows of which {MOST} count"
+    note = (
+        f"shapes of one column for {SCOUTED}, a person with {OWN_ROWS} rows of which {MOST} count"
+    )
     return _case(
         "GateShapes", _shaped, World(values=len(NUMBERS)), larger, zcdp_budget(SCOUTED), note
     )
@@ -121,8 +125,8 @@ def shapes(larger: Fraction) -> Case:
 
 def spark(larger: Fraction) -> Case:
     """A row more or less, counted by Spark."""
-    honest = World(told=OneRow(), held=1)
-    bugs = {"rows of a task that ran twice are counted twice": replace(honest, held=2)}
+    honest = World(protect=OneRow(), rows=1)
+    bugs = {"rows of a task that ran twice are counted twice": replace(honest, rows=2)}
     note = "counts of one column by Spark, a row more or less"
     return _case("GateSpark", _by_spark, honest, larger, CLAIMED, note, bugs)
 
@@ -136,16 +140,8 @@ def spark_is_here() -> bool:
     return installed and bool(shutil.which("java") or environ.get("JAVA_HOME"))
 
 
-CASES: Final = {
-    "GatePersons": persons,
-    "GateScout": scout,
-    "GateShapes": shapes,
-    **({"GateSpark": spark} if spark_is_here() else {}),
-}
-"""As ``cases.CASES`` takes them."""
-
 _OF_PERSONS: Final[Mapping[str, World]] = {
-    "the noise of one row for all rows of a person": World(told=OneRow(), held=MOST),
+    "the noise of one row for all rows of a person": World(protect=OneRow(), rows=MOST),
     "rows of a person not bounded": World(apart=True),
 }
 
@@ -174,7 +170,7 @@ def _case(
         Planted(bug=bug, case=case_of(replace(world, values=honest.values)))
         for bug, world in bugs.items()
     ]
-    # So many times 1 / sigma, which is the square of that in rho.
+    # A multiple of 1 / sigma, which is the square of that in rho.
     return with_larger(
         lambda factor: case_of(replace(honest, multiple=factor**2)), larger, *planted
     )
@@ -194,18 +190,18 @@ def _measured(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
 
 
 def _by_spark(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
-    return _through_a_curator(_spark_table(world.held * more), world, calls, rng)
+    return _through_a_curator(_spark_table(world.rows * more), world, calls, rng)
 
 
 def _through_a_curator(table: Table, world: World, calls: int, rng: Rng) -> list[Floats]:
-    gate = Curator(table, protect=world.told, budget=ZCDP(MAX_EPSILON), rng=rng)
+    gate = Curator(table, protect=world.protect, budget=ZCDP(MAX_EPSILON), rng=rng)
     cost = ZCDP(CLAIMED.rho * world.multiple)
-    return [_held(gate.measure([("a",)], costs=[cost])[0]) for _ in range(calls)]
+    return [_possible(gate.measure([("a",)], costs=[cost])[0]) for _ in range(calls)]
 
 
 @cache
 def _spark_table(times: int) -> Table:
-    """Every value so many times, and the value 0 once, as a frame of Spark."""
+    """Every value this number of times, and the value 0 once, as a frame of Spark."""
     from sfumato.readers.spark.frames import session
 
     numbers = session().range(1, _VALUES * times + 1).selectExpr(f"1 + id % {_VALUES} AS a")
@@ -215,16 +211,14 @@ def _spark_table(times: int) -> Table:
 def _scouted(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
     table = pa.table(dict(world.columns(more)))
     budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
-    found = []
-    for _ in range(calls):
-        gate = _scout(table, world, budget, rng)
-        found.append(_held(gate.measure(_SCHEMA, cost=budget)["a"]))
-    return found
+    gates = (_scout(table, world, budget, rng) for _ in range(calls))
+    return [_possible(gate.measure(_SCHEMA, cost=budget)["a"]) for gate in gates]
 
 
 def _shaped(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
-    held = world.columns(more)
-    table = pa.table({"a": np.array(["", *NUMBERS])[held["a"]], "who": held["who"]})
+    columns = world.columns(more)
+    texts = np.array(["", *NUMBERS])[columns["a"]]
+    table = pa.table({"a": texts, "who": columns["who"]})
     budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
     gates = (_scout(table, world, budget, rng) for _ in range(calls))
     return [gate.shapes(cost=budget)["a"].values[_codes()] for gate in gates]
@@ -238,26 +232,26 @@ def _codes() -> NDArray[np.int64]:
 def _scout(table: pa.Table, world: World, budget: ApproxDP, rng: Rng) -> Scout:
     return Scout(
         UndeclaredTable(source_of(table, ("who",))),
-        protect=world.told,
+        protect=world.protect,
         budget=budget,
         ledger=Ledger.in_memory(dataset="audit"),
         rng=rng,
     )
 
 
-def _held(counts: Measurement) -> Floats:
+def _possible(counts: Measurement) -> Floats:
     """Of all values, those that somebody may have."""
     return counts.values[1 : _VALUES + 1]
 
 
 @cache
 def _costing(multiple: Fraction) -> ApproxDP:
-    """The budget whose rho is so many times that of the claim, nearly: by halving."""
+    """The budget whose rho is this multiple of that of the claim, nearly: by halving."""
     low, high = SCOUTED.epsilon, SCOUTED.epsilon * 4
-    wanted = zcdp_budget(SCOUTED).rho * multiple
+    rho = zcdp_budget(SCOUTED).rho * multiple
     for _ in range(30):
         middle = (low + high) / 2
-        fits = zcdp_budget(ApproxDP(middle, SCOUTED.delta)).rho <= wanted
+        fits = zcdp_budget(ApproxDP(middle, SCOUTED.delta)).rho <= rho
         low, high = (middle, high) if fits else (low, middle)
     return ApproxDP(low, SCOUTED.delta)
 
@@ -265,8 +259,8 @@ def _costing(multiple: Fraction) -> ApproxDP:
 TEXT_CLAIM: Final = ApproxDP(1, "1e-9")
 _ONE_ROW: Final = OneRow()
 
-_TEXT_VALUES: Final = 4_096
-_TEXT_RUNS: Final = 100_000
+_TEXT_VALUES: Final = 4_096  # texts in one call, each an experiment
+_TEXT_RUNS: Final = 100_000  # samples on each side
 
 
 def texts(larger: Fraction) -> Case:
@@ -303,8 +297,8 @@ def _texts_case(factor: Fraction) -> Case:
 
 def _through_the_gate(more: int, n: int, *, rng: Rng) -> Outputs:
     """What is shown of many texts, call after call; a text that is not shown counts as 0."""
-    found = [_one_call(more, rng) for _ in range(-(-n // _TEXT_VALUES))]
-    return np.concatenate(found)[:n]
+    calls = [_one_call(more, rng) for _ in range(-(-n // _TEXT_VALUES))]
+    return np.concatenate(calls)[:n]
 
 
 def _one_call(more: int, rng: Rng) -> Outputs:
@@ -356,14 +350,14 @@ class _Shown:
     def within_delta(self, runs: int, rng: Rng) -> Check:
         """The exact hockey-stick divergence for every number of rows; nothing is drawn."""
         most = 2 * self.spec.reach + 2
-        found = max(
+        largest = max(
             max(self._divergence(rows, rows + 1), self._divergence(rows + 1, rows))
             for rows in range(most)
         )
         return Check(
             name="a row more or less stays within delta, exactly",
-            passed=found <= TEXT_CLAIM.delta * (1 + Fraction(1, 10**6)),
-            detail=f"{found:.4g} of {float(TEXT_CLAIM.delta):g}",
+            passed=largest <= TEXT_CLAIM.delta * (1 + Fraction(1, 10**6)),
+            detail=f"{largest:.4g} of {float(TEXT_CLAIM.delta):g}",
         )
 
     def _divergence(self, one: int, other: int) -> float:
@@ -377,3 +371,13 @@ class _Shown:
         chances = self.spec.pmf(sums - rows)
         hidden = 1.0 if rows == 0 else max(0.0, 1.0 - float(chances[above + 1 :].sum()))
         return np.array([hidden, *(chances[above + 1 :] * (rows > 0))])
+
+
+CASES: Final = {
+    "GateTexts": texts,
+    "GatePersons": persons,
+    "GateScout": scout,
+    "GateShapes": shapes,
+    **({"GateSpark": spark} if spark_is_here() else {}),
+}
+"""By their names, in the order of the table."""

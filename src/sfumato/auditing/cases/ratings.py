@@ -3,7 +3,7 @@
 One call measures many groups of items that share no entry, each an experiment of its own: the same
 people rate each group in the same way, so its noisy entries are one output. An attacker who knows
 all but one person looks along the line on which that person moves the entries; what is left of an
-output is its place there, in quarters of a standard deviation.
+output is its position there, in quarters of a standard deviation.
 """
 
 from collections.abc import Callable
@@ -36,11 +36,11 @@ RATED: Final = 4
 """Items of a group: the person in question rates them all, a bystander the first."""
 
 _SCALE: Final = RatingScale(1, 5)
-_MIDDLE: Final = 3.0
-_BOUND: Final = 2.0
-_PRIME: Final = 61
+_MIDDLE: Final = 3.0  # of the scale
+_BOUND: Final = 2.0  # of a rating from the middle
+_PRIME: Final = 61  # its square is the number of groups
 _BINS: Final = 4  # of an output, in one standard deviation
-_WITHOUT, _WITH, _TWICE = 0, 1, 2
+_WITHOUT, _WITH, _TWICE = 0, 1, 2  # how often the person in question is there
 
 
 def rating_sums(larger: Fraction) -> Case:
@@ -58,7 +58,7 @@ def rating_gram(larger: Fraction) -> Case:
 
 
 CASES: Final = {"RatingSums": rating_sums, "RatingGram": rating_gram}
-"""As ``cases.CASES`` takes them."""
+"""By their names, in the order of the table."""
 
 Measure = Callable[[Ratings, Codes, ZCDP, Rng], tuple[Floats, Floats]]
 """Noisy entries of each group, a row each, and their standard deviations."""
@@ -105,12 +105,12 @@ def _case(name: str, crowd: _Crowd, larger: Fraction, *, note: str) -> Case:
         direction = change / sigma / np.linalg.norm(change / sigma)
 
         def draw(times: int, n: int, *, rng: Rng) -> Outputs:
-            places, drawn = [np.empty(0)], 0
+            positions, drawn = [np.empty(0)], 0
             while drawn < n:
                 entries, _ = crowd.outputs(times, cost, rng)
-                places.append(entries / sigma @ direction)
+                positions.append(entries / sigma @ direction)
                 drawn += len(entries)
-            return np.rint(np.concatenate(places)[:n] * _BINS).astype(np.int16)
+            return np.rint(np.concatenate(positions)[:n] * _BINS).astype(np.int16)
 
         def ratio() -> float:
             moved, sigma = crowd.moved(times, cost)
@@ -135,18 +135,18 @@ def _case(name: str, crowd: _Crowd, larger: Fraction, *, note: str) -> Case:
 def _sums(ratings: Ratings, groups: Codes, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
     offsets = np.full(len(ratings.catalogue), _MIDDLE)
     ask = ItemSums(offsets=offsets, bound=_BOUND, c0=1)
-    found = measured_sums(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
-    entries = np.concatenate([found.counts[groups], found.sums[groups]], axis=1)
-    return entries, np.repeat([found.sigma_counts, found.sigma_sums], RATED)
+    sums = measured_sums(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
+    entries = np.concatenate([sums.counts[groups], sums.sums[groups]], axis=1)
+    return entries, np.repeat([sums.sigma_counts, sums.sigma_sums], RATED)
 
 
 def _gram(ratings: Ratings, groups: Codes, cost: ZCDP, rng: Rng) -> tuple[Floats, Floats]:
     items = len(ratings.catalogue)
     ask = Gram(items=np.arange(items), c0=1, bound=_BOUND, offsets=np.full(items, _MIDDLE))
-    found = measured_gram(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
+    gram = measured_gram(ratings, ask, cost, OnePerson(max_rows=RATED), rng=rng)
     row, column = np.triu_indices(RATED, 1)
-    entries = found.matrix[groups[:, row], groups[:, column]]
-    return entries, np.full(row.size, found.sigma)
+    entries = gram.matrix[groups[:, row], groups[:, column]]
+    return entries, np.full(row.size, gram.sigma)
 
 
 def _groups_without_common_pairs() -> Codes:

@@ -22,8 +22,10 @@ TWICE = Fraction(2)
 
 def moved(build):
     """What the row changes in every experiment of a call: noise of one seed cancels."""
-    asked = build(TWICE).draw.__self__
-    one, other = (next(asked.outputs(held, rng=simulation_rng(0)))[0] for held in (WITH, WITHOUT))
+    experiment = build(TWICE).draw.__self__
+    one, other = (
+        next(experiment.outputs(row, rng=simulation_rng(0)))[0] for row in (WITH, WITHOUT)
+    )
     return one - other
 
 
@@ -45,8 +47,8 @@ def test_the_row_moves_every_experiment_of_a_call_by_all_that_is_paid_for(build,
 
 def test_the_experiments_of_a_call_have_noise_of_their_own():
     """Correlations of 4,096 pairs of neighbors stay below 0.1 but for once in 10^9."""
-    asked = measure(TWICE).draw.__self__
-    numbers, sigma = next(asked.outputs(WITHOUT, rng=simulation_rng(1)))
+    experiment = measure(TWICE).draw.__self__
+    numbers, sigma = next(experiment.outputs(WITHOUT, rng=simulation_rng(1)))
     noise = (numbers - np.rint(numbers.mean(axis=0))) / sigma
     assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 0.1
     assert np.corrcoef(noise[:-1, 0], noise[:-1, 0])[0, 1] == pytest.approx(1)
