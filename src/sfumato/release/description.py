@@ -59,9 +59,9 @@ def _rounded_up(number: Fraction) -> float:
 
 
 SIMULATION: Final = "A simulation: seeded noise protects nobody. Do not publish."
-_ROWS: Final = 5
-_COLUMNS: Final = 12
-_CHARTS: Final = 6
+_ROWS: Final = 5  # of a table, in a notebook
+_COLUMNS: Final = 12  # of a table, in a notebook
+_CHARTS: Final = 6  # of the first columns
 _MOST_CODES: Final = 2_000  # of a column that is drawn; its chart has 200 bars at most
 
 

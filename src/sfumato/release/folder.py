@@ -3,7 +3,7 @@
 The name of a folder that may not be published ends in ``-internal``; no other name may hold a
 simulation, and no folder that may be published may hold one of that name. A release that only lies
 in memory is gone with the process, and its budget with it: a copy is kept in a folder beside the
-ledger as soon as it is made, and deleted when ``save`` has written it where it was wanted.
+ledger as soon as it is made, and deleted when ``save`` has written it where the caller wants it.
 """
 
 import json
@@ -11,11 +11,15 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.durable import sync_to_disk
 from sfumato.errors import InputError, SfumatoError, StorageError, sentence
@@ -30,8 +34,8 @@ _OURS = {
     *_MARKS, *_ROWS, "model.npz", "report.html", "internal.json", "schema.json", "survey.json"
 }  # fmt: skip
 
-_NAME_KEPT: Final = 40
-"""Signs of a folder's name that its temporary name begins with."""
+_PREFIX_LENGTH: Final = 40
+"""Characters of a folder's name that its temporary name begins with."""
 _LONGEST: Final = ".report.html.00000000.new"
 """What is written into a release, with room in the length of its path."""
 
@@ -50,7 +54,9 @@ def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        begun = f".{folder.name[:_NAME_KEPT]}."  # no longer than the name, which may be the longest
+        begun = (
+            f".{folder.name[:_PREFIX_LENGTH]}."  # no longer than the name, which may be the longest
+        )
         inside = Path(tempfile.mkdtemp(prefix=begun, dir=folder.parent))
     except OSError as error:
         raise StorageError(f"can't write beside {folder}: {error.strerror}") from None
@@ -65,10 +71,10 @@ def new_folder(folder: Path, *, force: bool, internal: bool = False) -> Iterator
         if isinstance(error, OSError):
             raise StorageError(f"can't write {folder}: {error.strerror or error}") from None
         raise
-    _place(inside, folder, force=force)
+    _name(inside, folder, force=force)
 
 
-def _place(inside: Path, folder: Path, *, force: bool) -> None:
+def _name(inside: Path, folder: Path, *, force: bool) -> None:
     """Give a complete folder its name, or a free one beside it and say so."""
     try:
         problem = _take(inside, folder, force=force)
@@ -77,10 +83,10 @@ def _place(inside: Path, folder: Path, *, force: bool) -> None:
             _keep_beside(inside, folder)
         raise
     if problem is not None:
-        kept = _keep_beside(inside, folder)
+        saved = _keep_beside(inside, folder)
         paid = "" if is_internal(folder) else " and was paid for"
         raise StorageError(
-            f"{folder} {problem}; the release is in {kept}. It is complete{paid}: "
+            f"{folder} {problem}; the release is in {saved}. It is complete{paid}: "
             "keep it there, or move it."
         )
 
@@ -143,21 +149,21 @@ def check_name(folder: Path, *, private: bool) -> None:
         )
 
 
-def release_around(place: Path) -> Path | None:
-    """The folder that may be published, as it holds a release, and that a place is or lies in.
+def release_around(path: Path) -> Path | None:
+    """The folder that may be published, as it holds a release, and that a path is or lies in.
 
     Links are followed. What does not say that it is a simulation may be published.
     """
-    real = Path(os.path.realpath(place))
+    real = Path(os.path.realpath(path))
     return next((each for each in (real, *real.parents) if _may_be_published(each)), None)
 
 
 def _may_be_published(folder: Path) -> bool:
-    kept = folder / "release.json"
-    if not os.path.lexists(kept):
+    description = folder / "release.json"
+    if not os.path.lexists(description):
         return False
     try:
-        return json.loads(kept.read_text(encoding="utf-8"))["private"] is not False
+        return json.loads(description.read_text(encoding="utf-8"))["private"] is not False
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return True
 
@@ -194,19 +200,18 @@ def check_output(folder: Path, *, force: bool, named: str) -> None:
     check_usable(folder.absolute().parent if there else folder)
 
 
-def check_apart(folder: Path, place: Any, *, named: str) -> None:
+def check_apart(folder: Path, path: Any, *, named: str) -> None:
     """Refuse, before anything is spent, an output that would hold what it must not; follows links.
 
     Args:
         folder: The output.
-        place: A path, also as ``file.db::table`` or ``spark::path``; what is none is held by no
-            folder.
+        path: Also as ``file.db::table`` or ``spark::path``; what is no path is in no folder.
         named: What the path is, for the message.
     """
-    if not isinstance(place, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike):
         return
-    path = str(place).removeprefix("spark::").removeprefix("file://").partition("::")[0]
-    inside = Path(os.path.realpath(path))
+    plain = str(path).removeprefix("spark::").removeprefix("file://").partition("::")[0]
+    inside = Path(os.path.realpath(plain))
     if Path(os.path.realpath(folder)) in (inside, *inside.parents):
         raise InputError(f"the output {folder} holds {named}. Choose another --out.")
 
@@ -221,17 +226,61 @@ def check_usable(folder: Path, *names: str) -> None:
         folder: The folder.
         names: Files that will be written into it, each under a temporary name first.
     """
-    place = folder.absolute()
+    target = folder.absolute()
     beside = [f".{name}.{os.getpid()}.draft" for name in names]
     try:
-        nearest = next(part for part in (place, *place.parents) if part.exists())
+        nearest = next(part for part in (target, *target.parents) if part.exists())
         with tempfile.TemporaryDirectory(prefix=".sfumato.", dir=nearest) as tried:
-            inside = Path(tried) / place.relative_to(nearest)
+            inside = Path(tried) / target.relative_to(nearest)
             inside.mkdir(parents=True, exist_ok=True)
             for name in (_LONGEST, *names, *beside):
                 (inside / name).touch()
     except OSError as error:
         raise StorageError(f"can't write into {folder}: {error.strerror}") from None
+
+
+def save_release(
+    release: "_Release", folder: Path, *, force: bool, write: Callable[[Path], None]
+) -> None:
+    """Write a release into a new folder, then delete its copy beside the ledger.
+
+    Args:
+        release: Which one.
+        folder: Where to; the name for a simulation must end in ``-internal``.
+        force: Replace a release that is there.
+        write: Writes the files into a folder that exists.
+    """
+    with saving(release.kept):
+        check_name(folder, private=release.private)
+        check_output(folder, force=force, named="folder")
+        with new_folder(folder, force=force) as inside:
+            write(inside)
+    forget(release.kept, saved=folder)
+
+
+def write_description(folder: Path, value: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write ``release.json`` and ``model.npz``."""
+    np.savez_compressed(folder / "model.npz", allow_pickle=False, **arrays)
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+
+def read_description(folder: Path) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """What ``write_description`` wrote."""
+    value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    with np.load(folder / "model.npz", allow_pickle=False) as saved:
+        return value, dict(saved)
+
+
+@contextmanager
+def reading(folder: Path, *needed: str) -> Iterator[None]:
+    """Let whatever stops the reading of a release name the folder, and a file that it lacks."""
+    try:
+        yield
+    except SfumatoError as error:
+        raise InputError(f"{folder}: {error}") from None
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise unreadable(folder, error, *needed) from None
 
 
 def unreadable(folder: Path, error: Exception, *needed: str) -> StorageError:
@@ -288,7 +337,7 @@ def with_copy(release: _Made, ledger: Path | str | None, *, run: str) -> _Made:
     """
     if not release.private or not isinstance(ledger, Path):
         return release
-    folder = place_of(ledger, run)
+    folder = copy_path(ledger, run)
     folder = next(
         each
         for number in range(1, 10_000)
@@ -303,15 +352,15 @@ def with_copy(release: _Made, ledger: Path | str | None, *, run: str) -> _Made:
         log.warning("no copy of this release is kept on disk, save it now: %s", error)
         return release
     log.info("a copy of this release is kept in %s until it is saved", folder)
-    return replace(release, _kept=folder)  # type: ignore[type-var]
+    return replace(release, _copy=folder)  # type: ignore[type-var]
 
 
-def place_of(ledger: Path, run: str) -> Path:
+def copy_path(ledger: Path, run: str) -> Path:
     """Where the copy of a run's release is, or would be."""
     return ledger.absolute().with_name(f"{ledger.name}{ENDING}") / run
 
 
-def kept_at(folder: Path) -> Path | None:
+def as_copy(folder: Path) -> Path | None:
     """A folder that a release was read from, if that is such a copy: a ledger lies beside it."""
     folder, beside = folder.absolute(), folder.absolute().parent
     ledger = beside.with_name(beside.name.removesuffix(ENDING))
@@ -326,7 +375,7 @@ def forget(copy: Path | None, *, saved: Path) -> None:
     real = Path(os.path.realpath(saved))
     if (
         copy is None
-        or kept_at(copy) is None
+        or as_copy(copy) is None
         or Path(os.path.realpath(copy)) in (real, *real.parents)
     ):
         return

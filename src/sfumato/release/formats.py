@@ -50,7 +50,7 @@ def _written(column: Any, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @_written.register(Boolean)
-def _(column: Boolean, values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _written_truth_values(column: Boolean, values: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.texts is None:
         return values
     false, true = map(_safe_text, column.texts)
@@ -58,7 +58,7 @@ def _(column: Boolean, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @_written.register(Number)
-def _(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _written_numbers(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.decimals is None:
         return values
     digits = len(str(max(abs(edge) for pair in column.grid for edge in pair)))
@@ -67,12 +67,12 @@ def _(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 @_written.register(Date)
-def _(column: Date, values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _written_days(column: Date, values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values if column.format is None else pc.strftime(values, format=column.format)
 
 
 @_written.register(DateTime)
-def _(column: DateTime, values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _written_moments(column: DateTime, values: pa.ChunkedArray) -> pa.ChunkedArray:
     plain = _MOMENTS.get(column.precision, _SECONDS) + ("%z" if column.zone else "")
     shown = column.format or plain
     finer = _UNITS.get(column.precision, "s")
@@ -139,12 +139,12 @@ def _texts(column: Column) -> tuple[str, ...]:
 
 
 def _declared(column: Column, values: pa.ChunkedArray) -> pa.Array:
-    """The values; those of a category as places in the list of all that are declared."""
+    """The values; those of a category as indices in the list of all that are declared."""
     if not isinstance(column, Category):
         return values
     texts = pa.array(_texts(column), pa.string())
-    places = pc.index_in(values.cast(pa.string()), value_set=texts).combine_chunks()
-    return pa.DictionaryArray.from_arrays(places, texts, ordered=column.ordered)
+    indices = pc.index_in(values.cast(pa.string()), value_set=texts).combine_chunks()
+    return pa.DictionaryArray.from_arrays(indices, texts, ordered=column.ordered)
 
 
 def _pandas_types(schema: Schema, rows: pa.Table) -> str:

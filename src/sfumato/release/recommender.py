@@ -1,21 +1,19 @@
-"""A recommender that may be published: raw ids in and out, for people it has never seen.
+"""A recommender that may be published: raw ids in and out, for people who need not be in its data.
 
-A person's own ratings are given when they ask and stored nowhere. What they are told depends on
-them and on the release; the release is private of everybody's: joint differential privacy.
+A person gives their own ratings with a request; they are stored nowhere. The answer depends on
+them and on the release, which is private for everybody in the data: joint differential privacy.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError, SfumatoError
+from sfumato.errors import InputError
 from sfumato.models.items.recommenders import (
     KINDS,
     History,
@@ -34,18 +32,17 @@ from sfumato.release.description import (
     versions,
 )
 from sfumato.release.folder import (
-    check_name,
-    check_output,
-    forget,
-    kept_at,
-    new_folder,
-    saving,
-    unreadable,
+    as_copy,
+    read_description,
+    reading,
+    save_release,
+    write_description,
 )
 from sfumato.schema.ratings import Catalogue, ItemId, RatingScale, id_texts
 
 FORMAT: Final = 1
-_SHOWN: Final = 5
+"""Of ``release.json``: raised when an older version could not read a new file."""
+_SHOWN: Final = 5  # items of the list in a notebook
 Ratings = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 """One person's ratings: by item id, or as pairs of an item id and a rating."""
 
@@ -95,7 +92,7 @@ class RecommenderRelease:
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options of the command that made it; empty where none did."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
-    _kept: Path | None = field(default=None, repr=False)
+    _copy: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.model) not in KINDS.values():
@@ -109,7 +106,7 @@ class RecommenderRelease:
     @property
     def kept(self) -> Path | None:
         """The copy beside the ledger; None if there is none, or when ``save`` has deleted it."""
-        return self._kept if self._kept is not None and self._kept.exists() else None
+        return self._copy if self._copy is not None and self._copy.exists() else None
 
     def recommend(
         self,
@@ -186,9 +183,11 @@ class RecommenderRelease:
 
     def __repr__(self) -> str:
         """One line."""
-        said = promise(self.guarantee, self.protect, private=self.private)
+        stated = promise(self.guarantee, self.protect, private=self.private)
         items = f"{len(self.catalogue):,} items"
-        return f"<RecommenderRelease {self.dataset!r}: {items}; {self.method.get('name')}; {said}>"
+        return (
+            f"<RecommenderRelease {self.dataset!r}: {items}; {self.method.get('name')}; {stated}>"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the list for a person without ratings."""
@@ -214,42 +213,28 @@ class RecommenderRelease:
             folder: Where to.
             force: Replace a release that is there.
         """
-        with saving(self.kept):
-            check_name(Path(folder), private=self.private)
-            check_output(Path(folder), force=force, named="folder")
-            with new_folder(Path(folder), force=force) as inside:
-                self.write_into(inside)
-        forget(self.kept, saved=Path(folder))
+        save_release(self, Path(folder), force=force, write=self.write_into)
 
     def write_into(self, folder: Path) -> None:
         """Write the files into a folder that exists."""
-        np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+        write_description(folder, self.to_dict(), self.model.arrays())
 
     @staticmethod
     def load(folder: str | Path) -> "RecommenderRelease":
         """Read what ``save`` wrote."""
         folder = Path(folder)
-        try:
-            value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
-            with np.load(folder / "model.npz", allow_pickle=False) as saved:
-                arrays = dict(saved)
-            return replace(_from_parts(value, arrays), _kept=kept_at(folder))
-        except SfumatoError as error:
-            raise InputError(f"{folder}: {error}") from None
-        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
-            raise unreadable(folder, error, "release.json", "model.npz") from None
+        with reading(folder, "release.json", "model.npz"):
+            return replace(_from_parts(*read_description(folder)), _copy=as_copy(folder))
 
     def _history(self, given: Ratings) -> History:
         """Codes and numbers of a person's ratings; what is unknown or off the scale is refused.
 
-        A message names places, no item and no rating: it may be logged, and they are one's own.
+        A message names positions, no item and no rating: it may be logged, and they are one's own.
         """
         pairs = list(given.items()) if isinstance(given, Mapping) else _pairs(given)
         id_texts([item for item, _ in pairs])  # refuses a mixture of numbers and text
         codes = self._codes((item for item, _ in pairs), "the history")
-        ratings = [_number(rating, place) for place, (_, rating) in enumerate(pairs, start=1)]
+        ratings = [_number(rating, position) for position, (_, rating) in enumerate(pairs, start=1)]
         off = np.flatnonzero(self.scale.codes(np.array(ratings, dtype=np.float64)) < 0)
         if off.size:
             raise InputError(
@@ -259,13 +244,13 @@ class RecommenderRelease:
         return History(np.array(codes, dtype=np.int64), np.array(ratings, dtype=np.float64))
 
     def _codes(self, items: Iterable[Any], named: str) -> list[int]:
-        """The code of each item; an error names the place of its item."""
+        """The code of each item; an error names the position of its item."""
         codes = []
-        for place, item in enumerate(items, start=1):
+        for position, item in enumerate(items, start=1):
             try:
                 codes.append(self.catalogue.code(item))
             except InputError as error:
-                raise InputError(f"{named}, number {place}: {error}") from None
+                raise InputError(f"{named}, number {position}: {error}") from None
         return codes
 
     def _listed(
@@ -276,10 +261,10 @@ class RecommenderRelease:
                 item=self.catalogue.id(code),
                 title=self.catalogue.title(code),
                 score=float(scores[code]),
-                rank=place + 1,
+                rank=rank,
                 personal=personal,
             )
-            for place, code in enumerate(codes.tolist())
+            for rank, code in enumerate(codes.tolist(), start=1)
         ]
 
 
@@ -292,12 +277,12 @@ def _pairs(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         ) from None
 
 
-def _number(rating: Any, place: int) -> float:
+def _number(rating: Any, position: int) -> float:
     plain = float(rating) if isinstance(rating, np.floating) else rating
     try:
         return float(check.exact(rating=plain))
     except (InputError, OverflowError):
-        raise InputError(f"the history, number {place}: this rating must be a number.") from None
+        raise InputError(f"the history, number {position}: this rating must be a number.") from None
 
 
 def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:

@@ -5,15 +5,14 @@ and the noisy counts behind them. A folder written by ``save`` may be published 
 under its name only when it is complete.
 """
 
-import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.errors import InputError, SfumatoError, StorageError
+from sfumato.errors import InputError, StorageError
 from sfumato.models.model import Model, PublishedRows, Rows, draw_possible
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP
@@ -37,20 +36,19 @@ from sfumato.release.description import (
     versions,
 )
 from sfumato.release.folder import (
-    check_name,
-    check_output,
-    forget,
-    kept_at,
+    as_copy,
     naming_copy,
-    new_folder,
-    saving,
-    unreadable,
+    read_description,
+    reading,
+    save_release,
+    write_description,
 )
 from sfumato.release.formats import as_written, without_formulas
 from sfumato.schema import Column, Marginal, Measurement, Range, Schema
 from sfumato.schema.codes import code_type, decode
 
-FORMAT = 1
+FORMAT: Final = 1
+"""Of ``release.json``: raised when an older version could not read a new file."""
 MOST_CSV_ROWS = 5_000_000
 """Of noisy counts; more are written as Parquet only."""
 
@@ -91,7 +89,7 @@ class TableRelease:
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options of the command that made it; empty where none did."""
-    _kept: Path | None = field(default=None, repr=False)
+    _copy: Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.guarantee, LocalDP) and self.protect.neighbors != "replace":
@@ -111,7 +109,7 @@ class TableRelease:
     @property
     def kept(self) -> Path | None:
         """The copy beside the ledger; None if there is none, or when ``save`` has deleted it."""
-        return self._kept if self._kept is not None and self._kept.exists() else None
+        return self._copy if self._copy is not None and self._copy.exists() else None
 
     def table(self, *, n_rows: int | None = None, rng: Rng) -> pa.Table:
         """New rows from the same model: post-processing, it costs nothing.
@@ -162,8 +160,8 @@ class TableRelease:
     def __repr__(self) -> str:
         """One line: the rows themselves are in ``data``."""
         size = f"{self.data.num_rows:,} rows x {self.data.num_columns} columns"
-        said = promise(self.guarantee, self.protect, private=self.private)
-        return f"<TableRelease {self.dataset!r}: {size}; {self.method.get('name')}; {said}>"
+        stated = promise(self.guarantee, self.protect, private=self.private)
+        return f"<TableRelease {self.dataset!r}: {size}; {self.method.get('name')}; {stated}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, a few rows, the first columns."""
@@ -206,12 +204,8 @@ class TableRelease:
             csv: Write the rows as text, too.
             force: Replace a release that is there.
         """
-        with saving(self.kept):
-            check_name(Path(folder), private=self.private)
-            check_output(Path(folder), force=force, named="folder")
-            with new_folder(Path(folder), force=force) as inside:
-                self.write_into(inside, csv=csv)
-        forget(self.kept, saved=Path(folder))
+        write = partial(self.write_into, csv=csv)
+        save_release(self, Path(folder), force=force, write=write)
 
     def write_into(self, folder: Path, *, csv: bool = False) -> None:
         """Write the files into a folder that exists."""
@@ -222,27 +216,19 @@ class TableRelease:
             pyarrow.csv.write_csv(as_written(self.schema, self.data), folder / "data.csv")
             if self.marginals_fit_csv and self.noisy is not None:
                 pyarrow.csv.write_csv(without_formulas(self.noisy), folder / "marginals.csv")
-        np.savez_compressed(folder / "model.npz", allow_pickle=False, **self.model.arrays())
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+        write_description(folder, self.to_dict(), self.model.arrays())
 
     @staticmethod
     def load(folder: str | Path) -> "TableRelease":
         """Read what ``save`` wrote."""
         folder = Path(folder)
-        try:
-            value = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+        with reading(folder, "release.json", "data.parquet", "model.npz"):
+            value, arrays = read_description(folder)
             data = pyarrow.parquet.read_table(folder / "data.parquet")
-            kept = folder / "marginals.parquet"
-            noisy = pyarrow.parquet.read_table(kept) if kept.exists() else None
-            with np.load(folder / "model.npz", allow_pickle=False) as saved:
-                arrays = dict(saved)
+            counts = folder / "marginals.parquet"
+            noisy = pyarrow.parquet.read_table(counts) if counts.exists() else None
             release = _from_parts(value, data, arrays)
-            return replace(release, noisy=noisy, _kept=kept_at(folder))
-        except SfumatoError as error:
-            raise InputError(f"{folder}: {error}") from None
-        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
-            raise unreadable(folder, error, "release.json", "data.parquet", "model.npz") from None
+            return replace(release, noisy=noisy, _copy=as_copy(folder))
 
 
 def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableRelease:
@@ -290,8 +276,8 @@ def noisy_marginals(schema: Schema, measurements: Sequence[Measurement]) -> pa.T
     """
     if not measurements:
         return None
-    asked = {name for each in measurements for name in _columns(each)}
-    names = tuple(name for name in schema.names if name in asked)
+    measured = {name for each in measurements for name in _columns(each)}
+    names = tuple(name for name in schema.names if name in measured)
     parts = [_part(schema, each, names) for each in measurements]
     return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
 
@@ -302,7 +288,7 @@ def value_column(name: str) -> str:
 
 
 def cell_labels(schema: Schema, measurement: Measurement, name: str) -> Sequence[str]:
-    """A text for each place along one axis of a measurement's values."""
+    """A text for each index along one axis of a measurement's values."""
     target = measurement.target
     if isinstance(target, Range):
         low, high = next((low, high) for other, low, high in target.bounds if other == name)
@@ -310,8 +296,8 @@ def cell_labels(schema: Schema, measurement: Measurement, name: str) -> Sequence
     if measurement.merged is None or name not in measurement.merged.groups:
         return schema[name].labels
     groups = measurement.merged.groups[name]
-    held = [np.flatnonzero(groups == group).tolist() for group in range(int(groups.max()) + 1)]
-    return [_label(schema[name], codes) for codes in held]
+    merged = [np.flatnonzero(groups == group).tolist() for group in range(int(groups.max()) + 1)]
+    return [_label(schema[name], codes) for codes in merged]
 
 
 def _label(column: Column, codes: Sequence[int]) -> str:
@@ -336,8 +322,8 @@ def _part(schema: Schema, measurement: Measurement, names: Marginal) -> pa.Table
     columns = {"marginal": _texts(np.zeros(size), [" × ".join(target) or ALL_ROWS])}
     for name in names:
         if name in labels:
-            place = np.arange(len(labels[name])).reshape([-1 if name == n else 1 for n in target])
-            column = _texts(np.broadcast_to(place, shape).reshape(-1), labels[name])
+            index = np.arange(len(labels[name])).reshape([-1 if name == n else 1 for n in target])
+            column = _texts(np.broadcast_to(index, shape).reshape(-1), labels[name])
         else:
             column = pa.nulls(size, _TEXT)
         columns[value_column(name)] = column
@@ -347,13 +333,13 @@ def _part(schema: Schema, measurement: Measurement, names: Marginal) -> pa.Table
 
 
 def _texts(codes: NDArray[Any], labels: Sequence[str]) -> pa.Array:
-    places = pa.array(codes.astype(np.int32))
-    return pa.DictionaryArray.from_arrays(places, pa.array(labels, pa.string()))
+    indices = pa.array(codes.astype(np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
 
 
 BLOCK_ROWS: Final = 2**20
 """Rows that are drawn together."""
-HELD_BYTES: Final = 2**29
+MEMORY_BYTES: Final = 2**29
 """Larger tables lie in a temporary file."""
 
 
@@ -396,17 +382,17 @@ def _values(schema: Schema, rows: Rows, rng: Rng) -> pa.Table:
 
 
 def _together(blocks: Iterator[pa.Table]) -> pa.Table:
-    held: deque[pa.Table] = deque()
+    drawn: deque[pa.Table] = deque()
     for block in blocks:
-        held.append(block)
-        if sum(each.nbytes for each in held) > HELD_BYTES:
-            return _mapped(_emptied(held, blocks))
-    return pa.concat_tables(held)
+        drawn.append(block)
+        if sum(each.nbytes for each in drawn) > MEMORY_BYTES:
+            return _mapped(_emptied(drawn, blocks))
+    return pa.concat_tables(drawn)
 
 
-def _emptied(held: deque[pa.Table], more: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    while held:
-        yield held.popleft()
+def _emptied(drawn: deque[pa.Table], more: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    while drawn:
+        yield drawn.popleft()
     yield from more
 
 

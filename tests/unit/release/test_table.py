@@ -492,7 +492,7 @@ def test_rows_that_are_not_held_lie_in_a_file_that_is_gone_and_are_the_same(
 ) -> None:
     monkeypatch.setattr("sfumato.release.table.BLOCK_ROWS", 100)
     held = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
-    monkeypatch.setattr("sfumato.release.table.HELD_BYTES", 300)
+    monkeypatch.setattr("sfumato.release.table.MEMORY_BYTES", 300)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     mapped = draw_table(DENSE, n_rows=1_050, rng=simulation_rng(3))
     assert mapped.equals(held)
