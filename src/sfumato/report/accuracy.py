@@ -7,15 +7,15 @@ from typing import Final
 
 from markupsafe import Markup
 
-from sfumato import charts as drawing
+from sfumato import charts
 from sfumato.report.page import render_framed
 
-_FEWEST_POINTS: Final = 2
+_FEWEST_POINTS: Final = 2  # of a line over epsilon
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccuracyRow:
-    """How well one recommender does; nan where it could not be told."""
+    """How well one recommender does; nan where it is not known."""
 
     label: str
     mae: float
@@ -60,20 +60,20 @@ def render_accuracy(view: AccuracyView) -> str:
 def accuracy_charts(view: AccuracyView) -> list[tuple[str, Markup, str]]:
     """What is gained over the own mean, and the quality of lists, over epsilon.
 
-    None for a single epsilon, and none of what could not be told.
+    None for a single epsilon, and none of what is not known.
     """
     private = sorted((row for row in view.rows if row.epsilon is not None), key=_epsilon)
     epsilons = [_epsilon(row) for row in private]
     if len(set(epsilons)) < _FEWEST_POINTS:
         return []
-    charts = []
+    shown = []
     if (own := _beside(view, "mae")) is not None:
         gains = {
             "MAE": [100 * (1 - row.mae / own.mae) for row in private],
             "RMSE": [100 * (1 - row.rmse / own.rmse) for row in private],
         }
         note = f"More is better; zero is the error of {own.label} ({own.note})."
-        charts.append(("Error saved over the own mean, in %", gains, note))
+        shown.append(("Error saved over the own mean, in %", gains, note))
     lists = {
         f"NDCG@{view.k}": [row.ndcg for row in private],
         f"recall@{view.k}": [row.recall for row in private],
@@ -82,10 +82,10 @@ def accuracy_charts(view: AccuracyView) -> list[tuple[str, Markup, str]]:
     if (popular := _beside(view, "ndcg")) is not None:
         lists[f"NDCG of {popular.label}"] = [popular.ndcg] * len(private)
         note += f" The level line is {popular.label} ({popular.note})."
-    charts.append(("Quality of lists", lists, note))
+    shown.append(("Quality of lists", lists, note))
     return [
         (name, _chart(name, lines, epsilons), f"{note} The axis of epsilon is logarithmic.")
-        for name, lines, note in charts
+        for name, lines, note in shown
         if not any(isnan(value) for values in lines.values() for value in values)
     ]
 
@@ -101,9 +101,9 @@ def _beside(view: AccuracyView, figure: str) -> AccuracyRow | None:
 
 
 def _chart(name: str, lines: Mapping[str, Sequence[float]], epsilons: Sequence[float]) -> Markup:
-    shown = [drawing.Line(name=label, values=values) for label, values in lines.items()]
+    shown = [charts.Line(name=label, values=values) for label, values in lines.items()]
     return Markup(
-        drawing.line_chart(
+        charts.line_chart(
             shown,
             x_labels=[f"{epsilon:g}" for epsilon in epsilons],
             x_values=epsilons,

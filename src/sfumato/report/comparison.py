@@ -58,7 +58,7 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
         baselines=tuple(evaluation.baselines),
         correlations=_correlations(evaluation.correlations),
         scores=tuple(
-            row for label, found in evaluation.classifiers.items() for row in _scores(label, found)
+            row for label, each in evaluation.classifiers.items() for row in _scores(label, each)
         ),
         notes=(*page.notes, *evaluation.notes),
     )
@@ -66,10 +66,10 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
 
 def _column_distances(evaluation: Evaluation) -> tuple[tuple[str, float], ...]:
     """Every column with its total variation from the real one, the worst first."""
-    found = [
+    distances = [
         (name, _gap(real, published)) for name, (real, published) in evaluation.columns.items()
     ]
-    return tuple(sorted(found, key=lambda column: -column[1]))
+    return tuple(sorted(distances, key=lambda column: -column[1]))
 
 
 def _gap(real: ArrayLike, published: ArrayLike) -> float:
@@ -123,23 +123,23 @@ def _compared_queries(schema: Schema, evaluation: Evaluation) -> QueryView | Non
     )
 
 
-def _correlations(found: Correlations | None) -> CorrelationView | None:
+def _correlations(correlations: Correlations | None) -> CorrelationView | None:
     """As many columns as a heat map can hold."""
-    if found is None:
+    if correlations is None:
         return None
     shown = slice(charts.MAX_HEAT_CELLS)
     return CorrelationView(
-        columns=found.columns[shown],
-        real=tuple(map(tuple, found.real[shown, shown].tolist())),
-        published=tuple(map(tuple, found.published[shown, shown].tolist())),
+        columns=correlations.columns[shown],
+        real=tuple(map(tuple, correlations.real[shown, shown].tolist())),
+        published=tuple(map(tuple, correlations.published[shown, shown].tolist())),
     )
 
 
-def _scores(label: str, found: LabelScores) -> list[ScoreRow]:
-    rows = [_score_row(label, "always the most frequent", "real", found.majority)]
-    for model in found.published:
-        rows.append(_score_row(label, model, "published", found.published[model]))
-        rows.append(_score_row(label, model, "real", found.real[model]))
+def _scores(label: str, scores: LabelScores) -> list[ScoreRow]:
+    rows = [_score_row(label, "always the most frequent", "real", scores.majority)]
+    for model in scores.published:
+        rows.append(_score_row(label, model, "published", scores.published[model]))
+        rows.append(_score_row(label, model, "real", scores.real[model]))
     return rows
 
 
@@ -148,28 +148,28 @@ def _score_row(label: str, model: str, learned_from: str, scores: Scores) -> Sco
     return ScoreRow(label=label, model=model, learned_from=learned_from, figures=figures)
 
 
-def _measures(found: Evaluation) -> list[Figure]:
+def _measures(evaluation: Evaluation) -> list[Figure]:
     """Every figure of the release, and beside it those of the baselines."""
     return [
-        *_distances(found),
-        *_dependence(found),
-        *_query_errors(found),
+        *_distances(evaluation),
+        *_dependence(evaluation),
+        *_query_errors(evaluation),
         *(
             Figure(
                 name=f"Wrong guesses of {label}",
                 value=f"{errors.published:.1%}",
                 note="by a linear classifier that learned from published rows; from real rows "
                 f"{errors.real:.1%}",
-                beside=("",) * len(found.baselines),
+                beside=("",) * len(evaluation.baselines),
             )
-            for label, errors in found.misclassification.items()
+            for label, errors in evaluation.misclassification.items()
         ),
     ]
 
 
-def _distances(found: Evaluation) -> list[Figure]:
-    others, figures = found.baselines.values(), []
-    for degree, each in found.distances.items():
+def _distances(evaluation: Evaluation) -> list[Figure]:
+    others, figures = evaluation.baselines.values(), []
+    for degree, each in evaluation.distances.items():
         every = f"all {each.of:,}" if each.compared == each.of else f"{each.compared:,}"
         note = (
             f"mean over {every} marginals of {degree}; least {each.min:.4f}, worst "
@@ -183,30 +183,30 @@ def _distances(found: Evaluation) -> list[Figure]:
                 beside=tuple(f"{other.tv[degree]:.4f}" for other in others),
             )
         )
-    for degree, value in found.mse.items():
+    for degree, value in evaluation.mse.items():
         beside = tuple(f"{other.mse[degree]:,.1f}" for other in others)
         name = f"{degree}-way squared error"
         figures.append(Figure(name=name, value=f"{value:,.1f}", beside=beside))
     return figures
 
 
-def _dependence(found: Evaluation) -> list[Figure]:
-    others, figures = found.baselines.values(), []
-    if found.information_error is not None:
+def _dependence(evaluation: Evaluation) -> list[Figure]:
+    others, figures = evaluation.baselines.values(), []
+    if evaluation.information_error is not None:
         figures.append(
             Figure(
                 name="Error of mutual information",
-                value=f"{found.information_error:.4f}",
+                value=f"{evaluation.information_error:.4f}",
                 note="mean over pairs of columns of the difference in mutual information, in nats",
                 beside=tuple(f"{other.information_error:.4f}" for other in others),
             )
         )
-    if found.correlations is not None:
-        pair, gap = found.correlations.worst
+    if evaluation.correlations is not None:
+        pair, gap = evaluation.correlations.worst
         figures.append(
             Figure(
                 name="Error of correlations",
-                value=f"{found.correlations.error:.4f}",
+                value=f"{evaluation.correlations.error:.4f}",
                 note=f"mean over pairs of columns; worst {', '.join(pair)}, off by {gap:.4f}",
                 beside=tuple(
                     f"{other.correlations.error:.4f}" for other in others if other.correlations
@@ -216,9 +216,9 @@ def _dependence(found: Evaluation) -> list[Figure]:
     return figures
 
 
-def _query_errors(found: Evaluation) -> list[Figure]:
-    others, figures = found.baselines.values(), []
-    if found.queries is not None:
+def _query_errors(evaluation: Evaluation) -> list[Figure]:
+    others, figures = evaluation.baselines.values(), []
+    if evaluation.queries is not None:
         figures += [
             Figure(
                 name=f"Query error, {name.replace('_', ' ')}",
@@ -226,14 +226,14 @@ def _query_errors(found: Evaluation) -> list[Figure]:
                 note=_UNITS.get(name, "in counts"),
                 beside=tuple(f"{getattr(other.queries, name):,.1f}" for other in others),
             )
-            for name, value in found.queries.to_dict().items()
+            for name, value in evaluation.queries.to_dict().items()
         ]
-    if found.relative_queries is not None:
-        floor = charts.readable(found.relative_queries.floor)
+    if evaluation.relative_queries is not None:
+        floor = charts.readable(evaluation.relative_queries.floor)
         figures += [
             Figure(
                 name=f"Relative query error, {name}",
-                value=f"{getattr(found.relative_queries, name):.1%}",
+                value=f"{getattr(evaluation.relative_queries, name):.1%}",
                 note=f"of the real answer; answers below {floor} count as {floor}",
                 beside=tuple(f"{getattr(other.relative_queries, name):.1%}" for other in others),
             )

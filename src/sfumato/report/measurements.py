@@ -38,8 +38,8 @@ def measured_view(release: TableRelease) -> MeasuredView | None:
     model = cast("GraphicalModel", release.model)
     sigmas = _sigmas(release)
     marginals = [_marginal(release, model, names, each) for names, each in sigmas.items()]
-    places = zip(model.cliques, model.tree.cliques, strict=True)
-    cliques = [(names, cells_of(model.tree.sizes, clique)) for names, clique in places]
+    pairs = zip(model.cliques, model.tree.cliques, strict=True)
+    cliques = [(names, cells_of(model.tree.sizes, clique)) for names, clique in pairs]
     return MeasuredView(
         columns=release.schema.names,
         marginals=tuple(sorted(marginals, key=lambda one: (-one.noise, one.names))),
@@ -120,12 +120,12 @@ def _several(count: int, what: str) -> str:
 def _sigmas(release: TableRelease) -> dict[Marginal, list[float]]:
     """The noise of every measurement of each marginal of known columns."""
     schema = release.schema
-    found: dict[Marginal, list[float]] = {}
+    sigmas: dict[Marginal, list[float]] = {}
     for entry in release.measurements:
         target = entry["target"]
         if target and isinstance(target, list | tuple) and all(n in schema.names for n in target):
-            found.setdefault(schema.marginal(target), []).append(float(entry["sigma_counts"]))
-    return found
+            sigmas.setdefault(schema.marginal(target), []).append(float(entry["sigma_counts"]))
+    return sigmas
 
 
 def _marginal(
@@ -164,7 +164,7 @@ Floats = NDArray[np.float64]
 PUBLIC: Final = "These counts are public: no noise was added to them."
 UNSEEN: Final = "Never measured: spread evenly, by assumption."
 RANDOMIZED: Final = (
-    "Each row was randomized before it was counted, so the error of a count is not told here."
+    "Each row was randomized before it was counted, so the error of a count is not given here."
 )
 STEPWISE: Final = (
     "The method moves its table towards noisy answers step by step, so the error is not known."
@@ -172,32 +172,27 @@ STEPWISE: Final = (
 UNKNOWN: Final = "Only sums over other cells were measured, so the error of a bar is not known."
 
 
-def column_sigma(release: TableRelease, name: str) -> float | None:
-    """The standard deviation of the noise on each count of a column; 0 where it is public.
+def marginal_sigma(release: TableRelease, names: Marginal) -> float | None:
+    """The standard deviation of the noise on each cell of a marginal; 0 where it is public.
 
     Several measurements of it count as their mean, weighted by precision: 1 / sigma^2 = sum of
     1 / sigma_i^2. Where only larger marginals were measured, the best of them, added up to this
-    column: sigma^2 times the cells that fall together. None where nothing tells.
+    one: sigma^2 times the cells that fall together. None where it is not known.
     """
-    return marginal_sigma(release, (name,))
-
-
-def marginal_sigma(release: TableRelease, names: Marginal) -> float | None:
-    """The standard deviation of the noise on each cell of a marginal, as ``column_sigma`` says."""
     if _agrees_with_none(release):
         return None
-    own, larger, asked = [], [], set(names)
+    own, larger = [], []
     for entry in release.measurements:
         target = entry["target"]
-        if not isinstance(target, list | tuple) or not asked <= set(target):
-            continue  # a range is written as text, and tells nothing of single cells
+        if not isinstance(target, list | tuple) or not set(names) <= set(target):
+            continue  # a range is written as text, and says nothing of single cells
         if not set(target) <= set(release.schema.names):
             continue
         sigma = float(entry["sigma_counts"])
         if len(target) == len(names):
             own.append(sigma)
         else:
-            rest = tuple(name for name in target if name not in asked)
+            rest = tuple(name for name in target if name not in names)
             larger.append(sigma * math.sqrt(release.schema.cells(rest)))
     if own:
         return 0.0 if not all(own) else 1 / math.sqrt(sum(sigma**-2 for sigma in own))
@@ -205,7 +200,7 @@ def marginal_sigma(release: TableRelease, names: Marginal) -> float | None:
 
 
 def column_note(release: TableRelease, name: str, sigma: float | None) -> str:
-    """The expected error of a column's bars in counts and points, or why it is not told."""
+    """The expected error of a column's bars in counts and points, or why it is not given."""
     if sigma == 0:
         return PUBLIC
     if sigma is None:
@@ -247,16 +242,16 @@ def misplaced(counts: Floats, *, sigma: float, laplace: bool) -> float:
     >>> round(misplaced(np.full(10, 100.0), sigma=10.0, laplace=False), 4)
     0.0399
     """
-    total, held = float(counts.sum()), np.maximum(counts, 0.0)
+    total, positive = float(counts.sum()), np.maximum(counts, 0.0)
     if not total > 0:
         return 1.0
     if laplace:
         scale = sigma / math.sqrt(2)
-        moved = scale * (1 - np.exp(-held / scale) / 2)
+        moved = scale * (1 - np.exp(-positive / scale) / 2)
     else:
         peak = 1 / math.sqrt(2 * math.pi)
-        density = peak * np.exp(-((held / sigma) ** 2) / 2)
-        moved = sigma * (2 * peak - density) + held * _tail(held / sigma)
+        density = peak * np.exp(-((positive / sigma) ** 2) / 2)
+        moved = sigma * (2 * peak - density) + positive * _tail(positive / sigma)
     return float(moved.sum()) / (2 * total)
 
 
@@ -275,7 +270,7 @@ def _measured_cells(release: TableRelease, pair: Marginal) -> Floats:
 
 
 def _agrees_with_none(release: TableRelease) -> bool:
-    """Whether what is published was not fitted to the measurements that the release tells of."""
+    """Whether what is published was not fitted to the measurements that the release lists."""
     randomized = isinstance(release.model, PublishedRows)
     as_they_came = randomized and release.method.get("published") != "redrawn"
     return as_they_came or release.method.get("name") == "mwem"

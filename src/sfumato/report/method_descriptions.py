@@ -28,8 +28,8 @@ _COUNTED: Final = {
     "pairs of columns that go together most, enough of them to join all columns, counted these "
     "pairs, with noise, and fitted one model to all counts.",
     "cliquetree": "Every column was counted, with noise. Then the method scored all sets of "
-    "columns, with noise, by what counting them would teach, counted those worth their noise, and "
-    "fitted one model to all counts.",
+    "columns, with noise, by what counting them would add to the model, counted those worth their "
+    "noise, and fitted one model to all counts.",
     "aim": "In each round the method looked, with noise, for the set of columns that its model "
     "knows worst, counted it, with noise, and fitted the model again to all counts so far.",
     "privbayes": "The method chose, with noise, for each column a few others that help to predict "
@@ -43,9 +43,9 @@ _COUNTED: Final = {
     "estimated from these chances. Rows were drawn column by column.",
 }
 _BY_DEVICES: Final = (
-    "Every person's device drew one question, or answered about every column, and replaced what it "
-    "said by others at random, with known chances. What was said in a first round decided how a "
-    "second one asked. A model was fitted to the answers, and the rows were drawn from it."
+    "Every person's device drew one question, or answered about every column, and replaced its "
+    "answers by others at random, with known chances. The answers of a first round decided the "
+    "questions of the second. A model was fitted to the answers, and the rows were drawn from it."
 )
 
 
@@ -138,8 +138,8 @@ def _situation(release: TableRelease) -> Situation:
 
 def _trusted(release: TableRelease) -> str:
     trust = release.method.get("trust")
-    if _situation(release) == "rehearsal" and (asked := _word(_REHEARSED, trust)):
-        return f"{asked}, in a rehearsal: one program held the table"
+    if _situation(release) == "rehearsal" and (server := _word(_REHEARSED, trust)):
+        return f"{server}, in a rehearsal: one program held the table"
     return _word(_TRUST, trust)
 
 
@@ -171,11 +171,11 @@ def _people(counts: object) -> str:
     return ", ".join(rounds)
 
 
-def _round_shares(asked: object) -> str:
-    if not isinstance(asked, dict):
+def _round_shares(shares: object) -> str:
+    if not isinstance(shares, dict):
         return ""
-    known = [part for part in ("columns", "pairs") if _is_share(asked.get(part))]
-    return ", ".join(f"{asked[part]:.0%} about {part}" for part in known)
+    known = [part for part in ("columns", "pairs") if _is_share(shares.get(part))]
+    return ", ".join(f"{shares[part]:.0%} about {part}" for part in known)
 
 
 def _by_round(shares: object) -> str:
@@ -190,9 +190,9 @@ def _is_share(value: object) -> bool:
 
 _FRACTION: Final = re.compile(r"[0-9]{1,400}(/0{0,9}[1-9][0-9]{0,399})?")
 _DECIMAL: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,40})?(e-?[0-9]{1,2})?")
-_DIGITS_OF_A_FLOAT: Final = 15
-_LARGEST_BUDGET: Final = 10_000
-_MOST_DECIMALS: Final = 12
+_DIGITS_OF_A_FLOAT: Final = 15  # that a decimal number keeps in IEEE 754 double precision
+_LARGEST_BUDGET: Final = 10_000  # a limit against abuse: files may be edited
+_MOST_DECIMALS: Final = 12  # of a number that is written exactly; else it is a fraction
 
 
 def read_structure(

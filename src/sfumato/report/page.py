@@ -34,13 +34,13 @@ SIMULATION: Final = "SIMULATION: seeded noise protects nobody."
 WHISKER_SIGMAS: Final = 2
 """Whiskers reach two standard deviations: about 19 draws in 20, Gaussian or Laplace."""
 
-_NARROW: Final = 420
-_WIDE: Final = 920
+_NARROW: Final = 420  # pixels: a chart in one of two columns
+_WIDE: Final = 920  # pixels: a chart across the page
 _WIDE_FROM: Final = 32
 """Cells across from which a chart takes the whole width of the page."""
 _STANDING_BARS: Final = 12
 """Bars up to which long labels can slope below them."""
-_LEVEL_LABEL_PX: Final = 44
+_LEVEL_LABEL_PX: Final = 44  # pixels, above which a label does not fit below a bar
 _LONGEST_QUERY: Final = 24
 """Characters up to which a query stands below the axis of its chart."""
 _WIDE_TIES_FROM: Final = 10
@@ -57,35 +57,34 @@ MOST_NUMBERS: Final = 120
 
 def render(view: ReportView) -> str:
     """The page as text. The same view gives the same bytes."""
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            dress(private=view.private, internal=view.internal),
-            view=view,
-            column_chart=_column_chart,
-            lies=_lies,
-            pair_charts=_pair_charts,
-            query_chart=_query_chart,
-            correlation_charts=_correlation_charts,
-            score_text=_score_text,
-            ties_chart=_ties_chart,
-            tied_columns=_tied_columns,
-            budget_chart=_budget_chart,
-            matrix_ties=matrix_ties,
-            measured_sentence=measured_sentence,
-            size_sentence=size_sentence,
-            share_text=_share_text,
-            sum_sentence=sum_sentence,
-            exact_text=exact_text,
-            group_colors=len(charts.GROUP_COLORS),
-            wide_from=_WIDE_FROM,
-            wide_ties_from=_WIDE_TIES_FROM,
-            most_rows=MOST_ROWS,
-            most_numbers=MOST_NUMBERS,
-            most_marginals=_MOST_MARGINALS,
-            most_pairs=_MOST_PAIRS,
-        )
+    return render_framed(
+        "report.html",
+        view,
+        private=view.private,
+        internal=view.internal,
+        parts={
+            "column_chart": _column_chart,
+            "lies": _lies,
+            "pair_charts": _pair_charts,
+            "query_chart": _query_chart,
+            "correlation_charts": _correlation_charts,
+            "score_text": _score_text,
+            "ties_chart": _ties_chart,
+            "tied_columns": _tied_columns,
+            "budget_chart": _budget_chart,
+            "matrix_ties": matrix_ties,
+            "measured_sentence": measured_sentence,
+            "size_sentence": size_sentence,
+            "share_text": _share_text,
+            "sum_sentence": sum_sentence,
+            "exact_text": exact_text,
+            "group_colors": len(charts.GROUP_COLORS),
+            "wide_from": _WIDE_FROM,
+            "wide_ties_from": _WIDE_TIES_FROM,
+            "most_numbers": MOST_NUMBERS,
+            "most_marginals": _MOST_MARGINALS,
+            "most_pairs": _MOST_PAIRS,
+        },
     )
 
 
@@ -206,14 +205,17 @@ def _pair_charts(pair: PairView) -> list[Markup]:
     return [Markup(chart) for chart in maps]
 
 
-def _correlation_charts(found: CorrelationView) -> list[Markup]:
+def _correlation_charts(correlations: CorrelationView) -> list[Markup]:
     """The published map and the real one, in the same shades."""
-    names = found.columns
+    names = correlations.columns
     maps = (
         charts.heat_map(
             names, names, table, title=f"Correlations: {title}", darkest=1.0, signed=True
         )
-        for title, table in (("published", found.published), ("real", found.real))
+        for title, table in (
+            ("published", correlations.published),
+            ("real", correlations.real),
+        )
     )
     return [Markup(chart) for chart in maps]
 
@@ -265,7 +267,7 @@ def _tied_columns(ties: Ties) -> int:
 
 
 def _share_text(share: float) -> str:
-    """A share as a percentage; beyond 100% nothing is left to tell apart.
+    """A share as a percentage; beyond 100% nothing is left to compare.
 
     >>> _share_text(0.1234), _share_text(0.00012), _share_text(7.5)
     ('12.3%', '0.012%', 'over 100%')

@@ -21,18 +21,20 @@ from sfumato.report.view import Account, ChanceTable, Formula, LedgerRow, Survey
 Unit = Literal["row", "person", "answer", "rating"]
 
 STRONG_UP_TO: Final = 3.0
-"""A promise is strong if right guesses are at most 3 to 1 and no chance told more than triples."""
+"""A promise is strong if right guesses are at most 3 to 1 and no chance more than triples."""
 WEAK_FROM: Final = 19.0
-"""It is weak if right guesses may be 19 to 1, or a chance told may become 19 times as large."""
+"""It is weak if right guesses may be 19 to 1, or a chance may become 19 times as large."""
 CHANCES: Final = (0.001, 0.01, 0.1, 0.5)
+"""Of events, in the table of chances."""
 TWO: Final = "The first odds above are about whether; the second, weaker ones about what."
-_HAIR: Final = 1 + 1e-9
+_HAIR: Final = 1 + 1e-9  # a factor above the rounding of floats: bounds stay bounds
 _DELTAS: Final = (
     *(Fraction(1, 10**k) for k in range(1, 16)),
     *(Fraction(k, 100) for k in range(1, 60, 4)),
 )
 """Where the curve of a rho is read; every point of it gives a valid bound."""
 _ORDERS: Final = tuple(1 + 10 ** (step / 20) for step in range(-40, 81))
+"""Of Renyi divergences that are tried, from 1.01 to 10,001; each gives a valid bound."""
 _DEFINITION: Final = "epsilon and delta"
 
 _KNOWS: Final[dict[Unit, str]] = {
@@ -102,8 +104,8 @@ class Concentrated:
     def guesses(self) -> Bound:
         """The largest share of right guesses.
 
-        >>> found = Concentrated(rho=0.02).guesses()
-        >>> round(found.value, 3), found.how, found.formula
+        >>> bound = Concentrated(rho=0.02).guesses()
+        >>> round(bound.value, 3), bound.how, bound.formula
         (0.55, "Pinsker's inequality", '(1 + sqrt(0.02 / 2)) / 2')
         """
         distance = self._distance()
@@ -148,15 +150,15 @@ class Concentrated:
 
     def _distance(self) -> Bound:
         """A bound of the total variation, a hair above what floats say."""
-        rho, told = Fraction(self.rho), f"{self.rho:.12g}"
+        rho, text = Fraction(self.rho), f"{self.rho:.12g}"
         points = ((float(epsilon_from_zcdp(rho, delta)), float(delta)) for delta in _DELTAS)
         epsilon, delta = min(points, key=lambda point: _distance_of(*point))
         best = min(
-            Bound(math.sqrt(self.rho / 2), "Pinsker's inequality", f"sqrt({told} / 2)"),
+            Bound(math.sqrt(self.rho / 2), "Pinsker's inequality", f"sqrt({text} / 2)"),
             Bound(
                 math.sqrt(-math.expm1(-self.rho)),
                 "Bretagnolle and Huber's inequality",
-                f"sqrt(1 - e^(-{told}))",
+                f"sqrt(1 - e^(-{text}))",
             ),
             Bound(
                 _distance_of(epsilon, delta),
@@ -213,14 +215,14 @@ def largest_chance(without: float, epsilon: float, delta: float) -> Bound:
     >>> round(largest_chance(0.01, 1.0, 0).value, 4), round(largest_chance(0.5, 1.0, 0).value, 3)
     (0.0272, 0.816)
     """
-    loss, told = f" + {delta:.12g}" if delta else "", f"{epsilon:.12g}"
+    loss, text = f" + {delta:.12g}" if delta else "", f"{epsilon:.12g}"
     left = f" - {delta:.12g}" if delta else ""
     q = f"{without:g}"
     grown = math.exp(min(epsilon, 700.0)) * without + delta  # e^700 is the end of a float
     rest = 1 - math.exp(-epsilon) * (1 - without - delta)
     return min(
-        Bound(min(1.0, grown), _DEFINITION, f"e^{told} * {q}{loss}"),
-        Bound(min(1.0, rest), _DEFINITION, f"1 - e^(-{told}) * (1 - {q}{left})"),
+        Bound(min(1.0, grown), _DEFINITION, f"e^{text} * {q}{loss}"),
+        Bound(min(1.0, rest), _DEFINITION, f"1 - e^(-{text}) * (1 - {q}{left})"),
     )
 
 
@@ -231,7 +233,7 @@ class _Loss:
     epsilon: float
     delta: float
     known: Concentrated | None
-    changes: Literal[1, 2] = 1
+    changes: Literal[1, 2] = 1  # of the data, one after another
 
     def of_two(self) -> Self:
         epsilon, delta = _of_two(self.epsilon, self.delta)
@@ -252,7 +254,7 @@ class _Loss:
 
     @property
     def word(self) -> str:
-        """By right guesses as odds, and by how much a chance told may grow, whichever is worse."""
+        """By right guesses as odds, and by how much a chance may grow, whichever is worse."""
         share = min(self.guesses.value, 1 - 1e-12)
         worst = max(share / (1 - share), *(self.chance(q).value / q for q in CHANCES))
         if worst <= STRONG_UP_TO * (1 + 1e-6):
@@ -289,7 +291,7 @@ class Promise:
     What a whole population has in common may be learned, and is no breach. Where data are added
     or removed the guarantee is about whether they are there. What they say, if it is known that
     they are, is two changes away, one removed and one added: group privacy bounds it by 2 epsilon
-    and (1 + e^epsilon) delta, or by 4 rho, and it is told beside the first.
+    and (1 + e^epsilon) delta, or by 4 rho, and it stands beside the first.
     """
 
     epsilon: float
@@ -298,7 +300,7 @@ class Promise:
     replaced: bool = False
     """Whether data are replaced by others, instead of added or removed; so of every answer."""
     known: Concentrated | None = None
-    """What is known of the noise beyond epsilon and delta; the smaller bound is told."""
+    """What is known of the noise beyond epsilon and delta; the smaller bound is shown."""
 
     def __post_init__(self) -> None:
         check.one_of(_KNOWS, unit=self.unit)
@@ -321,11 +323,11 @@ class Promise:
         bet = _KNOWS[self.unit]
         if self.unit != "answer":
             bet += f" {(_PRESENT if second else _REPLACED)[self.unit]}"
-        told = [f"{bet} {loss.tightest()}."]
+        sentences = [f"{bet} {loss.tightest()}."]
         if loss.guesses.how != _DEFINITION:
-            told.append(f"Epsilon and delta alone would say less: {loss.end()}.")
-        told += [f"{_CONTENT[self.unit]} {two.tightest()}." for two in second]
-        return " ".join(told)
+            sentences.append(f"Epsilon and delta alone would say less: {loss.end()}.")
+        sentences += [f"{_CONTENT[self.unit]} {two.tightest()}." for two in second]
+        return " ".join(sentences)
 
     def strength(self) -> str:
         """What that many right guesses are worth, plainly: a coin is right half of the time.
@@ -334,14 +336,14 @@ class Promise:
         'A coin is right 50 times in 100, such a reader nearly always. This is a weak promise.'
         """
         loss, *second = self._losses
-        told = [
+        sentences = [
             f"A coin is right 50 times in 100, such a reader {_times(loss.guesses.value)}.",
             f"This is a {loss.word} promise.",
         ]
         for two in second:
             says = f"what {_MINE[self.unit]} {'say' if self.unit == 'person' else 'says'}"
-            told.append(f"About {says}, {_times(two.guesses.value)}: a {two.word} promise.")
-        return " ".join(told)
+            sentences.append(f"About {says}, {_times(two.guesses.value)}: a {two.word} promise.")
+        return " ".join(sentences)
 
     def chances(self) -> ChanceTable:
         """How much likelier the data of one can make what somebody fears."""
@@ -350,8 +352,8 @@ class Promise:
             heads = ("Chance if your truth were another", "With your truth at most")
         elif self.replaced:
             mine = _MINE[self.unit]
-            said = "they say" if self.unit == "person" else "it says"
-            heads = (f"Chance with something else in {mine}", f"With what {said} at most")
+            content = "they say" if self.unit == "person" else "it says"
+            heads = (f"Chance with something else in {mine}", f"With what {content} at most")
         else:
             mine = f"With {_MINE[self.unit]} instead of"
             heads = ("Chance otherwise", f"{mine} none at most", f"{mine} another at most")
@@ -365,19 +367,19 @@ class Promise:
 
     def formulas(self) -> tuple[Formula, ...]:
         """Where each figure of the sentence and of the table comes from."""
-        found = []
+        formulas = []
         for loss in self._losses:
-            told = [loss.guesses] if loss.changes == 2 else [loss.guesses, loss.general]
+            bounds = [loss.guesses] if loss.changes == 2 else [loss.guesses, loss.general]
             what = "right guesses" if loss.changes == 1 else "right guesses of what is said"
-            for bound in dict.fromkeys(told):
+            for bound in dict.fromkeys(bounds):
                 percent = _tenths(bound.value)
                 figure = f"{percent:g}%" if percent <= 99.9 else "over 99.9%"
-                found.append(_formula(bound, figure, what))
+                formulas.append(_formula(bound, figure, what))
         for loss, head in zip(self._losses, self.chances().heads[1:], strict=True):
             for q in CHANCES:
                 bound, what = loss.chance(q), f"{head}, from {_percent(q)}"
-                found.append(_formula(bound, _percent(bound.value), what))
-        return tuple(found)
+                formulas.append(_formula(bound, _percent(bound.value), what))
+        return tuple(formulas)
 
 
 def _formula(bound: Bound, figure: str, what: str) -> Formula:
@@ -413,7 +415,8 @@ def _percent(chance: float) -> str:
     return f"{scaled:.3g}%"
 
 
-_TOLD_DELTA: Final = Fraction(1, 10**9)
+_DELTA_OF_ZCDP: Final = Fraction(1, 10**9)
+"""At which a promise in zCDP is given as an epsilon."""
 
 
 def account(ledger: Mapping[str, Any], guarantee: Guarantee) -> Account:
@@ -451,21 +454,23 @@ def survey_account(
         "grouped": f"Everybody answers in one of the two rounds, with all of epsilon {epsilon}.",
     }.get(str(variant), f"Everybody answers once, with all of epsilon {epsilon}.")
     rows = enumerate(answers, start=1)
-    rounds = tuple((str(number), f"{kept:,}", f"{up_to}{own}") for number, kept in rows)
+    rounds = tuple((str(number), f"{count:,}", f"{up_to}{own}") for number, count in rows)
     return SurveyAccount(rounds=rounds, words=words)
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float | None]:
     """The numbers of a promise for sentences: its epsilon, and its delta if it has one.
 
-    A promise in zCDP is told at a delta of 1e-9.
+    A promise in zCDP is given at a delta of 1e-9.
     """
-    promise = as_epsilon_delta(guarantee, _TOLD_DELTA) if isinstance(guarantee, ZCDP) else guarantee
+    promise = (
+        as_epsilon_delta(guarantee, _DELTA_OF_ZCDP) if isinstance(guarantee, ZCDP) else guarantee
+    )
     delta = float(promise.delta) if isinstance(promise, ApproxDP) else None
     return float(promise.epsilon), delta
 
 
-def told_promise(
+def promise_of(
     ledger: Mapping[str, Any], guarantee: Guarantee, *, unit: Unit, replaced: bool
 ) -> Promise:
     """What a page says of the promise of a release: the odds, their strength, the chances."""

@@ -27,19 +27,19 @@ from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.report.page import render_framed, write_text
-from sfumato.report.promise import TWO, Unit, account, made_on, told_promise
+from sfumato.report.promise import TWO, Unit, account, made_on, promise_of
 from sfumato.report.view import Account, ChanceTable, Formula
 
 Floats = NDArray[np.float64]
 
 MOST_ITEMS: Final = 15
-"""Of a ranking on the page."""
+"""Items of a ranking on the page."""
 
-TOLD: Final = (
-    "A list comes from two things: the ratings that the person hands in when they ask, and this "
-    "release. What is handed in is used for that one answer and stored nowhere. So a list may tell "
-    "of the taste of the person who asked, to whoever sees it; of everybody else it tells no more "
-    "than the promise allows (joint differential privacy)."
+LISTS: Final = (
+    "A list is computed from two things: the ratings that the person sends with the request, and "
+    "this release. The ratings are used for that one answer and stored nowhere. So a list may "
+    "reveal the taste of the person who requests it, to whoever sees it; about everybody else it "
+    "reveals no more than the promise allows (joint differential privacy)."
 )
 WEIGHTED: Final = (
     "Ratings are weighted: those of a person with very many count less each, so that nobody moves "
@@ -64,7 +64,7 @@ class Ranking:
 class NoiseRow:
     """One measurement, without its values."""
 
-    asked: str
+    measured: str
     items: int
     sigmas: str
     cost: str
@@ -82,7 +82,8 @@ class RecommenderView:
     promise: tuple[str, ...]
     odds: str
     protects: str
-    told: str
+    lists: str
+    """What a list of recommendations reveals, and of whom."""
     not_protected: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     rankings: tuple[Ranking, ...]
@@ -98,19 +99,19 @@ def recommender_view(release: RecommenderRelease) -> RecommenderView:
     """What the page of a release shows."""
     unit: Unit = "rating" if isinstance(release.protect, OneRow) else "person"
     replaced = release.protect.neighbors == "replace"
-    told = told_promise(release.ledger, release.guarantee, unit=unit, replaced=replaced)
+    promise = promise_of(release.ledger, release.guarantee, unit=unit, replaced=replaced)
     return RecommenderView(
         title="a private recommender" if release.private else "a simulation",
         dataset=release.dataset,
         private=release.private,
         made=made_on(release.ledger),
         promise=_promise(release),
-        odds=told.odds(),
-        strength=told.strength(),
-        chances=told.chances(),
-        formulas=told.formulas(),
+        odds=promise.odds(),
+        strength=promise.strength(),
+        chances=promise.chances(),
+        formulas=promise.formulas(),
         protects=_protects(release.protect) if release.private else _NOBODY,
-        told=TOLD,
+        lists=LISTS,
         not_protected=_not_protected(release.protect),
         facts=_facts(release),
         rankings=_rankings(release),
@@ -167,7 +168,7 @@ def _protects(protect: Protection) -> str:
         if replaced:
             return "Every single rating: of which item it is, and how high. Not how many there are."
         return f"Every single rating: whether somebody gave it at all, and how high it is. {TWO}"
-    used = f"Of people with more than {protect.max_rows:,} ratings, so many were used."
+    used = f"Of people with more than {protect.max_rows:,} ratings, that many were used."
     if replaced:
         return (
             f"Every single person: what they rated, and how. Not how many people there are. {used}"
@@ -187,8 +188,7 @@ def _not_protected(protect: Protection) -> tuple[str, ...]:
         *([together] if isinstance(protect, OneRow) else []),
         "What is true of everybody. If people who like one item like another, the recommender "
         "says so, whether your ratings are in it or not.",
-        "The list that a person asked for, from whoever looks over their shoulder: it follows "
-        "their own ratings.",
+        "The list that a person requests, from whoever sees it: it depends on their own ratings.",
         "The catalogue and the scale, which were declared in public.",
     )
 
@@ -222,7 +222,7 @@ def _whole(value: object) -> str:
 
 
 def _rankings(release: RecommenderRelease) -> tuple[Ranking, ...]:
-    found = []
+    rankings = []
     popularity, bias = _parts(release.model)
     if popularity is not None and popularity.max() > 0:
         note = (
@@ -230,15 +230,15 @@ def _rankings(release: RecommenderRelease) -> tuple[Ranking, ...]:
             "ratings count less for each of them. The first item is 100."
         )
         share = 100 * popularity / popularity.max()
-        found.append(_ranking(release, ("Most popular", "Popularity"), note, share))
+        rankings.append(_ranking(release, ("Most popular", "Popularity"), note, share))
     if bias is not None:
         note = (
             "The mean rating of an item, drawn towards that of items like it the more, the fewer "
             "rated it and the larger the noise."
         )
         means = np.clip(bias.mean + bias.item_bias, bias.low, bias.high)
-        found.append(_ranking(release, ("Best liked", "Mean"), note, means))
-    return tuple(found)
+        rankings.append(_ranking(release, ("Best liked", "Mean"), note, means))
+    return tuple(rankings)
 
 
 def _ranking(
@@ -278,10 +278,10 @@ def _noise_row(entry: Mapping[str, Any]) -> NoiseRow:
         "sigma": lambda sigma: f"{charts.readable(sigma)} for a pair",
         "sigma_diagonal": lambda sigma: f"{charts.readable(sigma)} for an item itself",
     }
-    told = [say(float(entry[name])) for name, say in names.items() if name in entry]
+    sigmas = [text(float(entry[name])) for name, text in names.items() if name in entry]
     return NoiseRow(
-        asked=str(entry["asked"]),
+        measured=str(entry["asked"]),
         items=int(entry["items"]),
-        sigmas=", ".join(told),
+        sigmas=", ".join(sigmas),
         cost=str(entry["cost"]),
     )

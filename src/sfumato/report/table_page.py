@@ -10,20 +10,22 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.release import TableRelease
 from sfumato.report.measurements import (
     column_note,
-    column_sigma,
     from_independence,
+    marginal_sigma,
     measured_view,
     pair_note,
 )
 from sfumato.report.method_descriptions import method_facts, method_words, origin, read_structure
-from sfumato.report.promise import TWO, Unit, account, made_on, survey_account, told_promise
+from sfumato.report.promise import TWO, Unit, account, made_on, promise_of, survey_account
 from sfumato.report.view import ColumnView, PairView, QueryView, ReportView
 from sfumato.schema import Marginal, Range, Schema, Workload
 
 MOST_PAIRS = 6
+"""Maps of pairs on the page."""
 MOST_PAIR_CELLS = 2_500
+"""A pair of more cells has no map: its cells would be too small to see."""
 MOST_QUERIES = 200
-
+"""Of a workload, on the page."""
 MOST_COLUMNS = 36
 """Charts of columns; a page with more is not read to its end. The rest is in the table."""
 
@@ -31,7 +33,7 @@ NOT_PROTECTED = (
     "What is true of groups. If the table shows that smokers fall ill, it says so of every smoker, "
     "you too, whether your row is in it or not.",
     "What somebody knows already, or finds elsewhere, and joins to this table.",
-    "What other releases of the same people tell. Promises add up: two releases of epsilon 1 "
+    "What other releases about the same people reveal. Promises add up: two releases of epsilon 1 "
     "promise together what one of epsilon 2 does.",
     "The real table itself, from whoever holds it, its copies or the computer it lies on.",
 )
@@ -44,7 +46,7 @@ ONE_ROW = (
     "One row counts as one person here. Whoever has several rows is protected for each of them, "
     "and for all together less than stated."
 )
-ONE_PERSON = "Of a person with more rows, only so many were counted."
+ONE_PERSON = "Of a person with more rows, only that many were counted."
 
 
 def report_view(
@@ -62,7 +64,7 @@ def report_view(
         release.method, columns=release.schema.names, epsilon=epsilon
     )
     replaced = release.protect.neighbors == "replace"
-    told = told_promise(release.ledger, release.guarantee, unit=_unit(release), replaced=replaced)
+    promise = promise_of(release.ledger, release.guarantee, unit=_unit(release), replaced=replaced)
     return ReportView(
         title="a private table" if release.private else "a simulation",
         dataset=release.dataset,
@@ -70,10 +72,10 @@ def report_view(
         internal=False,
         made=made_on(release.ledger),
         promise=_promise(release),
-        odds=told.odds(),
-        strength=told.strength(),
-        chances=told.chances(),
-        formulas=told.formulas(),
+        odds=promise.odds(),
+        strength=promise.strength(),
+        chances=promise.chances(),
+        formulas=promise.formulas(),
         protects=_protects(release),
         not_protected=(*NOT_PROTECTED, INFERRED if "inferred" in release.method else DECLARED),
         facts=_facts(release),
@@ -121,16 +123,18 @@ def _protects(release: TableRelease) -> str:
     replaced = protect.neighbors == "replace"
     if isinstance(protect, OneRow):
         if replaced:
-            said = "Every single row: what it says. How many rows there are is public."
+            protected = "Every single row: what it says. How many rows there are is public."
         else:
-            said = f"Every single row: whether it is in the table at all, and what it says. {TWO}"
-        return f"{said} {ONE_ROW}"
+            protected = (
+                f"Every single row: whether it is in the table at all, and what it says. {TWO}"
+            )
+        return f"{protected} {ONE_ROW}"
     whose = f"Every single person, with up to {protect.max_rows} rows"
     if replaced:
-        said = f"{whose}: what their rows say. How many people there are is not hidden."
+        protected = f"{whose}: what their rows say. How many people there are is not hidden."
     else:
-        said = f"{whose}: whether they are in the table at all, and what their rows say. {TWO}"
-    return f"{said} {ONE_PERSON}"
+        protected = f"{whose}: whether they are in the table at all, and what their rows say. {TWO}"
+    return f"{protected} {ONE_PERSON}"
 
 
 def _unit(release: TableRelease) -> Unit:
@@ -201,7 +205,7 @@ def _guarantee(release: TableRelease) -> str:
 
 def _column(release: TableRelease, name: str) -> ColumnView:
     column = release.schema[name]
-    sigma = column_sigma(release, name)
+    sigma = marginal_sigma(release, (name,))
     return ColumnView(
         name=name,
         kind=column.kind,
@@ -271,11 +275,13 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
         "inside; other values that are not declared as other, missing or the first one."
     ]
     if release.model_kind == "product":
-        asked = any(len(one.get("target", ())) == 2 for one in release.measurements)
-        asked |= any(release.method.get("asked_about_pairs") or ()) or "network" in release.method
-        why = "pairs were asked about, but what they say is not clear enough to use"
+        measured = any(len(one.get("target", ())) == 2 for one in release.measurements)
+        measured |= (
+            any(release.method.get("asked_about_pairs") or ()) or "network" in release.method
+        )
+        why = "pairs were measured, but the answers are not clear enough to use"
         none = "no pair was measured"
-        notes.append(f"Columns are independent in this table: {why if asked else none}.")
+        notes.append(f"Columns are independent in this table: {why if measured else none}.")
     if unseen := release.method.get("never_measured"):
         notes.append(f"Never measured, spread evenly by assumption: {', '.join(unseen)}.")
     if release.noisy is not None:

@@ -15,7 +15,7 @@ from sfumato import check
 from sfumato.errors import InputError
 
 MOST_ROUNDS = 4
-"""Of budgets: the parts of a bar that can be told apart."""
+"""Of budgets: the parts of a bar that a reader can distinguish."""
 
 Counts = tuple[float, ...]
 
@@ -154,11 +154,11 @@ class CorrelationView:
     def gaps(self) -> list[tuple[str, str, float, float]]:
         """Pairs of columns with the real and the published correlation, the worst first."""
         pairs = combinations(range(len(self.columns)), 2)
-        found = [
+        gaps = [
             (self.columns[i], self.columns[j], self.real[i][j], self.published[i][j])
             for i, j in pairs
         ]
-        return sorted(found, key=lambda gap: -abs(gap[2] - gap[3]))
+        return sorted(gaps, key=lambda gap: -abs(gap[2] - gap[3]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,7 +193,7 @@ class BudgetView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StructureView:
-    """How columns hang together, as far as noisy numbers tell, and what each may spend."""
+    """How columns depend on each other, as far as noisy numbers show, and what each may spend."""
 
     columns: tuple[str, ...]
     parents: tuple[tuple[str, ...], ...] = ()

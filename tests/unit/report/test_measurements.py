@@ -24,7 +24,6 @@ from sfumato.report import MarginalView, MeasuredView, measurements, page, rende
 from sfumato.report import measurements as report_measurements
 from sfumato.report.measurements import (
     column_note,
-    column_sigma,
     from_independence,
     marginal_sigma,
     matrix_ties,
@@ -288,25 +287,25 @@ def with_measurements(*entries: tuple[list[str] | str, float]) -> TableRelease:
 
 def test_two_looks_at_a_column_count_as_their_weighted_mean() -> None:
     release = with_measurements((["age"], 3.0), (["age"], 4.0), (["age", "town"], 0.1))
-    assert column_sigma(release, "age") == pytest.approx((1 / 9 + 1 / 16) ** -0.5)
+    assert marginal_sigma(release, ("age",)) == pytest.approx((1 / 9 + 1 / 16) ** -0.5)
 
 
 def test_without_a_look_of_its_own_the_best_larger_marginal_is_added_up() -> None:
     release = with_measurements((["age", "town"], 5.0), (["town", "shop"], 4.0))
-    assert column_sigma(release, "town") == pytest.approx(4.0 * 3**0.5)
-    assert column_sigma(release, "age") == pytest.approx(5.0 * 4**0.5)
+    assert marginal_sigma(release, ("town",)) == pytest.approx(4.0 * 3**0.5)
+    assert marginal_sigma(release, ("age",)) == pytest.approx(5.0 * 4**0.5)
     assert marginal_sigma(release, ("age", "town")) == 5.0
 
 
 def test_ranges_totals_and_unknown_columns_tell_nothing() -> None:
     release = with_measurements(("age 10 to 19", 1.0), ([], 1.0), (["age", "gone"], 1.0))
-    assert column_sigma(release, "age") is None
+    assert marginal_sigma(release, ("age",)) is None
     assert column_note(release, "age", None) == measurements.UNKNOWN
 
 
 def test_public_counts_have_no_error() -> None:
     release = with_measurements((["age"], 0.0))
-    assert column_sigma(release, "age") == 0
+    assert marginal_sigma(release, ("age",)) == 0
     assert column_note(release, "age", 0.0) == measurements.PUBLIC
 
 
@@ -340,9 +339,9 @@ def test_every_column_and_pair_of_a_page_has_its_error_or_why_not() -> None:
 def test_rows_as_they_came_agree_with_no_measurement_and_redrawn_ones_do() -> None:
     release = with_measurements((["age"], 3.0))
     rows = replace(release, model=PublishedRows.of(PEOPLE, release.data))
-    assert column_sigma(replace(rows, method={"published": "redrawn"}), "age") == 3.0
+    assert marginal_sigma(replace(rows, method={"published": "redrawn"}), ("age",)) == 3.0
     came = replace(rows, method={"published": "answers"})
-    assert column_sigma(came, "age") is None
+    assert marginal_sigma(came, ("age",)) is None
     assert column_note(came, "age", None) == measurements.RANDOMIZED
 
 
@@ -379,7 +378,7 @@ def test_errors_of_columns_are_about_as_large_as_told(method: str) -> None:
     real["age"] //= 10
     ratios = []
     for column in release.schema:
-        sigma = column_sigma(release, column.name)
+        sigma = marginal_sigma(release, (column.name,))
         assert sigma is not None
         values = real[column.name].map({value: code for code, value in enumerate("ABCD")})
         codes = {"age": real["age"], "town": values}.get(column.name)

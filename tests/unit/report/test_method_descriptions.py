@@ -1,4 +1,4 @@
-"""How the columns hang together: from a release's method to a section, whatever the file says."""
+"""The structure of columns: from a release's method to a section, whatever the file says."""
 
 import json
 import re
@@ -69,7 +69,7 @@ def view_of(**method: Any) -> StructureView:
 def test_the_section_shows_network_clusters_and_budgets() -> None:
     page = render(report_view(made()))
     section = page.split('<section id="structure">')[1].split("</section>")[0]
-    assert "How the columns hang together" in section
+    assert "How the columns depend on each other" in section
     network = section.split("<h3>Network</h3>")[1].split("</figure>")[0]
     rows = re.findall(r'<tr><th scope="row" dir="auto">(.*?)</th><td>(.*?)</td>', network)
     parents = {name: re.sub(r"</?(bdi|span)[^>]*>", "", text) for name, text in rows}
