@@ -28,10 +28,10 @@ MAX_RECORD_BYTES: Final = 16 * 2**20
 
 _NO_FILES: Final = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined")
 """Encodings of Python that no file of a table has."""
-_MOST_NAMED: Final = 12
+_MOST_NAMED: Final = 12  # columns in one message
 _BATCH_FIELDS: Final = 2**23
 """Fields in a batch: a table of very many columns is read in fewer rows at a time."""
-_CHUNK_BYTES: Final = 2 * 2**20
+_CHUNK_BYTES: Final = 2 * 2**20  # of the file, read at once
 _BOM: Final = "\ufeff".encode()
 Bytes = NDArray[np.uint8]
 
@@ -84,8 +84,8 @@ class CsvFile:
 
         names, header = self.names(), self._header
         slots = np.full(len(names), -1, dtype=np.int64)
-        place = {name: field for field, name in enumerate(names)}
-        slots[[place[name] for name in columns]] = np.arange(len(columns))
+        field_of = {name: field for field, name in enumerate(names)}
+        slots[[field_of[name] for name in columns]] = np.arange(len(columns))
         most = min(BATCH_ROWS, max(1, _BATCH_FIELDS // len(columns)))
         begins = np.empty((len(columns), most), dtype=np.int64)
         ends = np.empty_like(begins)
@@ -94,7 +94,7 @@ class CsvFile:
         for chunk, final in self._chunks():
             text, skip = np.frombuffer(rest + chunk, dtype=np.uint8)[skip:], 0
             while True:
-                status, records, taken, passed, fields = split_records(
+                status, records, used, passed, fields = split_records(
                     text, final, header.delimiter, len(names), slots, begins, ends
                 )
                 lines += passed
@@ -102,7 +102,7 @@ class CsvFile:
                     yield _as_batch(columns, text, begins[:, :records], ends[:, :records])
                 if status != GOOD:
                     raise self._malformed(status, lines + 1, fields)
-                text = text[taken:]
+                text = text[used:]
                 if records < most:
                     break
             rest = text.tobytes()
@@ -119,16 +119,16 @@ class CsvFile:
         start, final = next(self._chunks(), (b"", True))
         if not start.removeprefix(_BOM).strip():
             raise TableError(f"{self.path}: the file is empty; there is nothing to publish.")
-        found = [header for mark in self._marks() if (header := _read_header(start, final, mark))]
-        if not found:
+        headers = [each for mark in self._marks() if (each := _read_header(start, final, mark))]
+        if not headers:
             raise TableError(
                 f"{self.path}, line 1: the header can't be read: a quote is not closed, or the "
                 f"line is longer than {_CHUNK_BYTES:,} bytes."
             )
         if self.fields:
-            return self._without_header(found[0])
+            return self._without_header(headers[0])
         expected = set(self.expected)
-        return max(found, key=lambda header: (len(expected & {*header.names}), len(header.names)))
+        return max(headers, key=lambda header: (len(expected & {*header.names}), len(header.names)))
 
     def _marks(self) -> tuple[str, ...]:
         """The delimiters that may be: several only where a header, which is public, can tell."""
@@ -156,13 +156,13 @@ class CsvFile:
         plain = codecs.lookup(self.encoding).name == "utf-8"
         position = 0  # bytes of the file before this piece
         for chunk, final in self._raw_chunks():
-            kept_back = len(decoder.getstate()[0])
+            pending = len(decoder.getstate()[0])  # bytes of a character that is not complete
             try:
                 text = decoder.decode(chunk, final)
                 piece = chunk if plain else text.encode()  # UTF-7 may write half a character
             except UnicodeError as error:
                 start = getattr(error, "start", 0)
-                raise self._not_decodable(position - kept_back + start + 1) from None
+                raise self._not_decodable(position - pending + start + 1) from None
             if (nul := text.find("\0")) >= 0:
                 raise self._not_text(position + len(text[:nul].encode(self.encoding)) + 1)
             position += len(chunk)
@@ -233,8 +233,8 @@ def _shown(twice: list[str], names: tuple[str, ...], known: Marginal) -> str:
         if name in fields:
             fields[name].append(field)
     texts = [
-        (f"{name} " if name in known else "") + f"(fields {places[0]} and {places[1]})"
-        for name, places in fields.items()
+        (f"{name} " if name in known else "") + f"(fields {own[0]} and {own[1]})"
+        for name, own in fields.items()
     ]
     return ", ".join(texts) + (", ..." if len(twice) > _MOST_NAMED else "")
 
@@ -248,13 +248,13 @@ def _read_header(start: bytes, final: bool, delimiter: str) -> _Header | None:
     most = start.count(delimiter.encode()) + 1
     begins = np.zeros((most, 1), dtype=np.int64)
     ends = np.zeros_like(begins)
-    status, records, taken, lines, fields = split_records(
+    status, records, used, lines, fields = split_records(
         text, final, ord(delimiter), 0, np.arange(most), begins, ends
     )
     if status != GOOD or not records:
         return None
     names = _texts(text, begins[:fields].ravel(), ends[:fields].ravel()).to_pylist()
-    return _Header(tuple(name or "" for name in names), ord(delimiter), bom + taken, lines, bom)
+    return _Header(tuple(name or "" for name in names), ord(delimiter), bom + used, lines, bom)
 
 
 def _as_batch(

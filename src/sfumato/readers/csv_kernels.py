@@ -12,18 +12,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
-GOOD: Final = 0
-RAGGED: Final = 1
-AFTER_QUOTE: Final = 2
-UNCLOSED: Final = 3
+GOOD: Final = 0  # the statuses of a text
+RAGGED: Final = 1  # a record has more or fewer fields than the header
+AFTER_QUOTE: Final = 2  # text follows a closing quote
+UNCLOSED: Final = 3  # a quote is never closed
 _CUT: Final = 4  # the text ends inside a record and more of the file is to come
 
-_QUOTE: Final = 34
-_SPACE: Final = 32
-_LF: Final = 10
-_CR: Final = 13
+_QUOTE: Final = 34  # these are codes of ASCII
+_SPACE: Final = 32  # ASCII
+_LF: Final = 10  # ASCII
+_CR: Final = 13  # ASCII
 
 
 @njit(cache=True, nogil=True)
@@ -32,9 +32,9 @@ def split_records(
     final: bool,
     delimiter: int,
     n_fields: int,
-    slots: Places,
-    begins: Places,
-    ends: Places,
+    slots: Indices,
+    begins: Indices,
+    ends: Indices,
 ) -> tuple[int, int, int, int, int]:
     """Find the fields of as many whole records as there are and as fit.
 
@@ -59,7 +59,7 @@ def split_records(
         if ending > 0 and n_fields != 1:  # a blank line; of one field it is a row without a value
             at, lines = at + ending, lines + 1
             continue
-        status, place, fields, passed = _record(
+        status, end, fields, passed = _record(
             text, at, final, delimiter, slots, begins[:, records], ends[:, records]
         )
         if status == _CUT:
@@ -68,12 +68,12 @@ def split_records(
             status = RAGGED
         if status != GOOD:
             return status, records, at, lines, fields
-        at, lines, records = place, lines + passed, records + 1
+        at, lines, records = end, lines + passed, records + 1
     return GOOD, records, at, lines, fields
 
 
 @njit(cache=True, nogil=True)
-def unquoted_size(begins: Places, ends: Places) -> int:
+def unquoted_size(begins: Indices, ends: Indices) -> int:
     """An upper bound of the bytes that ``copy_fields`` writes."""
     total = 0
     for record in range(begins.size):
@@ -84,7 +84,7 @@ def unquoted_size(begins: Places, ends: Places) -> int:
 
 @njit(cache=True, nogil=True)
 def copy_fields(
-    text: Bytes, begins: Places, ends: Places, out: Bytes, offsets: NDArray[np.int32]
+    text: Bytes, begins: Indices, ends: Indices, out: Bytes, offsets: NDArray[np.int32]
 ) -> None:
     """Write the text of one column's fields one after the other, doubled quotes made single."""
     written = 0
@@ -106,9 +106,9 @@ def _record(
     at: int,
     final: bool,
     delimiter: int,
-    slots: Places,
-    begins: Places,
-    ends: Places,
+    slots: Indices,
+    begins: Indices,
+    ends: Indices,
 ) -> tuple[int, int, int, int]:
     """The fields of the record at ``at``: status, where it ends, its fields and its lines."""
     fields = lines = 0
@@ -130,7 +130,7 @@ def _record(
 
 @njit(cache=True, nogil=True, inline="always")
 def _field(text: Bytes, at: int, final: bool, delimiter: int) -> tuple[int, int, int, int, int]:
-    """One field: status, begin, end, the place after it, and the line ends in it."""
+    """One field: status, begin, end, the index after it, and the line ends in it."""
     size, begin = text.size, at
     while at < size and text[at] == _SPACE:
         at += 1

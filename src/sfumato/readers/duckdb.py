@@ -7,6 +7,7 @@ quote the data, so they are never passed on. Private rows never spill to a tempo
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -55,12 +56,8 @@ class JsonFile:
             f"ELSE {key} ->> '$' END"
             for key in map(quoted, columns)
         )
-        with connect() as connection:
-            try:
-                found = self._selected(connection, chosen, columns)
-                yield from found.to_arrow_reader(BATCH_ROWS)
-            except (duckdb.Error, pa.ArrowException):
-                raise self._malformed() from None
+        with self._connected() as connection:
+            yield from self._selected(connection, chosen, columns).to_arrow_reader(BATCH_ROWS)
 
     def has_inexact(self, column: str) -> bool:
         """Whether a value is a double other than a whole number up to 2^53, an object or a list."""
@@ -74,12 +71,9 @@ class JsonFile:
             f"CASE json_type({value}) WHEN 'DOUBLE' THEN NOT coalesce({whole}, false) "
             "WHEN 'OBJECT' THEN true WHEN 'ARRAY' THEN true ELSE false END"
         )
-        with connect() as connection:
-            try:
-                found = self._selected(connection, f"bool_or({inexact})", (column,))
-                return bool(found.fetchall()[0][0])
-            except duckdb.Error:
-                raise self._malformed() from None
+        with self._connected() as connection:
+            selected = self._selected(connection, f"bool_or({inexact})", (column,))
+            return bool(selected.fetchall()[0][0])
 
     def describe(self) -> str:
         """The path."""
@@ -105,12 +99,9 @@ class JsonFile:
             f"{_AS_GIVEN}))"
         )
         check_complete(self.path)
-        with connect() as connection:
-            try:
-                found = connection.sql(query, params={"path": self._pattern}).fetchall()
-            except duckdb.Error:
-                raise self._malformed() from None
-            names = tuple(name for (name,) in found)
+        with self._connected() as connection:
+            rows = connection.sql(query, params={"path": self._pattern}).fetchall()
+            names = tuple(name for (name,) in rows)
             if _perhaps_renamed(names):
                 self._refuse_alike(connection)
         return names
@@ -122,12 +113,9 @@ class JsonFile:
             f"SELECT 1 FROM read_json_objects($path, {_AS_GIVEN}) "
             "WHERE list_sort(json_keys(json)) IS DISTINCT FROM list_sort($names) LIMIT 1"
         )
-        with connect() as connection:
-            try:
-                found = connection.sql(query, params={"path": self._pattern, "names": names})
-                differ = bool(found.fetchall())
-            except duckdb.Error:
-                raise self._malformed() from None
+        with self._connected() as connection:
+            others = connection.sql(query, params={"path": self._pattern, "names": names})
+            differ = bool(others.fetchall())
         if differ:
             raise TableError(
                 f"{self.path}: its objects do not all have the same keys, each once. Without a "
@@ -149,6 +137,15 @@ class JsonFile:
                 f"{self.path}: keys of its objects differ in upper and lower case only, and one "
                 "would be lost. Rename one of them."
             )
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection; what DuckDB says of the file may quote it, and is not passed on."""
+        with connect() as connection:
+            try:
+                yield connection
+            except (duckdb.Error, pa.ArrowException):
+                raise self._malformed() from None
 
     @property
     def _pattern(self) -> str:
@@ -244,7 +241,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return value

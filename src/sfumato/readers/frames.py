@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError, TableError
+from sfumato.readers.source_table import require_unique
 from sfumato.readers.value_texts import by_value, is_absent
 from sfumato.schema import Marginal
 
@@ -30,17 +31,12 @@ class Frame:
         """The columns, each once; names that are not text can't be in a schema."""
         frame = self.frame
         names = frame.schema.names if _is_arrow(frame) else list(frame.columns)
-        twice = sorted({str(name) for name in names if names.count(name) > 1})
-        if twice:
-            raise TableError(
-                f"{self.describe()}: these column names stand twice: {', '.join(twice)}. Rename "
-                "one of each."
-            )
+        require_unique(sorted(map(str, names)), where=self.describe())
         return tuple(name for name in names if isinstance(name, str))
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
         """The named columns as Arrow has them; of Python objects each value by itself."""
-        objects = {name: found for name in columns if (found := self._objects(name)) is not None}
+        objects = {name: values for name in columns if (values := self._objects(name)) is not None}
         plain = [name for name in columns if name not in objects]
         first = 0
         try:

@@ -37,7 +37,7 @@ class Address:
 
     server: str = field(repr=False)
     """What the database library takes; secret."""
-    place: str
+    location: str
     """The server and the database, without user, password and most parameters."""
     table: str | None
     """As it was given; None where none was."""
@@ -48,7 +48,7 @@ class Address:
     @property
     def shown(self) -> str:
         """The address as it may stand in a message."""
-        return self.place if self.table is None else f"{self.place}::{self.table}"
+        return self.location if self.table is None else f"{self.location}::{self.table}"
 
 
 def is_address(text: str) -> bool:
@@ -82,16 +82,16 @@ def parse(text: str) -> Address:
     path, query = _cut(path_and_query, "?")
     login, _, host = authority.rpartition("@")
     if "@" in login + path_and_query or not _HOSTS.fullmatch(host):
-        raise _refused("the host can't be told. Percent-encode names and passwords (%40 for @)")
+        raise _refused("the host is not clear. Percent-encode names and passwords (%40 for @)")
     given = dict(part.partition("=")[::2] for part in unquote(query[1:]).split("&") if part)
     if mark and not table:
         raise _refused("no table stands after the two colons")
     if any(name in given for name in _SECRETS):
         raise _refused("a secret stands among its parameters. Set PGPASSWORD or use ~/.pgpass")
-    kept = "&".join(f"{name}={given[name]}" for name in _SHOWN if name in given)
+    public = "&".join(f"{name}={given[name]}" for name in _SHOWN if name in given)
     return Address(
         server=f"postgresql://{authority}{path_and_query}",
-        place=f"postgresql://{host}{path or '/'}" + (f"?{kept}" if kept else ""),
+        location=f"postgresql://{host}{path or '/'}" + (f"?{public}" if public else ""),
         table=table if mark else None,
         parameters=frozenset(given),
         has_password=":" in login,
@@ -120,9 +120,8 @@ def shown(text: str) -> str:
 
 def _cut(text: str, marks: str) -> tuple[str, str]:
     """A text before the first of some characters, and the rest from it on."""
-    places = [text.index(mark) for mark in marks if mark in text]
-    place = min(places, default=len(text))
-    return text[:place], text[place:]
+    end = min((text.index(mark) for mark in marks if mark in text), default=len(text))
+    return text[:end], text[end:]
 
 
 def _refused(why: str) -> InputError:
@@ -133,10 +132,10 @@ def _refused(why: str) -> InputError:
 
 PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
 MOST_TIMES: Final = 250
-"""A table unpacks to at most so many times its packed bytes; rows of one text reach 1,000."""
+"""A table unpacks to at most this many times its packed bytes; rows of one text reach 1,000."""
 ALWAYS_BYTES: Final = 2**30
 """What is unpacked however small the file is."""
-_BUFFER_BYTES: Final = 2**20
+_BUFFER_BYTES: Final = 2**20  # unpacked at once
 
 
 def check_complete(path: Path) -> None:
@@ -188,12 +187,12 @@ class _Capped(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """The next bytes."""
-        found = self._stream.read(len(buffer))
-        buffer[: len(found)] = found
-        self._left -= len(found)
+        read = self._stream.read(len(buffer))
+        buffer[: len(read)] = read
+        self._left -= len(read)
         if self._left < 0:
             raise TableError(
                 f"{self._path} unpacks to more than {MOST_TIMES} times its size and "
                 f"{ALWAYS_BYTES:,} bytes. If it is a table all the same, unpack it yourself."
             )
-        return len(found)
+        return len(read)

@@ -48,12 +48,11 @@ def open_table(
         form = schema.file
         encoding = form.encoding if encoding == "utf-8" else encoding
         delimiter = form.delimiter if delimiter is None else delimiter
-    found = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
-    table = (
-        PushdownTable(schema, found)
-        if isinstance(found, GroupingSource)
-        else SourceTable(schema, found)
-    )
+    rows = source_of(source, schema.names, encoding, delimiter, fields=schema.file.names)
+    if isinstance(rows, GroupingSource):
+        table: SourceTable = PushdownTable(schema, rows)
+    else:
+        table = SourceTable(schema, rows)
     table.require(schema.names)
     return table
 
@@ -115,9 +114,9 @@ def _spark_table(source: Any, schema: Schema, encoding: str, delimiter: str | No
 def _from_server(address: str, expected: Marginal, encoding: str, delimiter: str | None) -> Source:
     from sfumato.readers.postgres import PostgresTable
 
-    found = parse(address)
-    _refuse_csv_options(found.place, encoding, delimiter)
-    table = PostgresTable(found)
+    parsed = parse(address)
+    _refuse_csv_options(parsed.location, encoding, delimiter)
+    table = PostgresTable(parsed)
     table.require_readable(expected)
     return table
 

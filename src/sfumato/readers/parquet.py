@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import StorageError, TableError
 from sfumato.readers.locations import ALWAYS_BYTES, MOST_TIMES
+from sfumato.readers.source_table import require_unique
 from sfumato.schema import Marginal
-from sfumato.schema.columns import repeated
 
 _READ_BYTES = 256 * 2**10
+"""Read from the disk at once."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,7 @@ class ParquetFile:
     def names(self) -> tuple[str, ...]:
         """The columns, each once."""
         names = tuple(self._fields.names)
-        if twice := repeated(names):
-            raise TableError(
-                f"{self.path}: these column names stand twice: {', '.join(twice[:12])}. Rename "
-                "one of each."
-            )
+        require_unique(names, where=str(self.path))
         return names
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
@@ -99,7 +96,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _unpacked_bytes(metadata: Any) -> int:
     """The bytes of the largest group of rows, as the file itself declares them."""
-    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+    groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
     return max((group.total_byte_size for group in groups), default=0)
 
 

@@ -78,8 +78,8 @@ class PgColumn:
         return cls(name=name, type=written, sql=sql, readable=form is not None)
 
 
-_BATCH_BYTES: Final = 4 * 2**20
-_MOST_LISTED: Final = 20
+_BATCH_BYTES: Final = 4 * 2**20  # of an answer, that come together
+_MOST_LISTED: Final = 20  # tables in a message
 _DEFAULTS: Final = {
     "connect_timeout": "10",
     "keepalives_idle": "30",  # a network that is gone is noticed in a minute, not in two hours
@@ -150,12 +150,12 @@ class PostgresTable:
 
     def describe(self) -> str:
         """The server, the database and the table; neither user nor password."""
-        return f"{self.address.place}::{self._relation.sql}"
+        return f"{self.address.location}::{self._relation.sql}"
 
     def require_readable(self, columns: Marginal) -> None:
         """Raise if a named column, where it exists, has a type that no kind of column holds."""
-        found = [self._columns[name] for name in columns if name in self._columns]
-        if odd := [column for column in found if not column.readable]:
+        own = [self._columns[name] for name in columns if name in self._columns]
+        if odd := [column for column in own if not column.readable]:
             listed = ", ".join(f"{column.name!r} ({column.type})" for column in odd)
             raise TableError(
                 f"{self.describe()}: these columns have types that can't be read: {listed}. Leave "
@@ -164,19 +164,19 @@ class PostgresTable:
 
     @cached_property
     def _relation(self) -> "_Relation":
-        found = [_Relation(*row) for row in self._ask(_TABLES)]
-        listed = [each for each in found if not each.is_partition]
+        tables = [_Relation(*row) for row in self._ask(_TABLES)]
+        listed = [each for each in tables if not each.is_partition]
         if self.address.table is None and len(listed) == 1:
             return listed[0]
-        fitting = [each for each in found if self.address.table in each.spellings]
+        fitting = [each for each in tables if self.address.table in each.spellings]
         if len(fitting) == 1:
             return fitting[0]
         raise self._which(fitting or listed)
 
     @cached_property
     def _columns(self) -> Mapping[str, PgColumn]:
-        found = [PgColumn.of(*row) for row in self._ask(COLUMNS.format(oid=self._relation.oid))]
-        return {column.name: column for column in found}
+        rows = self._ask(COLUMNS.format(oid=self._relation.oid))
+        return {column.name: column for column in (PgColumn.of(*row) for row in rows)}
 
     @cached_property
     def _holder(self) -> Any:
@@ -186,7 +186,7 @@ class PostgresTable:
             connection = driver.connect(_with_defaults(self.address))
         except driver.Error as error:
             why = _advice(str(error))
-            raise StorageError(f"can't connect to {self.address.place}: {why}.") from None
+            raise StorageError(f"can't connect to {self.address.location}: {why}.") from None
         weakref.finalize(self, connection.close)
         with self._errors():
             _run(connection, _ISOLATED, *_SESSION)
@@ -260,8 +260,8 @@ class PostgresTable:
         start = "say which table to read." if given is None else f"which table is {given!r}?"
         has = "Close to it are" if near else "There are"
         return TableError(
-            f"{self.address.place}: {start} Give it as DATABASE::SCHEMA.TABLE, in the same case. "
-            f"{has}: {listed}{'' if near else more}."
+            f"{self.address.location}: {start} Give it as DATABASE::SCHEMA.TABLE, in the same "
+            f"case. {has}: {listed}{'' if near else more}."
         )
 
 
@@ -333,7 +333,7 @@ def _with_defaults(address: Address) -> str:
     return f"{address.server}{'&' if '?' in address.server else '?'}{added}"
 
 
-def _advice(said: str) -> str:
-    """Words of our own for the reason, as far as it can be told."""
-    found = (ours for theirs, ours in _ADVICE.items() if theirs in said)
-    return next(found, "check host, port, database, user and password")
+def _advice(message: str) -> str:
+    """Words of our own for the reason, as far as it is known."""
+    advice = (ours for theirs, ours in _ADVICE.items() if theirs in message)
+    return next(advice, "check host, port, database, user and password")

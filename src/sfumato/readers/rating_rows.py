@@ -22,8 +22,8 @@ from sfumato.schema.values import NUMBER
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRatings:
-    """Ratings that are read once and held in this process."""
+class LocalRatings:
+    """Ratings that are read once and stay in the memory of this process."""
 
     source: Source
     form: RatingForm
@@ -95,22 +95,22 @@ def coded(
     item, which = _dictionary(form, batch.column(1), item_name, given)
     _check(form, person >= 0, given, person_name, first_row, "a missing id")
     _check(form, item >= 0, given, item_name, first_row, "a missing id")
-    places = np.array([*(form.catalogue.codes.get(text, -1) for text in which), -1])
-    found = places[item]
-    _check(form, found >= 0, given, item_name, first_row, "not in the catalogue")
-    kept = np.flatnonzero((person >= 0) & (found >= 0))
+    code_of = np.array([*(form.catalogue.codes.get(text, -1) for text in which), -1])
+    items = code_of[item]
+    _check(form, items >= 0, given, item_name, first_row, "not in the catalogue")
+    valid = np.flatnonzero((person >= 0) & (items >= 0))
     if unfit is not None:
         unfit["are not numbers and do not count"] += unreadable
         unfit["name no person or no item of the catalogue and do not count"] += (
-            given.size - kept.size
+            given.size - valid.size
         )
         unfit["are not on the scale and count as the nearest one that is"] += int(
-            np.count_nonzero(code[kept] < 0)
+            np.count_nonzero(code[valid] < 0)
         )
-    code = np.where(code < 0, form.scale.nearest(numbers[given]), code)[kept]
-    mine, inverse = np.unique(person[kept], return_inverse=True)
+    code = np.where(code < 0, form.scale.nearest(numbers[given]), code)[valid]
+    mine, inverse = np.unique(person[valid], return_inverse=True)
     known = [people.setdefault(whose[each], len(people)) for each in mine.tolist()]
-    return np.array(known, dtype=np.int64)[inverse], found[kept], code
+    return np.array(known, dtype=np.int64)[inverse], items[valid], code
 
 
 def _check(
@@ -128,10 +128,10 @@ def _numbers(
     """The ratings, NaN where there is none, and how many texts are no number."""
     if pa.types.is_union(values.type):  # Python objects, each by the rule of its type
         numbers, unreadable = np.full(len(values), np.nan), 0
-        for places, part in parts(values):
+        for indices, part in parts(values):
             odd = not has_text(part.type)
-            found = (np.nan, len(part)) if odd else _numbers(form, part, name, first_row)
-            numbers[places], unreadable = found[0], unreadable + found[1]
+            own, bad = (np.nan, len(part)) if odd else _numbers(form, part, name, first_row)
+            numbers[indices], unreadable = own, unreadable + bad
         return numbers, unreadable
     values, unreadable = decoded(values), 0
     try:
@@ -158,7 +158,7 @@ def _number_texts(form: RatingForm, texts: pa.Array, name: str, first_row: int) 
 def _dictionary(
     form: RatingForm, values: pa.Array, name: str, given: Ints
 ) -> tuple[Ints, list[str]]:
-    """The place of each given id among the different ones, -1 for none; and those."""
+    """The index of each given id among the different ones, -1 for none; and those."""
     try:
         if pa.types.is_union(values.type):  # Python objects, each by the rule of its type
             values = person_texts(values)
@@ -166,6 +166,6 @@ def _dictionary(
         texts = person_texts(encoded.dictionary)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise form.wrong(f"column {name!r}: ids are text or whole numbers") from None
-    places = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
+    indices = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
     named = np.append(np.from_dlpack(texts.is_valid().cast(pa.uint8())), np.uint8(0))
-    return np.where(named[places] == 1, places, -1), texts.to_pylist()
+    return np.where(named[indices] == 1, indices, -1), texts.to_pylist()

@@ -15,7 +15,7 @@ from sfumato.counting.ratings import (
 )
 from sfumato.errors import InputError, TableError
 from sfumato.readers.open_table import is_spark, source_of, spark_frame_of
-from sfumato.readers.rating_rows import HeldRatings
+from sfumato.readers.rating_rows import LocalRatings
 from sfumato.readers.source_table import require_columns
 from sfumato.readers.value_texts import person_texts
 from sfumato.schema.columns import Category, Ordinal
@@ -64,11 +64,11 @@ def open_ratings(
     hold: Callable[[RatingForm, int | None], RatingRows]
     if is_spark(source):
         frame = spark_frame_of(source)
-        found, where, hold = frame.names(), frame.where, partial(_in_spark, frame)
+        present, where, hold = frame.names(), frame.where, partial(_in_spark, frame)
     else:
         rows = source_of(source, names, encoding, delimiter)
-        found, where, hold = rows.names(), rows.describe(), partial(HeldRatings, rows)
-    require_columns(found, names, where=where)
+        present, where, hold = rows.names(), rows.describe(), partial(LocalRatings, rows)
+    require_columns(present, names, where=where)
     items = open_catalogue(catalogue, item=item, encoding=encoding, delimiter=delimiter)
     form = RatingForm(
         catalogue=items,
@@ -101,7 +101,7 @@ def refuse_own_catalogue(source: Any, catalogue: Any) -> None:
     paths = [realpath(p) for p in (source, catalogue) if isinstance(p, str | PathLike)]
     if source is catalogue or (len(paths) == 2 and paths[0] == paths[1]):
         raise InputError(
-            "the catalogue is the table of ratings itself: ids found there would tell which items "
+            "the catalogue is the table of ratings itself: its ids would tell which items "
             "somebody rated. Give a public list of all items."
         )
 
@@ -120,19 +120,19 @@ def open_catalogue(
         return Catalogue.of(sorted(source, key=str))
     if isinstance(source, list | tuple | range) or getattr(source, "ndim", None) == 1:
         return Catalogue.of(source.tolist() if hasattr(source, "tolist") else source)
-    found = source_of(source, (item,), encoding, delimiter)
-    require_columns(found.names(), (item,), where=found.describe())
-    titled = "title" in found.names() and item != "title"
+    table = source_of(source, (item,), encoding, delimiter)
+    require_columns(table.names(), (item,), where=table.describe())
+    titled = "title" in table.names() and item != "title"
     columns = (item, "title") if titled else (item,)
-    batches = list(found.batches(columns))
+    batches = list(table.batches(columns))
     if not sum(batch.num_rows for batch in batches):
-        raise TableError(f"{found.describe()}: the catalogue names no item.")
+        raise TableError(f"{table.describe()}: the catalogue names no item.")
     whole = pa.Table.from_batches(batches)
     ids = whole.column(0)
     if ids.null_count:
-        raise TableError(f"{found.describe()}: an item has no id.")
+        raise TableError(f"{table.describe()}: an item has no id.")
     numbered = pa.types.is_integer(ids.type)
-    texts = _ids(ids.combine_chunks(), found.describe())
+    texts = _ids(ids.combine_chunks(), table.describe())
     titles = None
     if titled:
         named = whole.column(1).to_pylist()

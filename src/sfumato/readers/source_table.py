@@ -17,9 +17,12 @@ from sfumato.readers.value_texts import as_if_mixed, parts, person_texts, trimme
 from sfumato.schema import Column, Marginal, Schema
 from sfumato.schema.arrow_values import extension, plain
 from sfumato.schema.codes import Codes, code_type, encode, fit
+from sfumato.schema.columns import repeated
 
 _MOST_NAMED = 12
+"""Columns in one message."""
 _MOST_COMPARED = 1_000
+"""Columns that a hint is chosen from."""
 
 
 class SourceTable(CodedTable):
@@ -54,9 +57,12 @@ class SourceTable(CodedTable):
 
     def misfits(self) -> tuple[str, ...]:
         """What did not fit of the rows that were read so far: exact, and internal."""
-        found = misfit_sentences(self.schema, self.unfit_values(), self._rows)
+        sentences = misfit_sentences(self.schema, self.unfit_values(), self._rows)
         nobody = sum(self._nobody.values())
-        return (*found, *((f"{nobody:,} rows name no person and do not count",) if nobody else ()))
+        return (
+            *sentences,
+            *((f"{nobody:,} rows name no person and do not count",) if nobody else ()),
+        )
 
     def unfit_values(self) -> dict[str, int]:
         """For each column, how many values did not fit."""
@@ -110,8 +116,8 @@ class SourceTable(CodedTable):
         """The codes of a batch and, of columns where some value did not fit, which ones."""
         codes, unfit = {}, {}
         try:
-            for place, name in enumerate(columns):
-                codes[name], which = self._fitted_column(name, batch.column(place), first_row)
+            for index, name in enumerate(columns):
+                codes[name], which = self._fitted_column(name, batch.column(index), first_row)
                 if which is not None:
                     unfit[name] = which
         except TableError as error:
@@ -129,15 +135,15 @@ class SourceTable(CodedTable):
             return self._read_values(column, self._trimmed(values), first_row)
         codes = np.zeros(len(values), dtype=code_type(column))
         unfit = np.zeros(len(values), dtype=np.bool_)
-        for places, part in parts(values):
+        for indices, part in parts(values):
             part = self._trimmed(part)
             try:
-                codes[places], which = self._read_values(column, part, first_row)
+                codes[indices], which = self._read_values(column, part, first_row)
             except TableError:  # of which row: one by one
-                for place, row in enumerate(places.tolist()):
-                    self._read_values(column, part[place : place + 1], first_row + row)
+                for i, row in enumerate(indices.tolist()):
+                    self._read_values(column, part[i : i + 1], first_row + row)
                 raise
-            unfit[places] = False if which is None else which
+            unfit[indices] = False if which is None else which
         return codes, unfit
 
     def _read_values(
@@ -170,7 +176,7 @@ class SourceTable(CodedTable):
 
 def misfit_sentences(schema: Schema, unfit: Mapping[str, int], rows: int) -> tuple[str, ...]:
     """For each column, how many values it had no code for, and what they counted as."""
-    said = []
+    sentences = []
     for name, number in unfit.items():
         column = schema[name]
         labels = dict.fromkeys(column.labels[c] for c in (column.unfit_code, column.absent_code))
@@ -178,19 +184,30 @@ def misfit_sentences(schema: Schema, unfit: Mapping[str, int], rows: int) -> tup
         values = "1 value" if number == 1 else f"{number:,} values"
         most = " Most of them: is it declared as the file writes it?" if 2 * number > rows else ""
         if number:
-            said.append(f"{values} of column {name!r} did not fit and counted as {counted}.{most}")
-    return tuple(said)
+            sentences.append(
+                f"{values} of column {name!r} did not fit and counted as {counted}.{most}"
+            )
+    return tuple(sentences)
 
 
-def require_columns(found: Sequence[str], columns: Marginal, *, where: str) -> None:
-    """Raise if one of the columns is not among those that were found, and name its neighbor."""
-    known = set(found)
+def require_columns(names: Sequence[str], columns: Marginal, *, where: str) -> None:
+    """Raise if one of the columns is not among the names, and say which one may be meant."""
+    known = set(names)
     absent = [name for name in columns if name not in known]
     if absent:
-        listed = _hinted(absent, found, sure=len(absent) < len(columns))
+        listed = _hinted(absent, names, sure=len(absent) < len(columns))
         raise TableError(
             f"{where}: these columns are missing: {listed}. Names must agree exactly, also in "
             "case and spaces."
+        )
+
+
+def require_unique(names: Sequence[str], *, where: str) -> None:
+    """Raise if a name stands twice among the columns."""
+    if twice := repeated(names):
+        raise TableError(
+            f"{where}: these column names stand twice: {', '.join(twice[:_MOST_NAMED])}. Rename "
+            "one of each."
         )
 
 
@@ -200,10 +217,10 @@ def require_exact(source: Source, column: str) -> None:
         raise _no_names(source.describe(), column)
 
 
-def undeclared(found: Sequence[str], schema: Schema) -> tuple[str, ...]:
+def undeclared(names: Sequence[str], schema: Schema) -> tuple[str, ...]:
     """Those of the columns that a schema neither declares nor excludes."""
     known = {*schema.names, *schema.exclude}
-    return tuple(name for name in found if name and name not in known)
+    return tuple(name for name in names if name and name not in known)
 
 
 def _no_names(where: str, column: str) -> TableError:
@@ -213,13 +230,13 @@ def _no_names(where: str, column: str) -> TableError:
     )
 
 
-def _hinted(absent: Sequence[str], found: Sequence[str], *, sure: bool) -> str:
+def _hinted(absent: Sequence[str], names: Sequence[str], *, sure: bool) -> str:
     """The absent names, each with the one that may be meant.
 
     A file without a header "has" the values of its first row as names. So a name is shown only
-    where it differs in case and spaces alone, or where ``sure``: other columns were found.
+    where it differs in case and spaces alone, or where ``sure``: other columns are there.
     """
-    plain = {text.strip().casefold(): text for text in found[:_MOST_COMPARED]}
+    plain = {text.strip().casefold(): text for text in names[:_MOST_COMPARED]}
     shown = []
     for name in absent[:_MOST_NAMED]:
         near = get_close_matches(name.strip().casefold(), plain, n=1, cutoff=0.6 if sure else 1.0)

@@ -18,6 +18,7 @@ from sfumato.errors import TableError
 from sfumato.schema import Marginal
 
 _LONGEST_VALUE = 16 * 2**20
+"""Bytes of one value: a longer one is damage or an attack."""
 
 
 @dataclass(frozen=True)

@@ -49,26 +49,26 @@ def by_value(values: Sequence[Any]) -> pa.Array:
     >>> [part.type for _, part in parts(by_value([1, "x", None]))]
     [DataType(null), DataType(int64), DataType(string)]
     """
-    found = [_typed(value) for value in values]
-    codes = np.array([code for code, _ in found], dtype=np.int8)
+    typed = [_typed(value) for value in values]
+    codes = np.array([code for code, _ in typed], dtype=np.int8)
     offsets = np.zeros(codes.size, dtype=np.int32)
     children = []
     for code, kind in enumerate(_TYPES):
         mine = np.flatnonzero(codes == code)
         offsets[mine] = np.arange(mine.size)
-        children.append(pa.array([found[place][1] for place in mine], kind))
+        children.append(pa.array([typed[index][1] for index in mine], kind))
     return pa.UnionArray.from_dense(pa.array(codes), pa.array(offsets), children)
 
 
 def parts(values: pa.Array) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
-    """The values by their types: their places, and the values there; of a plain array all."""
+    """The values by their types, each with its index; of a plain array all."""
     if not pa.types.is_union(values.type):
         yield np.arange(len(values)), values
         return
-    _, types, places = values.buffers()[:3]  # ``type_codes`` passes over the start of a slice
+    _, types, starts = values.buffers()[:3]  # ``type_codes`` passes over the start of a slice
     mine = slice(values.offset, values.offset + len(values))
     codes = np.frombuffer(types, dtype=np.int8)[mine]
-    offsets = np.frombuffer(places, dtype=np.int32)[mine]
+    offsets = np.frombuffer(starts, dtype=np.int32)[mine]
     for code in np.unique(codes):
         chosen = np.flatnonzero(codes == code)
         yield chosen, values.field(int(code)).take(pa.array(offsets[chosen]))
@@ -76,11 +76,11 @@ def parts(values: pa.Array) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
 
 def joined(values: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
     """What a function makes of the values of each type, in the order of the values."""
-    found = [(places, read(part)) for places, part in parts(values)]
-    if not found:
+    results = [(indices, read(part)) for indices, part in parts(values)]
+    if not results:
         return read(pa.nulls(0))
-    order = np.argsort(np.concatenate([places for places, _ in found]))
-    return pa.concat_arrays([each for _, each in found]).take(pa.array(order))
+    order = np.argsort(np.concatenate([indices for indices, _ in results]))
+    return pa.concat_arrays([each for _, each in results]).take(pa.array(order))
 
 
 def is_absent(value: Any) -> bool:
@@ -166,9 +166,9 @@ def as_if_mixed(values: pa.Array) -> pa.Array:
     """
     if pa.types.is_dictionary(values.type):
         entries = values.dictionary
-        found = as_if_mixed(entries)
-        same = found is entries
-        return values if same else pa.DictionaryArray.from_arrays(values.indices, found)
+        mixed = as_if_mixed(entries)
+        same = mixed is entries
+        return values if same else pa.DictionaryArray.from_arrays(values.indices, mixed)
     if is_bytes(values.type):
         odd = "\ufffd"
         texts = (None if v is None else _text_of(v) or odd for v in values.to_pylist())

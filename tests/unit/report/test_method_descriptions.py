@@ -83,7 +83,7 @@ def test_the_section_shows_network_clusters_and_budgets() -> None:
     assert marks == ["1", "1", "2", "2"]
     assert "sum to 1 exactly: the whole epsilon of this release." in section
     assert re.findall(r'<td class="number">([\d.]+%)</td>', section) == ["50.0%", "50.0%"]
-    assert "follows from randomized answers or from measurements that were paid for" in section
+    assert "or from measurements that were charged to the privacy budget" in section
     assert '<a href="#structure">' in page
     assert "in<b>come" not in page
 

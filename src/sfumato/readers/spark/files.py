@@ -22,8 +22,9 @@ from sfumato.schema import Marginal
 _MOST_FILES: Final = 4_096
 """The driver reads the end of each file: of more, Spark reads all."""
 _MOST_BYTES: Final = 2**27
+"""Of one task, as unpacked: more at once would take too much memory."""
 _LEAST_BYTES: Final = 2**22
-"""Of one task, as unpacked."""
+"""Of one task, as unpacked: a smaller task costs more to start than to run."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ Share = tuple[FilePart, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
-    """Work on rows that the task reads from files itself; what comes are the places of shares."""
+    """Work on rows that the task reads from files itself; what comes are the indices of shares."""
 
     shares: tuple[Share, ...]
     columns: Marginal
@@ -52,8 +53,8 @@ class Reading:
 
     def _rows(self, batches: Batches) -> Batches:
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                for part in self.shares[place]:
+            for index in batch.column(0).to_pylist():
+                for part in self.shares[index]:
                     file = ParquetFile(Path(part.path), groups=part.groups)
                     yield from file.batches(self.columns)
 
@@ -64,7 +65,7 @@ class ParquetFiles:
 
     schema: pa.Schema
     groups: tuple[tuple[str, int, int], ...]
-    """Path, place in the file and unpacked bytes of each group of rows."""
+    """Path, index in the file and unpacked bytes of each group of rows."""
 
     @classmethod
     def at(cls, addresses: Sequence[str], names: Marginal) -> "ParquetFiles | None":
@@ -96,13 +97,13 @@ class ParquetFiles:
         total = sum(bytes_ for _, _, bytes_ in self.groups)
         size = max(_LEAST_BYTES, min(_MOST_BYTES, -(-total // at_once)))
         shares: list[list[tuple[str, int]]] = []
-        held = size
-        for path, place, bytes_ in self.groups:
-            if held >= size:
+        filled = size
+        for path, index, bytes_ in self.groups:
+            if filled >= size:
                 shares.append([])
-                held = 0
-            shares[-1].append((path, place))
-            held += bytes_
+                filled = 0
+            shares[-1].append((path, index))
+            filled += bytes_
         return tuple(map(_by_file, shares))
 
 
@@ -113,8 +114,8 @@ def folder_keys(addresses: Sequence[str], name: str) -> set[str]:
     {'b'}
     """
     given = _keys(urlsplit(name).path if "://" in name else str(Path(name).absolute()))
-    found = [_keys(unquote(urlsplit(address).path).rpartition("/")[0]) for address in addresses]
-    return {key for keys in found for key in keys - given}
+    inner = [_keys(unquote(urlsplit(address).path).rpartition("/")[0]) for address in addresses]
+    return {key for keys in inner for key in keys - given}
 
 
 def _keys(path: str) -> Counter[str]:
@@ -131,15 +132,15 @@ def _local(address: str) -> str | None:
 
 
 def _groups(path: str, footer: Any) -> Iterator[tuple[str, int, int]]:
-    for place in range(footer.num_row_groups):
-        yield path, place, footer.row_group(place).total_byte_size
+    for index in range(footer.num_row_groups):
+        yield path, index, footer.row_group(index).total_byte_size
 
 
 def _by_file(groups: Sequence[tuple[str, int]]) -> Share:
-    places: dict[str, list[int]] = {}
-    for path, place in groups:
-        places.setdefault(path, []).append(place)
-    return tuple(FilePart(path, tuple(found)) for path, found in places.items())
+    indices: dict[str, list[int]] = {}
+    for path, index in groups:
+        indices.setdefault(path, []).append(index)
+    return tuple(FilePart(path, tuple(own)) for path, own in indices.items())
 
 
 def _plain(kind: pa.DataType) -> bool:

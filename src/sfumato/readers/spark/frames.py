@@ -24,10 +24,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.readers.locations import SPARK, is_spark_path
+from sfumato.readers.source_table import require_unique
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.files import ParquetFiles, Reading, folder_keys
 from sfumato.schema import Marginal
-from sfumato.schema.columns import repeated
 
 _MISSING: Final = re.compile(r"No module named '?([A-Za-z0-9_]+)")
 
@@ -48,11 +48,7 @@ class SparkFrame:
 
     def names(self) -> tuple[str, ...]:
         """The columns, each once."""
-        if twice := repeated(self._names):
-            raise TableError(
-                f"{self.where}: these column names stand twice: {', '.join(twice[:12])}. Rename "
-                "one of each."
-            )
+        require_unique(self._names, where=self.where)
         return self._names
 
     def sending(self, columns: Marginal, work: tasks.Work) -> tuple[DataFrame, tasks.Work]:
@@ -76,10 +72,10 @@ class SparkFrame:
 
     def select(self, columns: Marginal) -> DataFrame:
         """The named columns, under names that need no quotes: Spark ignores case and reads dots."""
-        found = self.names()
+        names = self.names()
         with failing(self.where):
-            plain = self.frame.toDF(*(f"c{place}" for place in range(len(found))))
-            return plain.select(*(f"c{found.index(name)}" for name in columns))
+            plain = self.frame.toDF(*(f"c{index}" for index in range(len(names))))
+            return plain.select(*(f"c{names.index(name)}" for name in columns))
 
 
 def spark_frame(source: Any) -> SparkFrame:
@@ -125,8 +121,8 @@ def _refuse_folders_for_columns(frame: DataFrame, name: str) -> None:
 
 def session() -> SparkSession:
     """The session of this process, or a new one as Spark's own settings say."""
-    if (found := SparkSession.getActiveSession()) is not None:
-        return found
+    if (active := SparkSession.getActiveSession()) is not None:
+        return active
     if "SPARK_REMOTE" not in os.environ and not _java():
         raise InputError(
             "Spark needs Java 17 or newer, and there is none: neither JAVA_HOME nor the command "
@@ -162,14 +158,14 @@ def over_tasks(
         return frame.mapInArrow(task, from_arrow_schema(form))
 
 
-def _failure(where: str, said: str, doing: str) -> InputError | StorageError:
-    if missing := _MISSING.search(said):
+def _failure(where: str, message: str, doing: str) -> InputError | StorageError:
+    if missing := _MISSING.search(message):
         return InputError(
             f"{where}: the Python of the executors has no {missing[1]}. Install 'sfumato[spark]' "
             "there, and let PYSPARK_PYTHON name that Python."
         )
-    if found := next((ours for theirs, ours in _ADVICE.items() if theirs in said), None):
-        return InputError(f"{where}: {found}.")
+    if advice := next((ours for theirs, ours in _ADVICE.items() if theirs in message), None):
+        return InputError(f"{where}: {advice}.")
     return StorageError(
         f"{where}: Spark could not {doing} all of it. What it says may quote data and is not "
         "shown; the log of its executors has it. If it was short of memory, use more partitions."

@@ -29,7 +29,7 @@ FILE_ROWS: Final = 2**20
 """Rows in each file but the last: a fixed number, so that files tell only how many there are."""
 _WHOLE_FILES: Final = {"maxRecordsPerFile": "0"}
 """Whatever the session is set to, a partition is one file."""
-_PILE, _KEY, _PLACE = "pile", "key", "place"
+_PILE, _KEY, _ROW = "pile", "key", "row"
 _DRAWN: Final = "_drawn"
 """Inside the folder; Spark and Arrow pass over names that begin so."""
 _ABOUT: Final = "_about"
@@ -43,23 +43,23 @@ _WRITABLE: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Writing:
-    """The kernel's batches in the place of rows, in types that Spark has, each row with two coins.
+    """The kernel's batches instead of rows, in types that Spark has.
 
-    The coins say where among all rows it will lie.
+    Each row gets two random numbers, which decide its position among all rows.
     """
 
     opening: Opening
     kernel: MapKernel
 
     def form(self, schema: Schema) -> pa.Schema:
-        """What will be written, told from a batch without rows."""
+        """The types of what will be written, from a batch without rows."""
         nothing = {c: np.zeros(0, dtype=code_type(schema[c])) for c in self.kernel.columns}
-        return _placed(self.kernel.apply(nothing), rng=self._rng()).schema
+        return _keyed(self.kernel.apply(nothing), rng=self._rng()).schema
 
     def run(self, batches: Batches, task: int) -> Batches:
         """In the order of the rows."""
         drawn = self.opening.table(batches, task).map(self.kernel)
-        return map(partial(_placed, rng=self._rng()), drawn)
+        return map(partial(_keyed, rng=self._rng()), drawn)
 
     def _rng(self) -> Rng:
         if (rng := tasks.generator_in(self.kernel)) is None:
@@ -76,32 +76,32 @@ def write_drawn(frame: DataFrame, work: tasks.Work, *, form: pa.Schema, folder: 
     check_new(folder)
     with failing(folder, doing="write"):
         do = partial(tasks.run_writing, tasks.shipped(work))
-        place = f"{folder}/{_DRAWN}"
-        over_tasks(frame, do, form).write.parquet(place)
+        path = f"{folder}/{_DRAWN}"
+        over_tasks(frame, do, form).write.parquet(path)
         spark = frame.sparkSession
-        drawn = spark.read.parquet(place)
+        drawn = spark.read.parquet(path)
         rows = drawn.count()
         in_files = _in_files(drawn, files=max(1, -(-rows // FILE_ROWS)))
         in_files.write.mode("append").options(**_WHOLE_FILES).parquet(folder)
-        spark.createDataFrame([], drawn.schema).write.mode("overwrite").parquet(place)
+        spark.createDataFrame([], drawn.schema).write.mode("overwrite").parquet(path)
         return rows
 
 
 def _in_files(drawn: DataFrame, *, files: int) -> DataFrame:
-    """The rows in the order of their coins, one partition for each file."""
+    """The rows in the order of their random numbers, one partition for each file."""
     piles = drawn.withColumn(_PILE, sf.pmod(_PILE, sf.lit(files)))
     sizes: dict[int, int] = dict(piles.groupBy(_PILE).count().collect())
     before = list(accumulate((sizes.get(pile, 0) for pile in range(files)), initial=0))
-    lying = Window.partitionBy(_PILE).orderBy(_KEY)
-    place = _looked_up(before, sf.col(_PILE)) + sf.row_number().over(lying) - 1
-    placed = piles.withColumn(_PLACE, place).drop(_PILE, _KEY)
-    file = (sf.col(_PLACE) / FILE_ROWS).cast("long")  # exact: far below 2^53 rows
+    window = Window.partitionBy(_PILE).orderBy(_KEY)
+    row = _looked_up(before, sf.col(_PILE)) + sf.row_number().over(window) - 1
+    ordered = piles.withColumn(_ROW, row).drop(_PILE, _KEY)
+    file = (sf.col(_ROW) / FILE_ROWS).cast("long")  # exact: far below 2^53 rows
     key = _looked_up(_partition_keys(drawn.sparkSession, files), file)
-    return placed.repartition(files, key).sortWithinPartitions(_PLACE).drop(_PLACE)
+    return ordered.repartition(files, key).sortWithinPartitions(_ROW).drop(_ROW)
 
 
-def _looked_up(numbers: list[int], place: Column) -> Column:
-    return sf.array(*(sf.lit(number).cast("long") for number in numbers))[place]
+def _looked_up(numbers: list[int], index: Column) -> Column:
+    return sf.array(*(sf.lit(number).cast("long") for number in numbers))[index]
 
 
 def _partition_keys(spark: SparkSession, partitions: int) -> list[int]:
@@ -109,13 +109,13 @@ def _partition_keys(spark: SparkSession, partitions: int) -> list[int]:
     tried = spark.range(64 * partitions).withColumn(
         _PILE, sf.pmod(sf.hash("id"), sf.lit(partitions))
     )
-    found: dict[int, int] = dict(tried.groupBy(_PILE).agg(sf.min("id")).collect())
-    return [found[partition] for partition in range(partitions)]
+    keys: dict[int, int] = dict(tried.groupBy(_PILE).agg(sf.min("id")).collect())
+    return [keys[partition] for partition in range(partitions)]
 
 
 def check_new(folder: str) -> None:
     """Refuse a folder that exists."""
-    if _found(folder):
+    if _exists(folder):
         raise InputError(f"{folder} exists. Choose another name.")
 
 
@@ -129,11 +129,11 @@ def write_about(folder: str, text: str) -> None:
 
 def read_about(folder: str) -> str | None:
     """The text that is kept beside the rows of a folder; None if there is none."""
-    place = f"{folder}/{_ABOUT}"
-    if not _found(place):
+    path = f"{folder}/{_ABOUT}"
+    if not _exists(path):
         return None
     with failing(folder):
-        return "\n".join(row["value"] for row in session().read.text(place).collect())
+        return "\n".join(row["value"] for row in session().read.text(path).collect())
 
 
 def writable(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -150,15 +150,15 @@ def writable(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(plain, names=batch.schema.names)
 
 
-def _placed(batch: pa.RecordBatch, *, rng: Rng) -> pa.RecordBatch:
-    """The rows in types that Spark has, with two coins of 64 bits each."""
+def _keyed(batch: pa.RecordBatch, *, rng: Rng) -> pa.RecordBatch:
+    """The rows in types that Spark has, with two random numbers of 64 bits each."""
     plain = writable(batch)
-    coins = rng.words(2 * batch.num_rows).view(np.int64).reshape(2, -1)
-    arrays = [*plain.columns, *(pa.array(column) for column in coins)]
+    numbers = rng.words(2 * batch.num_rows).view(np.int64).reshape(2, -1)
+    arrays = [*plain.columns, *(pa.array(column) for column in numbers)]
     return pa.RecordBatch.from_arrays(arrays, names=[*plain.schema.names, _PILE, _KEY])
 
 
-def _found(path: str) -> bool:
+def _exists(path: str) -> bool:
     """Whether there is anything at a path, on whatever Spark can reach."""
     with failing(path):
         try:

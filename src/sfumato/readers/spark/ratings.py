@@ -20,7 +20,7 @@ from sfumato.readers.spark.tasks import Batches
 _ROW: Final = np.dtype([("item", np.int32), ("code", np.uint16)])
 _PERSON: Final = ""
 """The column of people in a parcel: no column of a schema has this name."""
-_PARCEL_RATINGS: Final = 2**18
+_PARCEL_RATINGS: Final = 2**18  # in one parcel: some megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,8 @@ class SparkRatings:
         return mapped(self._parcels, work, self.form.where, kernel=kernel)
 
     @property
-    def _opening(self) -> tasks.KeptRows:
-        return tasks.KeptRows(schema=self.form.schema)
+    def _opening(self) -> tasks.CodedRows:
+        return tasks.CodedRows(schema=self.form.schema)
 
     @cached_property
     def _parcels(self) -> Parcels:
@@ -97,12 +97,12 @@ class _GatheringRatings:
         people: dict[str, int] = {}
         coded = []
         for texts, rows in tasks.of_people(batches, _ROW):
-            found = texts.dictionary_encode()
-            known = [people.setdefault(text, len(people)) for text in found.dictionary.to_pylist()]
-            person = np.array(known, dtype=np.int64)[found.indices.to_numpy()]
+            names = texts.dictionary_encode()
+            known = [people.setdefault(text, len(people)) for text in names.dictionary.to_pylist()]
+            person = np.array(known, dtype=np.int64)[names.indices.to_numpy()]
             coded.append((person, rows["item"].astype(np.int64), rows["code"].astype(np.int64)))
-        held = grouped(coded, list(people), form=self.form, max_rows=self.max_rows)
-        return (tasks.parcel(0, data) for data in _packed(self.form, held))
+        ratings = grouped(coded, list(people), form=self.form, max_rows=self.max_rows)
+        return (tasks.parcel(0, data) for data in _packed(self.form, ratings))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +119,17 @@ class _FoldingPeople:
         return tasks.pieces(state)
 
 
-def _packed(form: RatingForm, held: PersonRatings) -> Iterator[bytes]:
+def _packed(form: RatingForm, ratings: PersonRatings) -> Iterator[bytes]:
     """The ratings as batches of codes with the person beside each; people are not cut."""
     names = [_PERSON, *form.schema.names]
-    columns = form.columns(held)
-    person = np.repeat(np.arange(held.people), held.counts)
+    columns = form.columns(ratings)
+    person = np.repeat(np.arange(ratings.people), ratings.counts)
     first = 0
-    while first < held.people:
-        start = held.starts[first]
-        last = int(np.searchsorted(held.starts, start + _PARCEL_RATINGS, side="right")) - 1
-        last = min(max(last, first + 1), held.people)
-        rows = slice(start, held.starts[last])
+    while first < ratings.people:
+        start = ratings.starts[first]
+        last = int(np.searchsorted(ratings.starts, start + _PARCEL_RATINGS, side="right")) - 1
+        last = min(max(last, first + 1), ratings.people)
+        rows = slice(start, ratings.starts[last])
         arrays = [pa.array(array[rows]) for array in (person, *columns.values())]
         yield tasks.packed(pa.RecordBatch.from_arrays(arrays, names=names))
         first = last

@@ -7,8 +7,9 @@ count them.
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from sfumato.counting.exact_counts import RowCount
 from sfumato.counting.shuffle import mixed
 from sfumato.counting.table import FoldKernel, MapKernel
 from sfumato.errors import InputError, TableError
+from sfumato.readers.open_table import spark_frame_of
 from sfumato.readers.source_table import misfit_sentences, require_columns, undeclared
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.frames import SparkFrame, failing, over_tasks
@@ -109,7 +111,7 @@ class SparkTable:
         return undeclared(self._frame.names(), self.schema)
 
     def watch(self, tell: Callable[[int, int], None]) -> None:
-        """Nobody is told: Spark shows the progress of its tasks itself."""
+        """Does nothing: Spark shows the progress of its tasks itself."""
 
     def _opening(self, columns: Marginal) -> tasks.RawRows:
         return tasks.RawRows(schema=self.schema, columns=columns, where=self.describe())
@@ -129,8 +131,8 @@ class BoundedSparkTable:
         self._column = column
         self._max_rows = max_rows
         self._where = where
-        keeping = tasks.Keeping(schema=schema, column=column, max_rows=max_rows)
-        self._rows = gathered(self, rows, keeping)
+        bounding = tasks.Bounding(schema=schema, column=column, max_rows=max_rows)
+        self._rows = gathered(self, rows, bounding)
 
     @property
     def schema(self) -> Schema:
@@ -144,16 +146,16 @@ class BoundedSparkTable:
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
-        work = tasks.Folding(opening=tasks.KeptRows(schema=self.schema), kernel=kernel)
+        work = tasks.Folding(opening=tasks.CodedRows(schema=self.schema), kernel=kernel)
         return added(self._rows, work, kernel.zero(), self._where)
 
     def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:
         """The kernel on each batch."""
-        work = tasks.Applying(opening=tasks.KeptRows(schema=self.schema), kernel=kernel)
+        work = tasks.Applying(opening=tasks.CodedRows(schema=self.schema), kernel=kernel)
         return mapped(self._rows, work, self._where, kernel=kernel)
 
     def bounded(self, column: str, max_rows: int) -> "BoundedSparkTable":
-        """Refused: the people were let go once their rows were chosen."""
+        """Refused: people are not stored once their rows were chosen."""
         raise InputError(f"the table is already bounded by {self._column!r}; bound it once")
 
     def validate(self) -> None:
@@ -180,9 +182,9 @@ def gathered(owner: object, rows: Parcels, work: tasks.Work) -> Parcels:
     They are kept in the executors as long as the owner lives.
     """
     number = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    kept = sent(rows.repartition(number, "person"), work).persist()
-    weakref.finalize(owner, _let_go, kept).atexit = False
-    return kept
+    parcels = sent(rows.repartition(number, "person"), work).persist()
+    weakref.finalize(owner, _release, parcels).atexit = False
+    return parcels
 
 
 def added(
@@ -194,14 +196,14 @@ def added(
     executors first: then one comes here, whatever the number of tasks.
     """
     with failing(where):
-        found = sent(frame, work)
+        parcels = sent(frame, work)
         if state.nbytes > _REDUCE_BYTES:
             number = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
             number = min(number, -(-state.size // tasks.PIECE_CELLS))
-            found = sent(found.repartition(number, "place"), tasks.Adding())
+            parcels = sent(parcels.repartition(number, "index"), tasks.Adding())
         large = state.nbytes > _COLLECT_BYTES
-        parcels = _streamed(found) if large else iter(found.toArrow().to_batches())
-        tasks.add_pieces(state, tasks.contents(parcels))
+        batches = _streamed(parcels) if large else iter(parcels.toArrow().to_batches())
+        tasks.add_pieces(state, tasks.contents(batches))
     return state
 
 
@@ -215,8 +217,8 @@ def mapped(
     comes in a random order.
     """
     rng = tasks.generator_in(kernel)
-    found = _unpacked(frame, work, where)
-    return found if rng is None else mixed(found, rng=rng)
+    batches = _unpacked(frame, work, where)
+    return batches if rng is None else mixed(batches, rng=rng)
 
 
 def refuse_no_rows(rows: int, where: str) -> None:
@@ -225,9 +227,9 @@ def refuse_no_rows(rows: int, where: str) -> None:
         raise TableError(f"{where}: there are no rows; there is nothing to publish.")
 
 
-def _let_go(kept: Parcels) -> None:
+def _release(parcels: Parcels) -> None:
     with suppress(Exception):  # where the session has ended, so have they
-        kept.unpersist()
+        parcels.unpersist()
 
 
 def _unpacked(frame: DataFrame, work: tasks.Work, where: str) -> Iterator[pa.RecordBatch]:
@@ -239,9 +241,45 @@ def _unpacked(frame: DataFrame, work: tasks.Work, where: str) -> Iterator[pa.Rec
 def _streamed(frame: Parcels) -> Iterator[pa.RecordBatch]:
     """Parcels one by one, in order, with the next partition under way."""
     for row in frame.toLocalIterator(prefetchPartitions=True):
-        one = {"place": row["place"], "data": _bytes(row["data"]), "error": row["error"]}
+        one = {"index": row["index"], "data": _bytes(row["data"]), "error": row["error"]}
         yield pa.RecordBatch.from_pylist([one], schema=tasks.PARCEL)
 
 
 def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
+
+
+class ValueKernel(Protocol):
+    """Adds values into an array of integers."""
+
+    def zero(self) -> NDArray[np.int64]:
+        """The state before any value, all zeros: partial states are added."""
+
+    def add(self, state: NDArray[np.int64], values: pa.Array) -> None:
+        """Add some values to ``state``, in place."""
+
+
+def fold_column(source: Any, column: str, kernel: ValueKernel) -> NDArray[np.int64]:
+    """The sum of the kernel over a column of what Spark holds, or is to read."""
+    frame = spark_frame_of(source)
+    require_columns(frame.names(), (column,), where=frame.where)
+    sending = frame.sending((column,), _FoldingValues(kernel))
+    return added(*sending, kernel.zero(), frame.where)
+
+
+def files_of(source: Any) -> tuple[str, ...]:
+    """The addresses of the files that Spark would read."""
+    frame = spark_frame_of(source)
+    with failing(frame.where):
+        return tuple(sorted(frame.frame.inputFiles()))
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldingValues:
+    kernel: ValueKernel
+
+    def run(self, batches: tasks.Batches, task: int) -> tasks.Batches:
+        state = self.kernel.zero()
+        for batch in batches:
+            self.kernel.add(state, batch.column(0))
+        return tasks.pieces(state)

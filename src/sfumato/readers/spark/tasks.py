@@ -2,7 +2,7 @@
 
 A task gets Arrow batches and gives parcels; nothing here knows Spark. Work is sent as bytes that
 hold no generator: a task makes its own. An error of ours travels as a parcel, so that it arrives
-as it was said, without the executors' own words, and no task is tried again for it.
+with its own text, without the executors' words, and no task is tried again for it.
 """
 
 import io
@@ -20,7 +20,7 @@ from sfumato import errors
 from sfumato.counting.coded_table import CodedTable, Decode, from_arrow
 from sfumato.counting.exact_counts import RowCount
 from sfumato.counting.table import CodeBatch, FoldKernel, MapKernel
-from sfumato.errors import InputError, InternalError, SfumatoError
+from sfumato.errors import SfumatoError
 from sfumato.randomness import Rng, TaskRngs
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Marginal, Schema
@@ -30,7 +30,7 @@ Batches = Iterator[pa.RecordBatch]
 
 PARCEL: Final = pa.schema(
     [
-        ("place", pa.int32()),  # of a piece of a state, or of a batch
+        ("index", pa.int32()),  # of a piece of a state, or of a batch
         ("person", pa.binary()),  # whose rows must come together
         ("data", pa.binary()),
         ("error", pa.string()),
@@ -65,7 +65,7 @@ def generator_in(kernel: MapKernel) -> Rng | None:
     """A generator that the kernel draws from; None if it draws nothing."""
     finder = _Finder(io.BytesIO())
     finder.dump(kernel)
-    return next(iter(finder.found), None)
+    return next(iter(finder.generators), None)
 
 
 def run(sent: bytes, batches: Batches, task: int) -> Batches:
@@ -85,11 +85,11 @@ def run_writing(sent: bytes, batches: Batches, task: int) -> Batches:
 
 
 def contents(parcels: Batches) -> Iterator[tuple[int, bytes]]:
-    """The places and bytes of parcels; the first error among them is raised."""
+    """The indices and bytes of parcels; the first error among them is raised."""
     for batch in parcels:
         refuse_errors(batch)
-        places, data = batch.column("place").to_pylist(), batch.column("data").to_pylist()
-        yield from zip(places, data, strict=True)
+        indices, data = batch.column("index").to_pylist(), batch.column("data").to_pylist()
+        yield from zip(indices, data, strict=True)
 
 
 def refuse_errors(parcels: pa.RecordBatch) -> None:
@@ -102,8 +102,8 @@ def refuse_errors(parcels: pa.RecordBatch) -> None:
 def add_pieces(state: NDArray[np.int64], pieces: Iterator[tuple[int, bytes]]) -> None:
     """Add the pieces of partial states to a state, in place."""
     flat = state.reshape(-1)
-    for place, data in pieces:
-        part = flat[place * PIECE_CELLS : (place + 1) * PIECE_CELLS]
+    for index, data in pieces:
+        part = flat[index * PIECE_CELLS : (index + 1) * PIECE_CELLS]
         part += np.frombuffer(data, dtype=np.int64)
 
 
@@ -128,14 +128,14 @@ class RawRows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KeptRows:
+class CodedRows:
     """Rows that were encoded before: parcels of codes."""
 
     schema: Schema
 
     def table(self, batches: Batches, task: int) -> CodedTable:
         """The rows of one task."""
-        return _Kept(self.schema, batches)
+        return _ParcelTable(self.schema, batches)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -168,20 +168,20 @@ class Checking:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Adding:
-    """Sums of the pieces that stand at the same place."""
+    """Sums of the pieces that have the same index."""
 
     def run(self, batches: Batches, task: int) -> Batches:
-        """One piece for each place that comes to this task."""
+        """One piece for each index that comes to this task."""
         sums: dict[int, NDArray[np.int64]] = {}
-        for place, data in contents(batches):
+        for index, data in contents(batches):
             part = np.frombuffer(data, dtype=np.int64)
-            sums[place] = sums[place] + part if place in sums else part
-        return (parcel(place, part.tobytes()) for place, part in sums.items())
+            sums[index] = sums[index] + part if index in sums else part
+        return (parcel(index, part.tobytes()) for index, part in sums.items())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Applying:
-    """The kernel's batches in the place of rows, each of them a parcel."""
+    """The kernel's batches instead of rows, each of them a parcel."""
 
     opening: Opening
     kernel: MapKernel
@@ -189,7 +189,7 @@ class Applying:
     def run(self, batches: Batches, task: int) -> Batches:
         """In the order of the rows."""
         mapped = self.opening.table(batches, task).map(self.kernel)
-        return (parcel(place, packed(batch)) for place, batch in enumerate(mapped))
+        return (parcel(index, packed(batch)) for index, batch in enumerate(mapped))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,7 +213,7 @@ class Naming:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Keeping:
+class Bounding:
     """Of each person's rows, at most some, by the rule of ``coded_table.BoundedTable``."""
 
     schema: Schema
@@ -222,23 +222,23 @@ class Keeping:
 
     def run(self, batches: Batches, task: int) -> Batches:
         """The rows of whole people come in, batches of codes go out."""
-        bounded = _Shuffled(self.schema, batches).bounded(self.column, self.max_rows)
+        bounded = _ParcelTable(self.schema, batches).bounded(self.column, self.max_rows)
         mapped = bounded.map(_Copying(self.schema.names))
-        return (parcel(place, packed(batch)) for place, batch in enumerate(mapped))
+        return (parcel(index, packed(batch)) for index, batch in enumerate(mapped))
 
 
 def pieces(state: NDArray[np.int64]) -> Batches:
     """A state as parcels; pieces without a count are left out."""
     flat = state.reshape(-1)
-    for place in range(-(-flat.size // PIECE_CELLS)):
-        part = flat[place * PIECE_CELLS : (place + 1) * PIECE_CELLS]
+    for index in range(-(-flat.size // PIECE_CELLS)):
+        part = flat[index * PIECE_CELLS : (index + 1) * PIECE_CELLS]
         if part.any():
-            yield parcel(place, part.tobytes())
+            yield parcel(index, part.tobytes())
 
 
-def parcel(place: int, data: bytes) -> pa.RecordBatch:
+def parcel(index: int, data: bytes) -> pa.RecordBatch:
     """One parcel."""
-    return pa.RecordBatch.from_pylist([{"place": place, "data": data}], schema=PARCEL)
+    return pa.RecordBatch.from_pylist([{"index": index, "data": data}], schema=PARCEL)
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
@@ -278,13 +278,13 @@ class _Sender(pickle.Pickler):
 class _Finder(pickle.Pickler):
     def __init__(self, sink: io.BytesIO) -> None:
         super().__init__(sink)
-        self.found: list[Rng] = []
+        self.generators: list[Rng] = []
 
     def persistent_id(self, value: Any) -> int | None:
         if not isinstance(value, Rng):
             return None
-        self.found.append(value)
-        return len(self.found)
+        self.generators.append(value)
+        return len(self.generators)
 
 
 class _Receiver(pickle.Unpickler):
@@ -313,15 +313,15 @@ class _Partition:
         return self._columns
 
     def batches(self, columns: Marginal) -> Batches:
-        places = [self._columns.index(name) for name in columns]
-        return (batch.select(places) for batch in self._batches)
+        indices = [self._columns.index(name) for name in columns]
+        return (batch.select(indices) for batch in self._batches)
 
     def describe(self) -> str:
         return self._where
 
 
-class _Kept(CodedTable):
-    """Batches of codes out of parcels."""
+class _ParcelTable(CodedTable):
+    """Rows of codes out of parcels: batches of them, or single rows under their people's names."""
 
     def __init__(self, schema: Schema, parcels: Batches) -> None:
         super().__init__(schema)
@@ -331,32 +331,17 @@ class _Kept(CodedTable):
         return "rows of Spark"
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
-        raise InputError("the rows were bounded by person already; bound them once")
-
-    def _read(self, columns: Marginal) -> Iterator[Decode]:
-        for _, data in contents(self._parcels):
-            for batch in unpacked(data):
-                yield partial(from_arrow, columns, batch.select(list(columns)))
-
-
-class _Shuffled(CodedTable):
-    """Rows of whole people, as ``Naming`` sent them."""
-
-    def __init__(self, schema: Schema, parcels: Batches) -> None:
-        super().__init__(schema)
-        self._parcels = parcels
-
-    def describe(self) -> str:
-        return "rows of Spark"
-
-    def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
-        row = np.dtype([(f"f{place}", code_type(c)) for place, c in enumerate(self.schema)])
+        """Rows of whole people, as ``Naming`` sent them."""
+        row = np.dtype([(f"f{index}", code_type(c)) for index, c in enumerate(self.schema)])
         for people, rows in of_people(self._parcels, row):
             arrays = (np.ascontiguousarray(rows[field]) for field in rows.dtype.names or ())
             yield dict(zip(self.schema.names, arrays, strict=True)), people
 
     def _read(self, columns: Marginal) -> Iterator[Decode]:
-        raise InternalError("rows are read with their people until they are bounded")
+        """Batches of codes, as ``Bounding`` packed them."""
+        for _, data in contents(self._parcels):
+            for batch in unpacked(data):
+                yield partial(from_arrow, columns, batch.select(list(columns)))
 
 
 @dataclass(frozen=True)
