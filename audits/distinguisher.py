@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from audits.facts import Fact
 from sfumato.auditing.case import Case
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.auditing.statistics import epsilon_lower_bound, event_rho_lower_bound, rho_of_bernoulli
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng

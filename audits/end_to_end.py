@@ -8,8 +8,7 @@ from audits.distinguisher import find_whole_attack
 from audits.facts import Facts, stacked_facts
 from audits.lockstep import Lockstep
 from sfumato.auditing.case import Case, Planted, parameter
-from sfumato.auditing.checks import Check, Checking
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Check, Checking, Outputs
 from sfumato.errors import SfumatoError
 from sfumato.privacy.guarantees import Guarantee
 from sfumato.randomness import Rng, simulation_rng

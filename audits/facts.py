@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.release import TableRelease
 from sfumato.release.recommender import RecommenderRelease
 

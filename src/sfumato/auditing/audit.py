@@ -43,7 +43,7 @@ class Finding:
     checks: tuple[Check, ...] = ()
     """Of the code that runs, besides the bound."""
     end_to_end: bool = False
-    """Whether whole releases were attacked; their parts are audited apart, and more sharply."""
+    """Whether whole releases were attacked; their parts have audits of their own, sharper ones."""
 
     @property
     def unit(self) -> str:
@@ -89,7 +89,7 @@ class Finding:
 
     @property
     def conclusive(self) -> bool:
-        """Whether the audit could have seen anything.
+        """Whether the audit could have detected anything.
 
         It is not when the claim was not refuted, there is no exact ratio, and the bound is below
         half the claim: then a mechanism that spends twice as much might look the same.
@@ -113,7 +113,7 @@ class Finding:
         return " ".join([claim, shown, *failed])
 
     def _repr_html_(self) -> str:
-        """For notebooks: what is claimed beside what was found."""
+        """For notebooks: what is claimed beside the results."""
         sizes = {"claimed": float(self.claimed), "exact": self.exact, "at least": self.lower_bound}
         known = {name: max(0.0, size) for name, size in sizes.items() if size is not None}
         chart = bar_rows(list(known), {self.unit: list(known.values())}, title=self.unit)

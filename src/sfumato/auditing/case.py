@@ -10,8 +10,19 @@ from typing import Any, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.auditing.checks import Checking, seed_is_blind, standard_checks, strangers
-from sfumato.auditing.outputs import Ask, Codes, Outputs, Paths, local_paths, spread, supported
+from sfumato.auditing.checks import (
+    Ask,
+    Checking,
+    Codes,
+    Outputs,
+    Paths,
+    local_paths,
+    seed_is_blind,
+    spread,
+    standard_checks,
+    strangers,
+    supported,
+)
 from sfumato.errors import InputError
 from sfumato.local.frequency.local_hashing import LocalHashing
 from sfumato.local.keyvalue.sampled_key import KeyValueMechanism
@@ -179,7 +190,7 @@ class Case:
     pairs: tuple[tuple[int, int], ...] = ()
     """Indices of inputs that are neighbors; empty where any two are."""
     search: Search | None = None
-    """How an attack on whole releases is found, where an output is one; no part of the loss is
+    """How an attack on whole releases is searched, where an output is one; no part of the loss is
     then demanded. None where outputs repeat: their frequencies are compared (``find_attack``)."""
     planted: "tuple[Planted, ...]" = ()
     accuracy: Measure | None = None
@@ -253,7 +264,7 @@ def of_mechanism(mechanism: LocalMechanism, *, name: str | None = None) -> Case:
 
 
 def constant(ask: Ask, inputs: tuple[Any, ...] | None = None) -> Draw:
-    """Draws for one input, by asking many people who all have it.
+    """Draws for one input, answers of many people who all have it.
 
     Args:
         ask: Takes codes.

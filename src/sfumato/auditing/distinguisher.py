@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case
-from sfumato.auditing.outputs import whole
+from sfumato.auditing.checks import whole
 from sfumato.auditing.statistics import epsilon_lower_bound, rho_lower_bound
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.randomness import Rng

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Draw, Planted, Ratio, of_mechanism
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import Olh
 from sfumato.local.keyvalue.pairs import Pairs

@@ -287,14 +287,14 @@ the **seconds**: {seconds:,.0f} in all, in processes side by side.
   category, key or bit that nobody has; for means at the worst value), **measured** the same over
   {collections:,} simulated collections of {people:,} people; a right formula leaves the **band**
   once in 1,000.
-- **verdict** is `inconclusive` where little could have been seen: no exact loss, and a bound below
-  half the claim. Of single mechanisms that is a failure of the audit; of whole releases it is what
-  to expect, and said.
+- **verdict** is `inconclusive` where little could have been detected: no exact loss, and a bound
+  below half the claim. Of single mechanisms that is a failure of the audit; of whole releases it is
+  what to expect, and reported.
 - Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds;
   so is a selection that is paid for in rho.
 - **Gate** rows are what central synthesis sees of a table: noisy errors of pairs, selections,
   measurements for different costs, persons with several rows, rows that Spark counts (not run, and
-  said so, where pyspark or java is missing), and a table without a schema. Neighboring
+  reported so, where pyspark or java is missing), and a table without a schema. Neighboring
   tables go through the code that real ones go through, many experiments in a call, each with
   noise of its own.
 """

@@ -40,8 +40,12 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import check_usable
-from sfumato.report.accuracy import AccuracyRow, AccuracyView, render_accuracy
-from sfumato.report.recommender_page import neighbor_words
+from sfumato.report.recommender_page import (
+    AccuracyRow,
+    AccuracyView,
+    neighbor_words,
+    render_accuracy,
+)
 
 BESIDE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "own mean": ("needs nobody else's ratings", ("mae", "rmse")),

@@ -245,9 +245,9 @@ def _at(rows: Rows, indices: NDArray[np.int64]) -> Rows:
 def _scores(
     schema: Schema, label: str, make: "MakeModel", seed: int, learned: Rows, test: Rows
 ) -> Scores:
-    """One classifier: fitted, and asked for the labels of the test rows."""
+    """One classifier: fitted, then applied to the test rows."""
     truth, two = test[label], schema[label].size == 2
-    if np.ptp(learned[label]) == 0:  # there is nothing to tell apart
+    if np.ptp(learned[label]) == 0:  # only one label to learn
         only = np.full_like(truth, learned[label][0])
         return Scores.of(truth, only, belief=only.astype(float) if two else None)
     features = [column for column in schema if column.name != label]
@@ -282,7 +282,7 @@ def _logistic(features: Sequence[Column], seed: int) -> Any:
 
 
 def _forest(features: Sequence[Column], seed: int) -> Any:
-    """Trees take numbers as they are, and categories apart by their codes."""
+    """Trees take numbers as they are, and categories by their codes."""
     return scikit_learn("ensemble").RandomForestClassifier(min_samples_leaf=5, random_state=seed)
 
 

@@ -26,7 +26,7 @@ FLOOR: Final = 0.001
 CELLS_A_RANGE: Final = 10_000
 """A marginal of more cells for each of its ranges is not counted: the rows are looked through."""
 _TRIES: Final = 20
-"""Random ranges for each one that is wanted, as some come twice; then there are fewer."""
+"""Random ranges for each one that is requested, as some come twice; then there are fewer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

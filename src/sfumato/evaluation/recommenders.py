@@ -53,7 +53,7 @@ PREDICTION_SHRINK: Final = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecommenderErrors:
-    """What was found: for the people who hold the ratings, never for publication."""
+    """Errors of a recommender: for the people who hold the ratings, never for publication."""
 
     mae: float
     rmse: float

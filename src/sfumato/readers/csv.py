@@ -42,7 +42,7 @@ class CsvFile:
 
     path: Path
     expected: Marginal
-    """Public names that help to tell which delimiter the header uses."""
+    """Public names that help to recognize the delimiter of the header."""
     encoding: str = "utf-8"
     delimiter: str | None = None
     """One character; None takes it from the header: comma, semicolon, tab or bar.
@@ -131,7 +131,7 @@ class CsvFile:
         return max(headers, key=lambda header: (len(expected & {*header.names}), len(header.names)))
 
     def _marks(self) -> tuple[str, ...]:
-        """The delimiters that may be: several only where a header, which is public, can tell."""
+        """The delimiters that may be: several only where a header, which is public, can decide."""
         if self.delimiter is not None:
             return (self.delimiter,)
         if not self.fields:

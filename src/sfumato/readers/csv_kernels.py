@@ -48,7 +48,7 @@ def split_records(
         ends: (slot, record): where it ends; as -1 - end where it holds doubled quotes.
 
     Returns:
-        Status, records found, bytes they take, lines they take, fields of the last record. After
+        Status, number of records, their bytes, their lines, fields of the last record. After
         an error, all but the fields are about the records before it.
     """
     at = records = lines = fields = 0

@@ -45,7 +45,7 @@ class JsonFile:
     def shared_names(self) -> tuple[str, ...]:
         """The keys that every object has, if none has others; in the order of the alphabet.
 
-        Objects have no order of their own, and that of one of them would tell of its row.
+        Objects have no order of their own, and that of one of them would reveal its row.
         """
         return self._shared_names
 

@@ -1,6 +1,6 @@
 """Data frames in memory: pandas, Polars, pyarrow, and whatever else speaks Arrow.
 
-They come in through ``__arrow_c_stream__``, the protocol they share; only the columns asked for
+They come in through ``__arrow_c_stream__``, the protocol they share; only the requested columns
 are converted, and batches are views of the frame where it is in Arrow's form already.
 """
 
@@ -22,7 +22,7 @@ _OBJECTS: Final = ("object", "Object", "Int128", "UInt128")
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A frame that can be asked for its columns and read more than once."""
+    """A frame whose columns can be read more than once."""
 
     frame: Any
     types_follow_rows: ClassVar[Literal[True]] = True

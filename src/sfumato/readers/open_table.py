@@ -86,7 +86,7 @@ def source_of(
 ) -> Source:
     """Where the rows come from: a path, an address, a data frame or a relation.
 
-    ``expected`` names columns that will be read: they help to tell the delimiter of a CSV file.
+    ``expected`` names columns that will be read: they help to find the delimiter of a CSV file.
     ``fields`` names all fields of a CSV file without a header; other sources know their names.
     """
     if is_spark(source):
@@ -159,7 +159,7 @@ def _refuse_csv_options(name: str, encoding: str, delimiter: str | None) -> None
 
 
 def _kind(text: str) -> tuple[Path, str, str | None]:
-    """Path, suffix that tells the format, and the name of a table inside the file."""
+    """Path, suffix that names the format, and the name of a table inside the file."""
     file, mark, inner = text.rpartition("::")
     if mark and Path(file).suffix.lower() in _SQLITE:
         return Path(file), Path(file).suffix.lower(), inner

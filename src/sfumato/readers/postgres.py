@@ -218,7 +218,7 @@ class PostgresTable:
             _run(connection, _ISOLATED)
             try:
                 _run(connection, f"SET TRANSACTION SNAPSHOT {self._snapshot}", *_SESSION)
-            except _driver().Error:  # whoever held the snapshot is gone, and it with them
+            except _driver().Error:  # the snapshot is gone with its connection
                 raise self._lost() from None
             yield connection
 

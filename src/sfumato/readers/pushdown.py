@@ -52,8 +52,8 @@ class GroupingSource(Source, Protocol):
     def grouped(self, sets: Sequence[Marginal]) -> Iterator[tuple[Marginal, pa.RecordBatch]]:
         """For each set of columns its different rows, and after them how many there are of each.
 
-        Values are those of ``batches``, and two are one group only if ``encode`` can't tell them
-        apart. The groups of a set come in any number of batches, in any order; int64 counts.
+        Values are those of ``batches``, and two are one group only if ``encode`` gives them
+        the same code. The groups of a set come in any number of batches and order; int64 counts.
         """
 
 

@@ -97,7 +97,7 @@ def _in_spark(frame: "SparkFrame", form: RatingForm, max_rows: int | None) -> Ra
 
 
 def refuse_own_catalogue(source: Any, catalogue: Any) -> None:
-    """A catalogue that is the ratings themselves tells which items somebody rated."""
+    """Refuse the ratings as a catalogue: it would reveal which items somebody rated."""
     paths = [realpath(p) for p in (source, catalogue) if isinstance(p, str | PathLike)]
     if source is catalogue or (len(paths) == 2 and paths[0] == paths[1]):
         raise InputError(

@@ -39,7 +39,7 @@ class SourceTable(CodedTable):
         """By the first row of a batch, how many rows name no person."""
 
     def watch(self, tell: Callable[[int, int], None]) -> None:
-        """While rows are read, tell how many were, and how many there are: 0 if not known yet."""
+        """While rows are read, report how many were, and how many there are: 0 if not known yet."""
         self._watch = tell
 
     def describe(self) -> str:
@@ -149,7 +149,7 @@ class SourceTable(CodedTable):
     def _read_values(
         self, column: Column, values: pa.Array, first_row: int
     ) -> tuple[Codes, NDArray[np.bool_] | None]:
-        """The codes of values of one type, and which did not fit; refused if that is asked for."""
+        """The codes of values of one type, and which did not fit; a strict schema refuses."""
         if self.schema.file.strict:
             return encode(column, values, first_row=first_row), None
         if (odd := extension(plain(values).type)) is not None:

@@ -2,7 +2,7 @@
 
 A column of Python objects has each value in Arrow's type for it: a union of types. Arrow itself
 gives a column one type, which all of its values decide: a text among numbers would change how every
-other row reads, or be refused, which tells of that row as well.
+other row reads, or be refused, which reveals that row as well.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ _TYPES: Final = (
     pa.binary(),
 )
 _UNREADABLE: Final = b"\xff"
-"""In the place of lists, bytes and whatever else no column holds: no text either."""
+"""Instead of lists, bytes and whatever else no column holds: no text either."""
 
 
 def by_value(values: Sequence[Any]) -> pa.Array:

@@ -220,7 +220,7 @@ def check_usable(folder: Path, *names: str) -> None:
     """Refuse a folder that can't be written into or made, before anything is spent.
 
     Its very name, and of folders above it that are not there yet, is tried in a temporary folder
-    beside them: one that is too long, or that this disk does not take, is found here.
+    beside them: one that is too long, or that this disk does not take, is refused here.
 
     Args:
         folder: The folder.
@@ -344,7 +344,7 @@ def with_copy(release: _Made, ledger: Path | str | None, *, run: str) -> _Made:
         if not (each := folder if number == 1 else folder.with_name(f"{run}-{number}")).exists()
     )
     try:
-        with suppress(OSError):  # said by new_folder
+        with suppress(OSError):  # reported by new_folder
             folder.parent.mkdir(mode=0o700, exist_ok=True)  # its owner decides who sees a release
         with new_folder(folder, force=False) as inside:
             release.write_into(inside)

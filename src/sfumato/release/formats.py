@@ -2,7 +2,7 @@
 
 Parquet keeps types; a CSV file has only text, so that is written as the table came in: days and
 moments in their format, truth values in their words, missing values as the declared text. What
-Arrow can't tell a data frame is the schema's: the declared values of a category and their order,
+Arrow does not know is taken from the schema: the declared values of a category and their order,
 and that a whole number or a truth value may be missing.
 """
 

@@ -85,7 +85,7 @@ class TableRelease:
     ledger: Mapping[str, Any]
     """The head of the ledger and this run's entries."""
     noisy: pa.Table | None = None
-    """The counts as they were measured (``noisy_marginals``); None where they were not kept."""
+    """The counts as they were measured (``noisy_marginals``); None where they were not stored."""
     versions: Mapping[str, str] = field(default_factory=lambda: versions())
     command: Mapping[str, Any] = field(default_factory=dict)
     """The public options of the command that made it; empty where none did."""
@@ -270,7 +270,7 @@ _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 def noisy_marginals(schema: Schema, measurements: Sequence[Measurement]) -> pa.Table | None:
     """All measurements as one long table, for analysts who weigh them; None where there are none.
 
-    A row for each cell that was measured: the columns asked for, the value of each as its label,
+    A row for each cell that was measured: the measured columns, the value of each as its label,
     the count as it came from the curator (below zero at times, and sums do not agree) and its
     standard error. What was public and exact has the standard error 0.
     """
@@ -348,7 +348,7 @@ def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
 
     Many rows are drawn in blocks, each rounded to the model by itself: codes never take more
     memory than a block of them, and a row costs the same however many there are. What is too large
-    to be held lies in a temporary file, from which the table is read as it is used.
+    for the memory is in a temporary file, from which the table is read as it is used.
     """
     parts = (
         _whole(model, n_rows, rng)

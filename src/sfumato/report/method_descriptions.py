@@ -120,10 +120,10 @@ def method_facts(release: TableRelease) -> list[tuple[str, str]]:
         "Trusted": _trusted(release),
         "Variant": _word(_VARIANT, method.get("variant")),
         "What the rows are": _ROWS_ARE[_published(release)].format(what=_randomized(release)),
-        "Ties kept": _word(_STRUCTURE, method.get("structure")),
-        "People asked": _people(method.get("answers")),
+        "Dependence kept": _word(_STRUCTURE, method.get("structure")),
+        "Answers": _people(method.get("answers")),
         "Second round": _round_shares(method.get("asked")),
-        "Asked about pairs": _by_round(method.get("asked_about_pairs")),
+        "Questions about pairs": _by_round(method.get("asked_about_pairs")),
     }
     return [(name, text) for name, text in facts.items() if text]
 
@@ -198,7 +198,7 @@ _MOST_DECIMALS: Final = 12  # of a number that is written exactly; else it is a 
 def read_structure(
     method: Mapping[str, Any], *, columns: Sequence[str], epsilon: Fraction | None
 ) -> tuple[StructureView | None, tuple[str, ...]]:
-    """The structure that a method tells of, if any, and notes on what of it can't be used.
+    """The structure in the description of a method, if any, and notes on what of it can't be used.
 
     Args:
         method: Of a release: ``network``, ``ties``, ``clusters``, ``shares``, ``budgets`` and

@@ -370,7 +370,7 @@ class Promise:
         formulas = []
         for loss in self._losses:
             bounds = [loss.guesses] if loss.changes == 2 else [loss.guesses, loss.general]
-            what = "right guesses" if loss.changes == 1 else "right guesses of what is said"
+            what = "right guesses" if loss.changes == 1 else "right guesses of the content"
             for bound in dict.fromkeys(bounds):
                 percent = _tenths(bound.value)
                 figure = f"{percent:g}%" if percent <= 99.9 else "over 99.9%"
@@ -484,8 +484,8 @@ def concentrated(ledger: Mapping[str, Any], guarantee: Guarantee) -> Concentrate
 
     A run with a delta that pays in rho is stopped at the rho of its budget (``zcdp_budget``), so
     it is zCDP with that rho, whatever its steps were and whenever they were chosen. Its entries
-    tell whether it did; their sum counts if it is more. An approximate first cost, of finding
-    a schema, stands apart. None where nothing was paid in rho, or an entry can't be read.
+    show whether it did; their sum counts if it is more. An approximate first cost, of finding
+    a schema, is separate. None where nothing was paid in rho, or an entry can't be read.
     """
     if isinstance(guarantee, ZCDP):
         return Concentrated(rho=float(guarantee.rho))

@@ -113,7 +113,7 @@ class PairView:
     published: tuple[Counts, ...]
     real: tuple[Counts, ...] | None = None
     note: str = ""
-    """The expected error in words; on an internal page how far the two are apart."""
+    """The expected error in words; on an internal page how much the two differ."""
 
     def __post_init__(self) -> None:
         where = f"pair ({self.x!r}, {self.y!r})"
@@ -318,7 +318,7 @@ class ReportView:
     facts: tuple[tuple[str, str], ...]
     account: Account
     survey: SurveyAccount | None = None
-    """For a survey of devices: stands in the place of the ledger."""
+    """For a survey of devices: shown instead of the ledger."""
     strength: str = ""
     """What the odds are worth, in a sentence."""
     chances: ChanceTable | None = None

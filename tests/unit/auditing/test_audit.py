@@ -11,7 +11,7 @@ import pytest
 from sfumato.auditing import Case, Check, audit
 from sfumato.auditing.audit import exceeds
 from sfumato.auditing.case import describe, largest_ratio, of_mechanism
-from sfumato.auditing.outputs import spread, whole
+from sfumato.auditing.checks import spread, whole
 from sfumato.errors import InputError
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import FastOlh, Olh

@@ -10,14 +10,18 @@ from sfumato.auditing import audit, planted_bugs
 from sfumato.auditing.case import of_mechanism
 from sfumato.auditing.checks import (
     LEVEL,
+    Paths,
+    apart,
     bulk_size,
+    by_weights,
     device_size,
     fits_declared,
+    local_paths,
     misfit,
     seed_is_blind,
     strangers,
+    supports,
 )
-from sfumato.auditing.outputs import Paths, apart, by_weights, local_paths, supports
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.unary import Oue

@@ -271,10 +271,10 @@ def test_facts_of_the_method_are_in_words() -> None:
     }  # fmt: skip
     facts = dict(report_view(made(grouped, guarantee=LocalDP(1))).facts)
     assert facts["Variant"] == "grouped: one question for each person, with the whole epsilon"
-    assert facts["Ties kept"] == "a tree of pairs of columns"
-    assert facts["People asked"] == "1,200 in round 1, 3,600 in round 2"
+    assert facts["Dependence kept"] == "a tree of pairs of columns"
+    assert facts["Answers"] == "1,200 in round 1, 3,600 in round 2"
     assert facts["Second round"] == "60% about columns, 40% about pairs"
-    assert facts["Asked about pairs"] == "0% in round 1, 40% in round 2"
+    assert facts["Questions about pairs"] == "0% in round 1, 40% in round 2"
     assert facts["What the rows are"] == "rows drawn from a model"
 
 
@@ -282,6 +282,6 @@ def test_facts_of_the_method_are_in_words() -> None:
 def test_facts_that_a_file_says_wrongly_are_left_out(wrong: Any) -> None:
     keys = ("trust", "variant", "structure", "answers", "asked", "published")
     view = report_view(made({"name": "dp2pub"} | dict.fromkeys(keys, wrong)))
-    known = {"Trusted", "Variant", "Ties kept", "People asked", "Second round"}
+    known = {"Trusted", "Variant", "Dependence kept", "Answers", "Second round"}
     assert not known & dict(view.facts).keys()
     assert '<section id="facts">' in render(view)

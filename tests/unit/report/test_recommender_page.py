@@ -13,11 +13,14 @@ from sfumato.lab.ratings import made_ratings
 from sfumato.privacy import OnePerson, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.release.recommender import RecommenderRelease
-from sfumato.report.accuracy import AccuracyRow, AccuracyView, accuracy_charts, render_accuracy
 from sfumato.report.recommender_page import (
     MOST_ITEMS,
+    AccuracyRow,
+    AccuracyView,
+    accuracy_charts,
     neighbor_words,
     recommender_view,
+    render_accuracy,
     render_recommender,
 )
 from sfumato.schema.ratings import Catalogue

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, Ratio, largest_ratio, ratio_of, with_larger
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.auditing.statistics import rho_between
 from sfumato.gate import Curator, L1Error, WeightedL1Error
 from sfumato.gate.requests import amount, same_kind
@@ -117,7 +117,7 @@ class _World:
 
 
 def _columns() -> _World:
-    """Groups of three columns, all alike: a call asks about every group."""
+    """Groups of three columns, with equal codes: one call asks about every group."""
     names = tuple(f"{letter}{group}" for group in range(_BESIDE) for letter in "abc")
     schema = Schema(columns=tuple(three(name) for name in names), dataset="audit")
     groups = (names[start : start + 3] for start in range(0, len(names), 3))
@@ -133,7 +133,7 @@ def _columns() -> _World:
 
 
 def _values() -> _World:
-    """The same rows under every value of one more column, which all that is asked contains."""
+    """The same rows under every value of one more column, which every request contains."""
     which = Integer(name="which", low=0, high=_APART - 1)
     schema = Schema(columns=(which, *(three(name) for name in "abc")), dataset="audit")
 

@@ -26,8 +26,16 @@ from sfumato.auditing.case import (
     repeated,
     with_larger,
 )
-from sfumato.auditing.checks import standard_checks
-from sfumato.auditing.outputs import Ask, Codes, Declared, Outputs, Paths, by_weights, stacked
+from sfumato.auditing.checks import (
+    Ask,
+    Codes,
+    Declared,
+    Outputs,
+    Paths,
+    by_weights,
+    stacked,
+    standard_checks,
+)
 from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.hadamard import HadamardResponse
@@ -267,8 +275,8 @@ def _rare_key(mechanism: Protocol) -> Measure:
 def _rare_variance(mechanism: Protocol) -> float:
     """The variance, times n, of the frequency of an absent key.
 
-    With u the reading, y the probabilities of the cells and G groups whose shares are taken apart:
-    k G sum_g (sum y u^2 - (sum y u)^2), where one person in k is asked about the key.
+    With u the reading, y the probabilities of the cells and G groups whose shares are estimated
+    separately: k G sum_g (sum y u^2 - (sum y u)^2), where one person in k is asked about the key.
     """
     sampled = isinstance(mechanism, SampledKey)
     row = mechanism.weights[0] if isinstance(mechanism, SampledKey) else mechanism.channel[0]
@@ -452,7 +460,7 @@ def _case(
     note: str,
     runs: int = RUNS,
 ) -> Case:
-    """A mechanism whose weights can be written out, asked in bulk and as on a device."""
+    """A mechanism whose weights can be written out; answers in bulk and as on a device."""
 
     def declared() -> Declared:
         matrix = spec.transition()

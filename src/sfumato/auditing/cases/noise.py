@@ -11,7 +11,7 @@ import numpy as np
 
 from sfumato.auditing import planted_bugs
 from sfumato.auditing.case import Case, Planted, largest_ratio, with_larger
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace, ExponentialMechanism, PermuteAndFlip
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.randomness import Rng
@@ -19,8 +19,8 @@ from sfumato.randomness import Rng
 ONE: Final = Fraction(1)
 
 WIDE: Final = 3_000_000
-"""How far neighbors are apart where the noise is wide."""
-_BINS: Final = 4  # of wide noise, in what neighbors are apart
+"""Difference of neighboring sums where the noise is wide."""
+_BINS: Final = 4  # of wide noise, in the difference of neighbors
 
 
 def discrete_laplace(larger: Fraction) -> Case:
@@ -69,7 +69,7 @@ def _noisy_count(
     loss: float,
     apart: int,
 ) -> Case:
-    """Of wide noise, which hardly comes twice, the output is a bin: it tells nearly all."""
+    """Of wide noise, which hardly comes twice, the output is a bin, which loses little."""
     wide = apart > 1
     bin_ = max(1, apart // _BINS)
 

@@ -21,8 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, with_larger
-from sfumato.auditing.checks import Check
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Check, Outputs
 from sfumato.counting.table import Table
 from sfumato.gate import Curator
 from sfumato.gate.scout import Scout

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, with_larger
-from sfumato.auditing.outputs import Outputs
+from sfumato.auditing.checks import Outputs
 from sfumato.auditing.statistics import rho_between
 from sfumato.counting.ratings import Ratings
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums

@@ -69,7 +69,7 @@ class ParquetFiles:
 
     @classmethod
     def at(cls, addresses: Sequence[str], names: Marginal) -> "ParquetFiles | None":
-        """The files that Spark found; None if Spark had better read them itself.
+        """The files that Spark lists; None if Spark had better read them itself.
 
         That is so if they lie elsewhere, differ from each other, are too many, can't be read, or
         have parts of rows in the names of folders.

@@ -26,7 +26,7 @@ from sfumato.schema import Schema
 from sfumato.schema.codes import code_type
 
 FILE_ROWS: Final = 2**20
-"""Rows in each file but the last: a fixed number, so that files tell only how many there are."""
+"""Rows in each file but the last: a fixed number, so that files reveal only their total."""
 _WHOLE_FILES: Final = {"maxRecordsPerFile": "0"}
 """Whatever the session is set to, a partition is one file."""
 _PILE, _KEY, _ROW = "pile", "key", "row"
@@ -128,7 +128,7 @@ def write_about(folder: str, text: str) -> None:
 
 
 def read_about(folder: str) -> str | None:
-    """The text that is kept beside the rows of a folder; None if there is none."""
+    """The text that is stored beside the rows of a folder; None if there is none."""
     path = f"{folder}/{_ABOUT}"
     if not _exists(path):
         return None

@@ -25,7 +25,7 @@ _PARCEL_RATINGS: Final = 2**18  # in one parcel: some megabytes
 
 @dataclass(frozen=True, eq=False)
 class SparkRatings:
-    """Ratings in the executors: shuffled by person once, checked, bounded and kept there."""
+    """Ratings in the executors: shuffled by person once, checked, bounded and stored there."""
 
     frame: SparkFrame
     form: RatingForm

@@ -118,7 +118,7 @@ class SparkTable:
 
 
 class BoundedSparkTable:
-    """At most some rows of each person: shuffled and chosen once, kept in the executors.
+    """At most some rows of each person: shuffled and chosen once, stored in the executors.
 
     The rule is that of ``coded_table.BoundedTable``, run by its own code where a person's rows have
     come together, so both engines keep the same rows.
@@ -177,9 +177,9 @@ def sent(frame: DataFrame, work: tasks.Work) -> Parcels:
 
 
 def gathered(owner: object, rows: Parcels, work: tasks.Work) -> Parcels:
-    """Rows by person, all of a person in one task, then the work's parcels: kept by Spark.
+    """Rows by person, all of a person in one task, then the work's parcels: stored by Spark.
 
-    They are kept in the executors as long as the owner lives.
+    They are stored in the executors as long as the owner lives.
     """
     number = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     parcels = sent(rows.repartition(number, "person"), work).persist()
