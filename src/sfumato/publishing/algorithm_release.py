@@ -10,7 +10,7 @@ from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import is_recommender
-from sfumato.release import TableRelease, describe_measurements, draw_table, noisy_marginals
+from sfumato.release import TableRelease, draw_table, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
 from sfumato.schema.measurement import PublicTotal
@@ -153,7 +153,7 @@ def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease
         method=method,
         schema=curator.schema,
         model=fit.model,
-        measurements=describe_measurements(fit.measurements),
+        measurements=tuple(measurement.to_dict() for measurement in fit.measurements),
         noisy=noisy_marginals(curator.schema, fit.measurements),
         data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
         ledger=ledger_part(curator),

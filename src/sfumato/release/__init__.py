@@ -4,7 +4,7 @@ Everything here is post-processing of measurements. A folder that ``save`` wrote
 whole.
 """
 
-from sfumato.release.description import describe_guarantee, describe_measurements, versions
+from sfumato.release.description import describe_guarantee, versions
 from sfumato.release.folder import (
     INTERNAL,
     check_apart,
@@ -24,7 +24,6 @@ __all__ = [
     "check_free",
     "check_usable",
     "describe_guarantee",
-    "describe_measurements",
     "draw_table",
     "is_internal",
     "new_folder",

@@ -19,7 +19,7 @@ from sfumato.charts import cards, histogram_chart
 from sfumato.privacy import guarantees, protection
 from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP
 from sfumato.privacy.protection import Protection
-from sfumato.schema import Column, Measurement, Schema
+from sfumato.schema import Column, Schema
 from sfumato.schema.codes import encode
 
 
@@ -34,11 +34,6 @@ def describe_guarantee(guarantee: Guarantee, protect: Protection) -> dict[str, A
         **protection.to_json(protect),
         "exact": exact,
     }
-
-
-def describe_measurements(measurements: tuple[Measurement, ...]) -> tuple[Mapping[str, Any], ...]:
-    """What a release says of its measurements."""
-    return tuple(measurement.to_dict() for measurement in measurements)
 
 
 def versions() -> dict[str, str]:

@@ -22,9 +22,10 @@ from sfumato.ledger import Ledger
 from sfumato.randomness import simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease
-from sfumato.report import CorrelationView, Figure, ScoreRow, render
+from sfumato.report import render
 from sfumato.report.comparison import internal_view
 from sfumato.report.table_page import report_view
+from sfumato.report.view import CorrelationView, Figure, ScoreRow
 from sfumato.schema import Boolean, Category, Integer, Schema
 
 SCHEMA = Schema(

@@ -20,7 +20,7 @@ from sfumato.models.model import PublishedRows
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
-from sfumato.report import MarginalView, MeasuredView, measurements, page, render
+from sfumato.report import measurements, page, render
 from sfumato.report import measurements as report_measurements
 from sfumato.report.measurements import (
     column_note,
@@ -34,6 +34,7 @@ from sfumato.report.measurements import (
     size_sentence,
 )
 from sfumato.report.table_page import report_view
+from sfumato.report.view import MarginalView, MeasuredView
 from sfumato.schema import Category, Integer, Schema
 from sfumato.schema.impossible import Impossible
 

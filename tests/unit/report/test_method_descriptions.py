@@ -17,9 +17,10 @@ from sfumato.privacy.guarantees import LocalDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease, draw_table
-from sfumato.report import BudgetView, StructureView, render
+from sfumato.report import render
 from sfumato.report.method_descriptions import exact_text, read_structure, sum_sentence
 from sfumato.report.table_page import report_view
+from sfumato.report.view import BudgetView, StructureView
 from sfumato.schema import Boolean, Schema
 
 COLUMNS = ("age", "town", "in<b>come", "sex")

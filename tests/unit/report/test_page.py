@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import InputError, StorageError
-from sfumato.report import (
+from sfumato.report import render, write
+from sfumato.report.promise import Promise
+from sfumato.report.view import (
     Account,
     ChanceTable,
     ColumnView,
@@ -20,11 +22,8 @@ from sfumato.report import (
     Formula,
     LedgerRow,
     PairView,
-    Promise,
     QueryView,
     ReportView,
-    render,
-    write,
 )
 
 AGES = tuple(str(age) for age in range(4, 18))

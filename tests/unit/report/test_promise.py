@@ -12,10 +12,11 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.privacy import ZCDP, ApproxDP, Guarantee, LocalDP, PureDP, zcdp_budget
 from sfumato.privacy.guarantees import to_json
-from sfumato.report import Promise, promise
+from sfumato.report import promise
 from sfumato.report.promise import (
     CHANCES,
     Concentrated,
+    Promise,
     account,
     epsilon_delta,
     largest_chance,

@@ -3,7 +3,7 @@
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.report import ColumnView, PairView, QueryView
+from sfumato.report.view import ColumnView, PairView, QueryView
 
 
 def test_a_view_whose_parts_do_not_go_together_is_refused() -> None:
