@@ -218,7 +218,7 @@ def _is_ours(path: Path) -> bool:
 
 def _estimate_in_spark(address: str) -> Estimate:
     """Estimates from all answers in the Parquet files that Spark finds at an address."""
-    from sfumato.readers.spark.table import fold_column
+    from sfumato.readers.spark_columns import fold_column
 
     question, simulated = _question_in_spark(address)
     counted = fold_column(address, COLUMN, _Counting(question.mechanism))
@@ -235,7 +235,7 @@ def _question_in_spark(address: str) -> tuple[Question, bool]:
     Files of answers that were written one by one may lie in one folder.
     """
     from sfumato.readers.spark.output import read_about
-    from sfumato.readers.spark.table import files_of
+    from sfumato.readers.spark_columns import files_of
 
     if (text := read_about(address.removeprefix(SPARK))) is not None:
         return question_from(text, address)

@@ -7,9 +7,8 @@ count them.
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ from sfumato.counting.exact_counts import RowCount
 from sfumato.counting.shuffle import mixed
 from sfumato.counting.table import FoldKernel, MapKernel
 from sfumato.errors import InputError, TableError
-from sfumato.readers.open_table import spark_frame_of
 from sfumato.readers.source_table import misfit_sentences, require_columns, undeclared
 from sfumato.readers.spark import tasks
 from sfumato.readers.spark.frames import SparkFrame, failing, over_tasks
@@ -247,39 +245,3 @@ def _streamed(frame: Parcels) -> Iterator[pa.RecordBatch]:
 
 def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
-
-
-class ValueKernel(Protocol):
-    """Adds values into an array of integers."""
-
-    def zero(self) -> NDArray[np.int64]:
-        """The state before any value, all zeros: partial states are added."""
-
-    def add(self, state: NDArray[np.int64], values: pa.Array) -> None:
-        """Add some values to ``state``, in place."""
-
-
-def fold_column(source: Any, column: str, kernel: ValueKernel) -> NDArray[np.int64]:
-    """The sum of the kernel over a column of what Spark holds, or is to read."""
-    frame = spark_frame_of(source)
-    require_columns(frame.names(), (column,), where=frame.where)
-    sending = frame.sending((column,), _FoldingValues(kernel))
-    return added(*sending, kernel.zero(), frame.where)
-
-
-def files_of(source: Any) -> tuple[str, ...]:
-    """The addresses of the files that Spark would read."""
-    frame = spark_frame_of(source)
-    with failing(frame.where):
-        return tuple(sorted(frame.frame.inputFiles()))
-
-
-@dataclass(frozen=True, eq=False)
-class _FoldingValues:
-    kernel: ValueKernel
-
-    def run(self, batches: tasks.Batches, task: int) -> tasks.Batches:
-        state = self.kernel.zero()
-        for batch in batches:
-            self.kernel.add(state, batch.column(0))
-        return tasks.pieces(state)
