@@ -126,11 +126,11 @@ def test_one_shared_bit_of_many_is_seen():
     assert strangers(local_paths(mechanism, lambda: None))(2**14, simulation_rng(5)).passed
 
 
-def test_answers_too_much_alike_are_told_and_no_alarm():
+def test_answers_too_much_alike_are_reported_and_no_alarm():
     mechanism = Grr(categories=2, epsilon=20)
     found = strangers(local_paths(mechanism, mechanism.transition))(2**14, simulation_rng(6))
     assert found.passed
-    assert "too much alike to tell shared words" in found.detail
+    assert "too much alike to show shared words" in found.detail
 
 
 def test_a_device_that_spends_half_as_much_again_does_not_fit():
