@@ -17,7 +17,7 @@ from sfumato.commands.plan import PlanRequest
 from sfumato.commands.publication import check_ranges, loaded_schema, silent, workload_of
 from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError
-from sfumato.models.prediction import Optimum, non_adaptive_optimum
+from sfumato.models.prediction import non_adaptive_optimum
 from sfumato.planning import noise
 from sfumato.planning.plan import (
     LARGEST_NOISE,
@@ -32,7 +32,7 @@ from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, PureDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
-from sfumato.schema import Schema, Workload
+from sfumato.schema import Marginal, Schema, Workload
 from sfumato.synthesis.algorithm import Algorithm
 from sfumato.synthesis.independent import Independent
 
@@ -192,7 +192,10 @@ def _predicted(
 
 
 def _optimum(
-    comparison: _Comparison, on: Stage, least: Optimum | None, epsilon: Fraction
+    comparison: _Comparison,
+    on: Stage,
+    least: Mapping[Marginal, float] | None,
+    epsilon: Fraction,
 ) -> float | None:
     if least is None or epsilon > MAX_EPSILON:
         return None

@@ -4,8 +4,7 @@ Distances are expected total variations: shares of the rows that would have to m
 noise is taken to be continuous: often a mean of many whole draws, and never far below one count.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
 from math import asinh, pi, prod, sqrt
 from typing import Final
@@ -70,19 +69,11 @@ def projected_noise(
     return float(np.mean(moved) / (2 * total))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Optimum:
-    """The least noise that a fixed choice of linear queries can bring to a set of marginals."""
+def non_adaptive_optimum(schema: Schema, marginals: Sequence[Marginal]) -> dict[Marginal, float]:
+    """The least noise that a fixed choice of linear queries can bring to a set of marginals.
 
-    noise_units: float
-    """S: the summed squared error of all cells of all marginals is (sigma S)^2."""
-    cell_units: Mapping[Marginal, float]
-    """For each marginal, the standard deviation of a cell in units of sigma."""
-
-
-def non_adaptive_optimum(schema: Schema, marginals: Sequence[Marginal]) -> Optimum:
-    """The SVD bound of a workload of marginals, which one strategy attains, in closed form.
-
+    For each marginal the standard deviation of a cell in units of sigma, by the SVD bound, which
+    one strategy attains, in closed form.
     Li, Miklau 2013, "Optimal error of query sets under the differentially-private matrix
     mechanism", arXiv 1202.3399. The workload's Gram matrix has an eigenvalue proportional to
     mu_A = sum of 1/n_C over the marginals C that contain A, on a space of d_A = prod (n_i - 1)
@@ -93,8 +84,8 @@ def non_adaptive_optimum(schema: Schema, marginals: Sequence[Marginal]) -> Optim
 
     >>> from sfumato.schema import Integer
     >>> schema = Schema(columns=(Integer(name="a", low=1, high=4),))
-    >>> round(non_adaptive_optimum(schema, [("a",)]).noise_units ** 2, 6)  # each cell by itself
-    4.0
+    >>> non_adaptive_optimum(schema, [("a",)])  # each cell by itself
+    {('a',): 1.0}
     """
     weight: dict[Marginal, float] = {}
     for marginal in marginals:
@@ -103,16 +94,11 @@ def non_adaptive_optimum(schema: Schema, marginals: Sequence[Marginal]) -> Optim
             weight[part] = weight.get(part, 0.0) + share
     freedom = {part: prod(size - 1 for size in schema.shape(part)) for part in weight}
     whole = sum(freedom[part] * sqrt(weight[part]) for part in weight)
-    return Optimum(
-        noise_units=whole,
-        cell_units={
-            marginal: sqrt(
-                whole * sum(freedom[part] / sqrt(weight[part]) for part in _parts(marginal))
-            )
-            / schema.cells(marginal)
-            for marginal in marginals
-        },
-    )
+    return {
+        marginal: sqrt(whole * sum(freedom[part] / sqrt(weight[part]) for part in _parts(marginal)))
+        / schema.cells(marginal)
+        for marginal in marginals
+    }
 
 
 def _parts(marginal: Marginal) -> list[Marginal]:

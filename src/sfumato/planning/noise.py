@@ -1,5 +1,6 @@
 """What noise does to a workload: of a rehearsal's measurements, of single columns, and at least."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import prod, sqrt
 from typing import Final
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.gate import sigma_of
-from sfumato.models.prediction import Optimum, projected_noise, unprojected_noise
+from sfumato.models.prediction import projected_noise, unprojected_noise
 from sfumato.planning.plan import LARGEST_NOISE, PlannedMeasurement
 from sfumato.planning.rehearsal import Rehearsal, Stage, scaled_budget
 from sfumato.privacy import sensitivity
@@ -98,7 +99,9 @@ def factor_needed(on: Stage, budget: Cap, protect: Protection) -> Fraction | Non
     return high
 
 
-def optimum_error(on: Stage, least: Optimum, budget: ApproxDP, protect: Protection) -> float:
+def optimum_error(
+    on: Stage, least: Mapping[Marginal, float], budget: ApproxDP, protect: Protection
+) -> float:
     """The mean error of marginals measured with the least noise, each projected by itself.
 
     As the noise of a cell, sigma^2 = (squared sensitivity) / (2 rho).
@@ -114,7 +117,7 @@ def optimum_error(on: Stage, least: Optimum, budget: ApproxDP, protect: Protecti
             [
                 projected_noise(
                     on.counts(marginal),
-                    sigma_counts=sigma * least.cell_units[marginal],
+                    sigma_counts=sigma * least[marginal],
                     rng=rng,
                     draws=_DRAWS // len(marginals),
                 )

@@ -9,7 +9,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.models.model import Model
 from sfumato.privacy.guarantees import Cost, portion
-from sfumato.schema import Measurement, Schema, Workload
+from sfumato.schema import Marginal, Measurement, Schema, Workload
 from sfumato.schema.workload import check_targets
 
 TOTAL_SHARE = Fraction(1, 20)
@@ -39,6 +39,11 @@ class Algorithm(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Its options, for ``release.json``."""
+
+
+def columns_of_values(schema: Schema) -> Marginal:
+    """The columns of more than one value: of the others there is nothing to learn."""
+    return tuple(column.name for column in schema if column.size > 1)
 
 
 def check_workload(schema: Schema, workload: Workload) -> None:

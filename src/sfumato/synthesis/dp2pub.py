@@ -21,6 +21,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator, MutualInformation
 from sfumato.models.answers.frequencies import norm_sub
 from sfumato.models.bayes.network import Network
+from sfumato.models.graphical.structure import components
 from sfumato.models.information import entropy
 from sfumato.models.model import PublishedRows, repaired
 from sfumato.models.pram.clusters import (
@@ -39,7 +40,7 @@ from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.synthesis.algorithm import Fit
+from sfumato.synthesis.algorithm import Fit, columns_of_values
 from sfumato.synthesis.independent import shares_by_cells
 
 NETWORK_SHARE: Final = Fraction(9, 20)
@@ -82,7 +83,7 @@ class Dp2Pub:
 
     def check(self, schema: Schema) -> None:
         """Columns must not be too many or too large, and one must have something to say."""
-        asked = _asked(schema)
+        asked = columns_of_values(schema)
         if not asked:
             raise InputError("no column has more than one value.")
         largest = max(schema, key=lambda column: column.size)
@@ -204,9 +205,11 @@ class _Plan:
 
     @staticmethod
     def of(schema: Schema, *, degree: int, epsilon: Fraction) -> "_Plan":
-        asked = _asked(schema)
+        asked = columns_of_values(schema)
         largest = _largest_table(schema, asked, degree)
-        groups = _groups(schema, asked, largest)
+        pairs = combinations(range(len(asked)), 2)
+        tables = [(i, j) for i, j in pairs if schema.cells((asked[i], asked[j])) <= largest]
+        groups = len(np.unique(components(len(asked), tables)))  # no table connects two of them
         return _Plan(asked=asked, largest=largest, selections=len(asked) - groups, epsilon=epsilon)
 
     @property
@@ -231,10 +234,6 @@ class _Plan:
         return {name: str(part / self.epsilon) for name, part in parts.items()}
 
 
-def _asked(schema: Schema) -> Marginal:
-    return tuple(column.name for column in schema if column.size > 1)
-
-
 def _largest_table(schema: Schema, asked: Marginal, degree: int) -> int:
     """Cells up to which all marginals of up to ``degree`` parents fit into memory together."""
     sizes = range(2, min(degree + 1, len(asked)) + 1)
@@ -243,16 +242,6 @@ def _largest_table(schema: Schema, asked: Marginal, degree: int) -> int:
     limits, first = np.unique(cells, return_index=True)
     upto = np.cumsum(cells)[np.append(first[1:], cells.size) - 1] if cells.size else cells
     return int(limits[upto <= MOST_CELLS].max(initial=0))
-
-
-def _groups(schema: Schema, asked: Marginal, largest: int) -> int:
-    """How many sets of columns there are that no two-way table that fits connects."""
-    group = {name: place for place, name in enumerate(asked)}
-    for pair in combinations(asked, 2):
-        one, other = (group[name] for name in pair)
-        if one != other and schema.cells(pair) <= largest:
-            group = {name: one if own == other else own for name, own in group.items()}
-    return len(set(group.values()))
 
 
 def _select_network(curator: Curator, plan: _Plan, *, rows: int, degree: int) -> Network:

@@ -21,7 +21,7 @@ from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import PureDP, portion
 from sfumato.privacy.protection import Protection
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.synthesis.algorithm import Fit
+from sfumato.synthesis.algorithm import Fit, columns_of_values
 from sfumato.synthesis.independent import shares_by_cells
 
 LARGEST_TABLE: Final = 2**15
@@ -69,7 +69,7 @@ class PrivBayes:
 
     def check(self, schema: Schema) -> None:
         """Columns must not be too many, and one must have something to say."""
-        columns = len(_asked(schema))
+        columns = len(columns_of_values(schema))
         if not columns:
             raise InputError("no column has more than one value.")
         if columns > MOST_COLUMNS:
@@ -124,7 +124,7 @@ class PrivBayes:
 
     def _limits(self, curator: Curator, rows: int) -> "_Limits":
         """From the schema, the budget and the public number of rows."""
-        requested = _asked(curator.schema)
+        requested = columns_of_values(curator.schema)
         sizes = curator.schema.shape(requested)
 
         def useful(degree: int, most: int) -> int:
@@ -161,10 +161,6 @@ class _Limits:
     """Of a column and its parents together."""
     share_each: Fraction
     """Of the budget, for one selection."""
-
-
-def _asked(schema: Schema) -> Marginal:
-    return tuple(column.name for column in schema if column.size > 1)
 
 
 def _noise(curator: Curator, share: Fraction) -> float:

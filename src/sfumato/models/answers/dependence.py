@@ -306,11 +306,11 @@ def column_shares(sizes: Mapping[str, int], *, noise: Noise) -> dict[str, float]
     return {name: part / total for name, part in raw.items()}
 
 
-def plan_pilot(people: Population, *, harm: float = HARM) -> Questions:
+def plan_pilot(people: Population) -> Questions:
     """The questions of the first round that see dependence best, but hardly cost anything.
 
     Tried are the columns up to a size, code by code, and all columns in few bins; so that the
-    error of no column, see ``pilot_loss``, is predicted to grow by more than ``harm``. Where
+    error of no column, see ``pilot_loss``, is predicted to grow by more than ``HARM``. Where
     answers about pairs tell more of their columns than answers about a column, all people of
     these columns are asked about pairs.
     """
@@ -318,7 +318,7 @@ def plan_pilot(people: Population, *, harm: float = HARM) -> Questions:
     for bins in _pilot_bins(people.sizes):
         for share in PILOT_SHARES:
             questions = Questions(bins=bins, share=share, edges=pilot_edges(tuple(bins), share))
-            if pilot_loss(people, questions) <= harm:
+            if pilot_loss(people, questions) <= HARM:
                 if people.insight(questions) > insight:
                     best, insight = questions, people.insight(questions)
                 break

@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.models.answers.dependence import (
-    Dependence,
-    Kind,
-    dependence,
-    shrink,
-    spanning_tree,
-)
+from sfumato.models.answers.dependence import Kind, shrink, spanning_tree
 from sfumato.models.answers.mixture import MixtureModel, fit_mixture
 from sfumato.models.answers.pair_tables import (
     Bins,
@@ -53,14 +47,12 @@ ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedFit:
-    """The chosen model, what each structure was worth, and the dependence it was made of."""
+    """The chosen model, and what each structure was worth."""
 
     kind: Kind
     model: Fitted
     worth: Mapping[Kind, float]
     """The log-likelihood of the answers above that of independent columns, less parameters."""
-    dependence: Mapping[Edge, Dependence]
-    """Of each pair that was answered about, without bias."""
 
 
 def fit_grouped(
@@ -113,7 +105,6 @@ def fit_grouped(
         kind=kind,
         model=found[kind][1],
         worth={each: value for each, (value, _model) in found.items()},
-        dependence=_dependences(tables, shares, bins),
     )
 
 
@@ -132,17 +123,6 @@ def strongest_ties(fit: GroupedFit) -> list[list[Any]]:
         if model.schema.cells((one, other)) <= EDGE_CELLS
     ]
     return sorted(ties, key=lambda tie: -tie[2])[:MOST_TIES]
-
-
-def _dependences(
-    pairs: Mapping[Edge, NoisyTable], shares: Mapping[str, Table], bins: Mapping[str, Bins]
-) -> dict[Edge, Dependence]:
-    return {
-        (one, other): dependence(
-            table, bins[one].sums(shares[one]), bins[other].sums(shares[other])
-        )
-        for (one, other), table in pairs.items()
-    }
 
 
 def likely_edges(

@@ -23,6 +23,10 @@ from sfumato.schema.schema import Marginal, Schema
 
 Table = NDArray[np.float64]
 
+Answered = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+"""Where the bins of each column start, and the end; for each table its two columns and the first of
+its counts; the counts of answers by cell; p and q of each table."""
+
 CLASSES: Final = (2, 3, 4, 6, 8, 12)
 """How many classes are tried, one after the other, while the likelihood pays for them."""
 
@@ -91,7 +95,6 @@ def fit_mixture(
     answers: Sequence[PairAnswers],
     bins: Mapping[str, Bins],
     rng: Rng,
-    classes: Sequence[int] = CLASSES,
 ) -> FittedMixture:
     """The likeliest mixture behind randomized answers, raked to known one-way tables.
 
@@ -107,13 +110,12 @@ def fit_mixture(
         answers: The counted answers about pairs.
         bins: Of every column, those that were asked about.
         rng: Where random starts come from.
-        classes: The numbers of classes to try, rising; none after the first that does not pay.
     """
     task = _Task(schema, answers, one_ways, bins)
     weights, shares = np.ones(1), task.shares[:, None].copy()
     alone = task.maximize(weights, shares)
     best, gain, used = (np.ones(1), task.shares[:, None]), 0.0, 0
-    for count in classes if answers else ():
+    for count in CLASSES if answers else ():
         weights, shares = task.start(count, rng=rng)
         now = task.maximize(weights, shares) - alone
         parameters = (count - 1) * (1 + task.free)
@@ -161,8 +163,8 @@ class _Task:
         An answer about a cell of share f has the chance q + (p - q) f: with p - q the cell was
         kept, else any cell may be behind it. Either way it is shared out to bins and classes.
         """
-        arrays = (self._ends, self._tables, self._counts, self._odds)
-        return float(maximize(weights, shares, *arrays, _ROUNDS, _TOLERANCE))
+        answers = (self._ends, self._tables, self._counts, self._odds)
+        return float(maximize(weights, shares, answers, _ROUNDS, _TOLERANCE))
 
     def start(self, classes: int, *, rng: Rng) -> tuple[Table, Table]:
         """Equal classes whose shares differ from the one-way tables as the answers suggest.
@@ -249,10 +251,7 @@ def _raked(
 def maximize(
     weights: NDArray[np.float64],
     shares: NDArray[np.float64],
-    column_ends: NDArray[np.int64],
-    tables: NDArray[np.int64],
-    counts: NDArray[np.float64],
-    odds: NDArray[np.float64],
+    answers: Answered,
     rounds: int,
     tolerance: float,
 ) -> float:
@@ -261,21 +260,18 @@ def maximize(
     Args:
         weights: Of the classes.
         shares: A row for each bin of each column: its share in each class.
-        column_ends: Where the rows of each column start, and the end.
-        tables: A row for each table: its two columns, and the first of its ``counts``.
-        counts: Answers by cell.
-        odds: A row for each table: p and q.
+        answers: What was answered.
         rounds: The most rounds.
         tolerance: Stop when a round gains less.
     """
     class_mass, bin_mass = np.empty_like(weights), np.empty_like(shares)
     now, before = -np.inf, -np.inf
     for _ in range(rounds):
-        now = _expect(weights, shares, column_ends, tables, counts, odds, class_mass, bin_mass)
+        now = _expect(weights, shares, answers, class_mass, bin_mass)
         if now - before < tolerance:
             break
         before = now
-        _normalize(weights, shares, column_ends, class_mass, bin_mass)
+        _normalize(weights, shares, answers[0], class_mass, bin_mass)
     return now
 
 
@@ -283,14 +279,12 @@ def maximize(
 def _expect(
     weights: NDArray[np.float64],
     shares: NDArray[np.float64],
-    column_ends: NDArray[np.int64],
-    tables: NDArray[np.int64],
-    counts: NDArray[np.float64],
-    odds: NDArray[np.float64],
+    answers: Answered,
     class_mass: NDArray[np.float64],
     bin_mass: NDArray[np.float64],
 ) -> float:
     """Share out all answers to classes and bins; the log-likelihood before it."""
+    column_ends, tables, counts, odds = answers
     class_mass[:], bin_mass[:], likelihood = 0, 0, 0.0
     for t in range(len(tables)):
         one, other, first = tables[t]
@@ -300,17 +294,17 @@ def _expect(
         spread = 0.0  # answers that any cell may have caused
         for a in range(rows):
             for b in range(columns):
-                answers = counts[first + a * columns + b]
-                if answers > 0:
+                count = counts[first + a * columns + b]
+                if count > 0:
                     chance = q + (p - q) * _held(weights, shares, top + a, left + b)
-                    likelihood += answers * np.log(chance)
-                    spread += q * answers / chance
+                    likelihood += count * np.log(chance)
+                    spread += q * count / chance
         for a in range(rows):
             for b in range(columns):
-                answers, factor = counts[first + a * columns + b], spread
-                if answers > 0:
+                count, factor = counts[first + a * columns + b], spread
+                if count > 0:
                     chance = q + (p - q) * _held(weights, shares, top + a, left + b)
-                    factor += (p - q) * answers / chance
+                    factor += (p - q) * count / chance
                 for k in range(weights.size):
                     mass = weights[k] * shares[top + a, k] * shares[left + b, k] * factor
                     class_mass[k] += mass

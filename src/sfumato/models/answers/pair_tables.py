@@ -133,15 +133,15 @@ def bins_by_mass(frequencies: Frequencies, *, most: int, ordered: int = 0) -> Bi
     return Bins(of=of)
 
 
-def bins_allowed(answers: float, noise: Noise, *, fraction: float = FRACTION) -> int:
+def bins_allowed(answers: float, noise: Noise) -> int:
     """How many bins each of two columns may have when so many people answer about the pair.
 
-    The largest B with sqrt(noise(B^2) / answers) <= fraction / B^2, the right side being the part
+    The largest B with sqrt(noise(B^2) / answers) <= FRACTION / B^2, the right side being the part
     of what one of B^2 equal cells holds; at least 2, below which there is nothing to ask.
     """
     check.positive(answers=answers)
     for count in range(MOST_BINS, 2, -1):
-        if sqrt(noise(count**2) / answers) <= fraction / count**2:
+        if sqrt(noise(count**2) / answers) <= FRACTION / count**2:
             return count
     return 2
 
@@ -439,23 +439,45 @@ def _agreed(
     tables: Mapping[Marginal, Table], variances: Mapping[Marginal, float]
 ) -> dict[Marginal, Table]:
     """The projection: sums first, then one attribute after the other; no step undoes another."""
-    found = {key: table + (1 - table.sum()) / table.size for key, table in tables.items()}
-    for name in dict.fromkeys(name for key in found for name in key):
-        having = [key for key in found if name in key]
-        implied = [_implied(found[key], key.index(name)) for key in having]
-        cells = [found[key].size // implied[0].size for key in having]
-        weights = [1 / (k * variances[key]) for k, key in zip(cells, having, strict=True)]
-        average = np.average(implied, axis=0, weights=weights)
-        for key, own, k in zip(having, implied, cells, strict=True):
-            change = (average - own) / k
-            along_rows = len(key) == 2 and key.index(name) == 0
-            found[key] = found[key] + (change[:, None] if along_rows else change)
-    return found
+    result = {key: table + (1 - table.sum()) / table.size for key, table in tables.items()}
+    for name in dict.fromkeys(name for key in tables for name in key):
+        result |= averaged(result, variances, frozenset({name}))
+    return result
 
 
-def _implied(table: Table, axis: int) -> Table:
-    """The frequencies of one attribute that a table implies."""
-    return table if table.ndim == 1 else np.asarray(table.sum(axis=1 - axis))
+def averaged(
+    tables: Mapping[Marginal, Table], variances: Mapping[Marginal, float], names: frozenset[str]
+) -> dict[Marginal, Table]:
+    """The tables that have these columns, moved evenly to the mean of what they say of them.
+
+    A table of cell variance v says it with variance k v, where k cells are summed; means are
+    weighted by precision, and each difference is spread over its k cells.
+    """
+    having = sorted(key for key in tables if names.issubset(key))
+    order = tuple(sorted(names))
+    sums = [summed(key, tables[key], order) for key in having]
+    each = [tables[key].size // own.size for key, own in zip(having, sums, strict=True)]
+    weights = [1 / (k * variances[key]) for key, k in zip(having, each, strict=True)]
+    mean = np.average(sums, axis=0, weights=weights)
+    return {
+        key: tables[key] + _spread((mean - own) / k, order, key)
+        for key, own, k in zip(having, sums, each, strict=True)
+    }
+
+
+def summed(key: Marginal, table: Table, names: Marginal) -> Table:
+    """A table's sums for some of its columns, in the order of the names."""
+    others = tuple(axis for axis, name in enumerate(key) if name not in names)
+    left = [name for name in key if name in names]
+    return np.asarray(table.sum(axis=others).transpose([left.index(name) for name in names]))
+
+
+def _spread(change: Table, names: Marginal, key: Marginal) -> Table:
+    """A change by some columns with an axis for every column of a table."""
+    left = [name for name in key if name in names]
+    rising = change.transpose([names.index(name) for name in left])
+    sizes = dict(zip(left, rising.shape, strict=True))
+    return rising.reshape([sizes.get(name, 1) for name in key])
 
 
 def _uniform_part(tables: Mapping[Marginal, Table]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
-from sfumato.models.answers.dependence import shrink
+from sfumato.models.answers.dependence import shrink, spanning_tree
 from sfumato.models.answers.pair_tables import Bins, Edge, NoisyTable, whole
 from sfumato.models.graphical.kernels import deal
 from sfumato.models.model import Rows, project, round_counts
@@ -239,16 +239,10 @@ def draw_given(parents: NDArray[np.int64], given: Table, *, rng: Rng) -> NDArray
 
 def _check_forest(schema: Schema, edges: Mapping[Edge, object]) -> None:
     """Refuse edges of unknown columns and circles."""
-    group = {name: name for name in schema.names}
+    forest = spanning_tree({(schema[one].name, schema[other].name): 1.0 for one, other in edges})
     for edge in edges:
-        one, other = schema[edge[0]].name, schema[edge[1]].name
-        while group[one] != one:
-            one = group[one]
-        while group[other] != other:
-            other = group[other]
-        if one == other:
+        if edge not in forest:
             raise InputError(
                 f"the edge {edge[0]!r} to {edge[1]!r} closes a circle: a tree model needs a "
                 "forest. Use spanning_tree to choose the edges."
             )
-        group[one] = other

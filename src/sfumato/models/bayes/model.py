@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError
+from sfumato.models.answers.pair_tables import averaged, summed
 from sfumato.models.answers.tree import draw_given
 from sfumato.models.model import Rows, project
 from sfumato.randomness import Rng
@@ -245,42 +246,11 @@ def agreed_tables(
     for _ in range(ROUNDS if ordered else 1):
         result = {key: table + (1 - table.sum()) / table.size for key, table in result.items()}
         for names in ordered:
-            result |= _averaged(result, variances, names)
+            result |= averaged(result, variances, names)
         for key, table in result.items():
             result[key] = np.zeros_like(table)
             result[key][held[key]] = project(table[held[key]], 1.0)
     return result
-
-
-def _averaged(
-    tables: Mapping[Marginal, Table], variances: Mapping[Marginal, float], names: frozenset[str]
-) -> dict[Marginal, Table]:
-    """The tables that have these columns, with what they say of them averaged."""
-    having = sorted(key for key in tables if names.issubset(key))
-    order = tuple(sorted(names))
-    description = [summed(key, tables[key], order) for key in having]
-    each = [tables[key].size // own.size for key, own in zip(having, description, strict=True)]
-    weights = [1 / (k * variances[key]) for key, k in zip(having, each, strict=True)]
-    mean = np.average(description, axis=0, weights=weights)
-    return {
-        key: tables[key] + _spread((mean - own) / k, order, key)
-        for key, own, k in zip(having, description, each, strict=True)
-    }
-
-
-def summed(key: Marginal, table: Table, names: Marginal) -> Table:
-    """A table's sums for some of its columns, in the order of the names."""
-    others = tuple(axis for axis, name in enumerate(key) if name not in names)
-    left = [name for name in key if name in names]
-    return np.asarray(table.sum(axis=others).transpose([left.index(name) for name in names]))
-
-
-def _spread(change: Table, names: Marginal, key: Marginal) -> Table:
-    """A change by some columns with an axis for every column of a table."""
-    left = [name for name in key if name in names]
-    rising = change.transpose([names.index(name) for name in left])
-    sizes = dict(zip(left, rising.shape, strict=True))
-    return rising.reshape([sizes.get(name, 1) for name in key])
 
 
 def _given(tables: Mapping[Marginal, Table], parents: Marginal, name: str) -> Table:

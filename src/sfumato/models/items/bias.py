@@ -154,8 +154,8 @@ def item_means(ratings: RatingRows, *, low: float, high: float) -> BiasModel:
     return BiasModel(low=low, high=high, mean=mean, item_bias=above, strength=np.inf)
 
 
-def own_mean(*, low: float, high: float, items: int, strength: float = 0.0) -> BiasModel:
-    """The person's own mean, shrunk towards the middle of the scale: knows nobody's ratings."""
+def own_mean(*, low: float, high: float, items: int) -> BiasModel:
+    """The person's own mean, or the middle of the scale without one: uses nobody else's ratings."""
     middle = (low + high) / 2
     zero = np.zeros(check.whole(at_least=1, items=items))
-    return BiasModel(low=low, high=high, mean=middle, item_bias=zero, strength=strength)
+    return BiasModel(low=low, high=high, mean=middle, item_bias=zero, strength=0.0)

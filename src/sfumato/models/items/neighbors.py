@@ -28,6 +28,9 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.uint32]
 """Without a sign: an index that may be negative costs a test each time."""
 Whole = NDArray[np.int64]
+Rated = tuple[Places, Floats, Whole, Places, Places]
+"""Items and ratings by person; where each item's raters start, the index of each one's rating, and
+where that person's ratings end."""
 Lists = tuple[Floats, Codes, Whole, Floats]
 """Heaps of similarities and codes, their sizes, and what a similarity must reach to enter."""
 
@@ -95,17 +98,9 @@ def _replace_top(
 
 
 @numba.njit(cache=True, nogil=True)
-def cosine_rows(
-    first: int,
-    step: int,
-    items: Places,
-    units: Floats,
-    item_starts: Whole,
-    places: Places,
-    ends: Places,
-    lists: Lists,
-) -> None:
+def cosine_rows(first: int, step: int, rated: Rated, lists: Lists) -> None:
     """Sums of products of ratings (each item's of length 1), items ``first``, + step, ..."""
+    _, _, item_starts, places, ends = rated
     catalogue, least = item_starts.size - 1, lists[3]
     sums = np.zeros(catalogue)
     touched = np.empty(catalogue, dtype=np.uint32)
@@ -116,9 +111,9 @@ def cosine_rows(
         met = catalogue - item - 1
         sparse = 8 * reach < met  # else most of the row is met: look at all of it
         if sparse:
-            met = _add_touched(item, items, units, item_starts, places, ends, sums, touched)
+            met = _add_touched(item, rated, sums, touched)
         else:
-            _add_all(item, items, units, item_starts, places, ends, sums)
+            _add_all(item, rated, sums)
         for index in range(met):
             other = touched[index] if sparse else item + 1 + index
             value = sums[other]
@@ -131,15 +126,8 @@ def cosine_rows(
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_all(
-    item: int,
-    items: Places,
-    units: Floats,
-    item_starts: Whole,
-    places: Places,
-    ends: Places,
-    sums: Floats,
-) -> None:
+def _add_all(item: int, rated: Rated, sums: Floats) -> None:
+    items, units, item_starts, places, ends = rated
     for entry in range(item_starts[item], item_starts[item + 1]):
         unit = units[places[entry]]
         for index in range(places[entry] + np.uint32(1), ends[entry]):
@@ -147,17 +135,9 @@ def _add_all(
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_touched(
-    item: int,
-    items: Places,
-    units: Floats,
-    item_starts: Whole,
-    places: Places,
-    ends: Places,
-    sums: Floats,
-    touched: Places,
-) -> int:
+def _add_touched(item: int, rated: Rated, sums: Floats, touched: Places) -> int:
     """As ``_add_all``; the number of items noted, one of sum zero perhaps more than once."""
+    items, units, item_starts, places, ends = rated
     met = 0
     for entry in range(item_starts[item], item_starts[item + 1]):
         unit = units[places[entry]]
@@ -172,23 +152,14 @@ def _add_touched(
 
 @numba.njit(cache=True, nogil=True)
 def counted_rows(
-    first: int,
-    step: int,
-    items: Places,
-    ratings: Floats,
-    item_starts: Whole,
-    places: Places,
-    ends: Places,
-    pearson: bool,
-    fewest: int,
-    shrink: float,
-    lists: Lists,
+    first: int, step: int, rated: Rated, pearson: bool, shrink: float, lists: Lists
 ) -> None:
-    """As ``cosine_rows``, times n / (n + shrink), n being the common raters, if there are enough.
+    """As ``cosine_rows``, times n / (n + shrink), n being the common raters.
 
     Pearson: (n sum xy - sum x sum y) / sqrt((n sum xx - (sum x)^2) (n sum yy - (sum y)^2)), all
     sums over the common raters. Else: the sum of products.
     """
+    items, ratings, item_starts, places, ends = rated
     catalogue, least = item_starts.size - 1, lists[3]
     sums = np.zeros((catalogue, 6))
     for item in range(first, catalogue, step):
@@ -209,7 +180,7 @@ def counted_rows(
                 continue
             if pearson:
                 value = _correlation(n, value, sums[other])
-            if n >= fewest and value > 0.0:
+            if value > 0.0:
                 value *= n / (n + shrink)
                 if value >= least[item]:
                     _offer(lists, item, value, other)
@@ -300,7 +271,7 @@ def cosine_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.0) -> Nei
     inverse = np.divide(1, norms, out=np.zeros(norms.size), where=norms > 0)
     units = ratings.ratings * inverse[ratings.items]
     if shrink:
-        return _counted(ratings, units, k, pearson=False, fewest=1, shrink=shrink)
+        return _counted(ratings, units, k, pearson=False, shrink=shrink)
     return _best(ratings, units, k, cosine_rows, ())
 
 
@@ -312,9 +283,7 @@ def adjusted_cosine_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.
     return cosine_neighbors(centered, k, shrink=shrink)
 
 
-def pearson_neighbors(
-    ratings: RatingRows, k: int, *, fewest: int = 1, shrink: float = 0.0
-) -> Neighbors:
+def pearson_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.0) -> Neighbors:
     """The correlation of two items' ratings over the people who rated both.
 
     Both are centered on their means over these people; no similarity where one does not vary.
@@ -322,19 +291,17 @@ def pearson_neighbors(
     Args:
         ratings: What counts.
         k: Neighbors of each item.
-        fewest: Items with fewer common raters are no neighbors.
         shrink: As for ``cosine_neighbors``.
     """
-    check.whole(at_least=1, fewest=fewest)
-    return _counted(ratings, ratings.ratings, k, pearson=True, fewest=fewest, shrink=shrink)
+    return _counted(ratings, ratings.ratings, k, pearson=True, shrink=shrink)
 
 
 def _counted(
-    ratings: RatingRows, values: Floats, k: int, *, pearson: bool, fewest: int, shrink: float
+    ratings: RatingRows, values: Floats, k: int, *, pearson: bool, shrink: float
 ) -> Neighbors:
     if not 0 <= shrink < np.inf:
         raise InputError(f"shrink must be >= 0, got {shrink!r}.")
-    return _best(ratings, values, k, counted_rows, (pearson, fewest, float(shrink)))
+    return _best(ratings, values, k, counted_rows, (pearson, float(shrink)))
 
 
 def _best(
@@ -358,7 +325,7 @@ def _best(
     lists = [_empty_lists(ratings.catalogue, k) for _ in range(threads)]
     with ThreadPoolExecutor(threads, thread_name_prefix="sfumato-neighbors") as pool:
         tasks = [
-            pool.submit(kernel, first, threads, *given, *options, own)
+            pool.submit(kernel, first, threads, given, *options, own)
             for first, own in enumerate(lists)
         ]
         for task in tasks:

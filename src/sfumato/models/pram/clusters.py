@@ -105,10 +105,7 @@ def importance(
 
 
 def budget_shares(
-    clusters: Sequence[Cluster],
-    entropies: Mapping[str, float],
-    *,
-    floor: float = ENTROPY_FLOOR,
+    clusters: Sequence[Cluster], entropies: Mapping[str, float]
 ) -> tuple[Fraction, ...]:
     """PBC(CL) = (1 / CIF(CL)) / sum over all clusters of 1 / CIF, summing to exactly 1.
 
@@ -117,7 +114,7 @@ def budget_shares(
     >>> budget_shares([("a", "b"), ("c",)], {"a": 0.5, "b": 0.25, "c": 0.25})
     (Fraction(1, 4), Fraction(3, 4))
     """
-    weights = [1 / part for part in importance(clusters, entropies, floor=floor)]
+    weights = [1 / part for part in importance(clusters, entropies)]
     whole = sum(weights)
     shares = [Fraction(weight / whole * _UNIT // 1, _UNIT) for weight in weights]
     shares[max(range(len(shares)), key=shares.__getitem__)] += 1 - sum(shares)

@@ -172,7 +172,6 @@ def compound_pram(
     *,
     rng: Rng,
     estimator: Estimator = "norm-sub",
-    max_cells: int = MOST_CELLS,
 ) -> PramResult:
     """Answers about a cluster of attributes, redrawn jointly: what ties them is restored too.
 
@@ -184,9 +183,14 @@ def compound_pram(
         channels: What randomized each attribute.
         rng: Draws the codes.
         estimator: As for ``pram``.
-        max_cells: The largest joint table.
     """
-    _refuse_large([channel.size for channel in channels], max_cells)
+    cells = prod(channel.size for channel in channels)  # Python integers: 2^80 is 2^80
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"the joint table of these {len(channels)} attributes has {cells:,} cells; at most "
+            f"{MOST_CELLS:,} are redrawn together. Use smaller clusters, or redraw the attributes "
+            "one by one."
+        )
     block = np.asarray(answers)
     observed = observed_frequencies(block, channels)
     found = estimate(observed, channels, people=block.shape[1], estimator=estimator)
@@ -399,13 +403,3 @@ def _checked_frequencies(frequencies: Frequencies, sizes: tuple[int, ...]) -> Fr
             f"{pi.shape}. Project the estimate to the simplex first (norm_sub)."
         )
     return pi
-
-
-def _refuse_large(sizes: Sequence[int], max_cells: int) -> None:
-    cells = prod(sizes)  # Python integers: 2^80 is 2^80
-    if cells > max_cells:
-        raise InputError(
-            f"the joint table of these {len(sizes)} attributes has {cells:,} cells; at most "
-            f"{max_cells:,} are redrawn together. Use smaller clusters, or redraw the attributes "
-            "one by one."
-        )

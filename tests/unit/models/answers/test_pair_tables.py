@@ -113,7 +113,7 @@ def test_the_number_of_bins_is_the_largest_whose_average_cell_is_above_its_noise
         return 0.02 + 1 / cells
 
     for answers in (30, 300, 3_000, 30_000):
-        count = bins_allowed(answers, noise, fraction=0.5)
+        count = bins_allowed(answers, noise)
 
         def error(bins, n=answers):
             return np.sqrt(noise(bins**2) / n) * bins**2

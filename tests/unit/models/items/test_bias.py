@@ -151,8 +151,8 @@ def test_item_means_are_the_same_for_everybody_and_the_mean_where_nobody_rated()
 
 
 def test_the_own_mean_knows_nobodys_ratings():
-    model = own_mean(**SCALE, items=3, strength=1)
-    assert model.predict(History(np.array([1]), np.array([5.0]))) == pytest.approx([4, 4, 4])
+    model = own_mean(**SCALE, items=3)
+    assert model.predict(History(np.array([1]), np.array([5.0]))) == pytest.approx([5, 5, 5])
     assert model.predict(History([], [])) == pytest.approx([3, 3, 3])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.models.model import Rows
-from sfumato.models.stand_in import stand_in_rows
+from sfumato.planning.rehearsal import stand_in_rows
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 from sfumato.schema.schema import possible_rows
