@@ -85,8 +85,8 @@ def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     below = np.maximum(counts.reshape(-1) - counts.max(), -total)
     falling = np.sort(below)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, below.size + 1)
-    kept = np.flatnonzero(falling > excess)
-    shift = excess[kept[-1]] if kept.size else 0.0  # nothing is kept only of a total of zero
+    positive = np.flatnonzero(falling > excess)
+    shift = excess[positive[-1]] if positive.size else 0.0  # none is positive for a total of zero
     return np.asarray(np.maximum(below - shift, 0.0)).reshape(counts.shape)
 
 
@@ -160,7 +160,7 @@ def check_same_shape(real: Counts, published: Counts) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublishedRows:
-    """What stands in the place of a model where there is none: the rows themselves, as codes.
+    """What stands instead of a model where there is none: the rows themselves, as codes.
 
     Answers that were redrawn one by one are such rows. They can be counted, and some of them
     taken, but there is nothing to draw more of them from.

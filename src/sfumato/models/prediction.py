@@ -58,7 +58,7 @@ def projected_noise(
         sigma_counts: The standard deviation of the noise of each cell.
         rng: Of a simulation.
         laplace: Laplace noise instead of Gaussian.
-        draws: Repeated until so many cells were drawn: it is a mean, and this many are enough.
+        draws: Simulations are repeated until this many cells were drawn: enough for a mean.
     """
     flat = np.asarray(counts, dtype=np.float64).reshape(-1)
     total = float(flat.sum())

@@ -22,33 +22,37 @@ from sfumato.schema import Marginal, Measurement, Range, Schema, Target
 from sfumato.synthesis.independent import shares_by_cells
 
 _SEED: Final = 2_000
+"""Of simulations: the same request gives the same prediction."""
 _FURTHEST: Final = 2.0**40
+"""The largest factor that is tried: more rows than any table has."""
 _LEAST_EPSILON: Final = Fraction(1, 10**9)
 """With less there is nothing but noise, and no method is compared."""
 _DRAWS: Final = 20_000
 """Cells drawn for a mean over many marginals: each of them needs few."""
 
 
-def planned(on: Stage, found: Rehearsal) -> tuple[PlannedMeasurement, ...]:
+def planned(on: Stage, rehearsal: Rehearsal) -> tuple[PlannedMeasurement, ...]:
     """Every measurement of a rehearsal with what its noise does to it."""
     return tuple(
-        _planned(on, each, laplace=found.laplace) for each in found.measurements if each.target
+        _planned(on, each, laplace=rehearsal.laplace)
+        for each in rehearsal.measurements
+        if each.target
     )
 
 
-def noise_part(on: Stage, found: Rehearsal) -> float:
+def noise_part(on: Stage, rehearsal: Rehearsal) -> float:
     """The mean over targets of what noise brings: of the least noisy table that holds a target.
 
     Cells of a larger table are added up, and their noise with them. A marginal that none holds
     is put together from its columns, whose errors add up to its own at most.
     """
-    single = {name: _held(on, (name,), found) or 0.0 for name in on.schema.names}
+    single = {name: _noise_of(on, (name,), rehearsal) or 0.0 for name in on.schema.names}
     noises = []
     for target in on.targets:
-        noise = _held(on, target, found)
+        noise = _noise_of(on, target, rehearsal)
         names = target if isinstance(target, tuple) else target.marginal
         noises.append(sum(single[name] for name in names) if noise is None else noise)
-    return min(found.error, float(np.average(noises, weights=on.weights)))
+    return min(rehearsal.error, float(np.average(noises, weights=on.weights)))
 
 
 def column_noise(on: Stage, budget: Cap, protect: Protection, *, less: Fraction) -> float:
@@ -85,7 +89,7 @@ def column_noise(on: Stage, budget: Cap, protect: Protection, *, less: Fraction)
 def factor_needed(on: Stage, budget: Cap, protect: Protection) -> Fraction | None:
     """By how much the noise of single columns must shrink to be bearable; None if it is.
 
-    So many times more rows would do; bisection, to one part in a hundred.
+    This many times more rows would do; bisection, to one part in a hundred.
     """
     low, high = Fraction(1), Fraction(1)
     while column_noise(on, budget, protect, less=high) > LARGEST_NOISE and high < _FURTHEST:
@@ -141,7 +145,7 @@ def _planned(on: Stage, one: Measurement, *, laplace: bool) -> PlannedMeasuremen
             noise=share,
             projected=share,
         )
-    counts = _seen(on, one, target)
+    counts = _merged_counts(on, one, target)
     return PlannedMeasurement(
         columns=target,
         cells=counts.size,
@@ -158,11 +162,11 @@ def _planned(on: Stage, one: Measurement, *, laplace: bool) -> PlannedMeasuremen
     )
 
 
-def _held(on: Stage, target: Target, found: Rehearsal) -> float | None:
+def _noise_of(on: Stage, target: Target, rehearsal: Rehearsal) -> float | None:
     """What noise does to a target by the least noisy table that holds it; None if none does."""
     names = target if isinstance(target, tuple) else target.marginal
     best: tuple[float, Measurement, float] | None = None
-    for one in found.measurements:
+    for one in rehearsal.measurements:
         if not one.target or not _holds(one.target, target):
             continue
         merged = _merged(on.schema, one, target)
@@ -175,11 +179,11 @@ def _held(on: Stage, target: Target, found: Rehearsal) -> float | None:
     _, one, sigma = best
     if isinstance(target, Range):
         noise = unprojected_noise(
-            cells=1, sigma_counts=sigma, rows=on.n_rows, laplace=found.laplace
+            cells=1, sigma_counts=sigma, rows=on.n_rows, laplace=rehearsal.laplace
         )
         return min(1.0, 2 * noise)
-    counts = _seen(on, one, names)
-    single = found.laplace and counts.size == one.values.size  # a sum of many is about Gaussian
+    counts = _merged_counts(on, one, names)
+    single = rehearsal.laplace and counts.size == one.values.size  # a sum of many is about Gaussian
     return projected_noise(counts, sigma_counts=sigma, rng=simulation_rng(_SEED), laplace=single)
 
 
@@ -202,7 +206,7 @@ def _merged(schema: Schema, one: Measurement, target: Target) -> float:
     return max(1.0, one.values.size * inside)
 
 
-def _seen(on: Stage, one: Measurement, names: Marginal) -> NDArray[np.int64]:
+def _merged_counts(on: Stage, one: Measurement, names: Marginal) -> NDArray[np.int64]:
     """A marginal of the stage with codes merged as a measurement has them."""
     counts = on.counts(names)
     return counts if one.merged is None else one.merged.sum(counts, names)

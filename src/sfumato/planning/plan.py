@@ -27,6 +27,7 @@ MOST_DEPENDENCE: Final = 0.17
 WITHIN: Final = 1.5
 """The factor within which the noise part is promised."""
 _SAME: Final = 1e-9
+"""Logarithms of sizes with less variance are of one size."""
 OPTIMUM: Final = "non-adaptive optimum"
 
 
@@ -173,21 +174,21 @@ class Plan:
                 f"single column's rows, on average. About {rows:,} rows or epsilon "
                 f"{float(epsilon):.2g} would do."
             )
-        said = f"{best.method} is predicted to be nearest: {best.predicted:.4f}."
+        sentence = f"{best.method} is predicted to be nearest: {best.predicted:.4f}."
         if self.auto == best.method:
-            return f"{said} It is also what auto begins with."
+            return f"{sentence} It is also what auto begins with."
         begins = {each.method: each.predicted for each in self.at_epsilon}.get(self.auto)
         figure = "" if begins is None else f", predicted {begins:.4f}"
         return (
-            f"{said} auto begins with {self.auto}{figure}, by public facts alone, and then lets "
-            f"paid scores decide: choose {best.method} by its name to have that one."
+            f"{sentence} auto begins with {self.auto}{figure}, by public facts alone, and then "
+            f"lets paid scores decide: choose {best.method} by its name to have that one."
         )
 
     def of(self, method: str, epsilon: Fraction | None = None) -> Prediction:
         """What is predicted for a method, by default at the epsilon that was asked for."""
-        wanted = self.epsilon if epsilon is None else epsilon
+        requested = self.epsilon if epsilon is None else epsilon
         for each in self.predictions:
-            if each.method == method and each.epsilon == wanted:
+            if each.method == method and each.epsilon == requested:
                 return each
         reason = self.refused.get(method, "it was not rehearsed at this epsilon")
         raise InputError(f"nothing is predicted for {method!r}: {reason}")
@@ -230,11 +231,11 @@ class Plan:
     @cached_property
     def _curves(self) -> dict[str, dict[Fraction, Prediction]]:
         """By method, those known at every epsilon, the best first, as many as can be drawn."""
-        found = {
+        curves = {
             best.method: {e.epsilon: e for e in self.predictions if e.method == best.method}
             for best in self.at_epsilon
         }
-        whole = {name: curve for name, curve in found.items() if len(curve) == len(self.epsilons)}
+        whole = {name: curve for name, curve in curves.items() if len(curve) == len(self.epsilons)}
         return dict(list(whole.items())[: MAX_LINES - 1])
 
     def _repr_html_(self) -> str:

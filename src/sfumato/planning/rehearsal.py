@@ -38,13 +38,15 @@ from sfumato.synthesis.algorithm import Algorithm
 from sfumato.synthesis.dp2pub import Dp2Pub
 
 MOST_ROWS: Final = 200_000
-"""A larger table is stood in for by one of so many rows and as much less noise: what noise does
-to shares stays the same, and only what drawing rows brings is told too large."""
+"""A larger table is replaced by one of this many rows with as much less noise: what noise does to
+shares stays the same, and only what sampling rows brings is predicted too large."""
 MOST_TARGETS: Final = 300
+"""The most targets that are compared; chosen by judgment, for the time."""
 MOST_CELLS: Final = 5_000_000
-"""Of a larger workload, so many targets and cells together, at random, are compared."""
+"""The most cells of all compared targets; of a larger workload some are taken at random."""
 
 _SEED: Final = 1_000
+"""Of simulations: the same request gives the same prediction."""
 _LARGEST: Final = Fraction(MAX_EPSILON)
 
 Answers = Mapping[Target, NDArray[Any]]
@@ -107,15 +109,15 @@ def stage(
 ) -> Stage:
     """A public table with as many rows as asked for, or one that is made up."""
     rng = simulation_rng(_SEED)
-    kept = min(n_rows, MOST_ROWS)
+    rows = min(n_rows, MOST_ROWS)
     if like is None:
-        made = stand_in_rows(schema, kept, dependence=TYPICAL_DEPENDENCE, rng=rng)
+        made = stand_in_rows(schema, rows, dependence=TYPICAL_DEPENDENCE, rng=rng)
         table = ArrayTable(schema, made)
     else:
-        table = _public(schema, like, kept, encoding=encoding, rng=rng)
+        table = _public(schema, like, rows, encoding=encoding, rng=rng)
     targets, weights = _compared(workload, rng)
     return Stage(
-        table=table, targets=targets, weights=weights, n_rows=kept, scale=Fraction(n_rows, kept)
+        table=table, targets=targets, weights=weights, n_rows=rows, scale=Fraction(n_rows, rows)
     )
 
 
@@ -182,17 +184,17 @@ def _compared(workload: Workload, rng: Rng) -> tuple[tuple[Target, ...], NDArray
             f"the workload's marginals have up to {sizes.max():.2e} cells; at most {MOST_CELLS:,} "
             "can be rehearsed. Ask for fewer columns together."
         )
-    return tuple(workload.targets[place] for place in order), workload.importance[order]
+    return tuple(workload.targets[index] for index in order), workload.importance[order]
 
 
 def _error(on: Stage, published: ArrayTable) -> float:
     """Weighted mean over targets: total variation, or the gap of a range as a share of rows."""
-    found = _answers(published, on.targets)
+    published_answers = _answers(published, on.targets)
     rows = max(1, row_count(read_rows(published)))
     errors = [
-        distance(on.truth[target], found[target])
+        distance(on.truth[target], published_answers[target])
         if isinstance(target, tuple)
-        else abs(float(on.truth[target]) / on.n_rows - float(found[target]) / rows)
+        else abs(float(on.truth[target]) / on.n_rows - float(published_answers[target]) / rows)
         for target in on.targets
     ]
     return float(np.average(errors, weights=on.weights))
@@ -201,14 +203,14 @@ def _error(on: Stage, published: ArrayTable) -> float:
 def _answers(table: ArrayTable, targets: Sequence[Target]) -> Answers:
     """The counts of marginals and ranges of a table."""
     marginals = [target for target in targets if isinstance(target, tuple)]
-    found: dict[Target, NDArray[Any]] = {}
+    result: dict[Target, NDArray[Any]] = {}
     for part in in_batches(table.schema, marginals):
         if part:
             counts = count_marginals(table, part)
-            found |= {marginal: counts[marginal] for marginal in part}
+            result |= {marginal: counts[marginal] for marginal in part}
     boxes = [target for target in targets if isinstance(target, Range)]
     inside = sum_ranges(table.schema, boxes, lambda names: count_marginals(table, [names])[names])
-    return found | dict(zip(boxes, inside, strict=True))
+    return result | dict(zip(boxes, inside, strict=True))
 
 
 SKEW: Final = 1.75
@@ -221,11 +223,11 @@ _STEPS: Final = 40
 
 
 def stand_in_rows(schema: Schema, n_rows: int, *, dependence: float, rng: Rng) -> Rows:
-    """Skewed columns that all depend on one hidden fair coin flip, each to its own degree.
+    """Skewed columns that all depend on one hidden sign, each to its own degree.
 
-    Given its outcome h = 1 or -1, column i has the shares b_i(x) (1 + h t_i a_i(x)), with b_i
-    skewed, sum b_i a_i = 0 and |a_i| <= 1: its own shares are b_i, and two columns are at the
-    total variation t_i t_j E|a_i| E|a_j| / 2 from independence.
+    Given the sign h = 1 or -1, each with probability 1/2, column i has the shares
+    b_i(x) (1 + h t_i a_i(x)), with b_i skewed, sum b_i a_i = 0 and |a_i| <= 1: its own shares are
+    b_i, and two columns are at the total variation t_i t_j E|a_i| E|a_j| / 2 from independence.
 
     Args:
         schema: The columns.
@@ -262,7 +264,7 @@ def _column(size: int, rng: Rng) -> tuple[Floats, Floats]:
 
 
 def _tie_strengths(sizes: NDArray[np.int64], spreads: Floats, dependence: float) -> Floats:
-    """How strongly each column follows the coin flip for a mean over pairs of ``dependence``.
+    """How strongly each column follows the hidden sign for a mean over pairs of ``dependence``.
 
     Columns of many values least: such are amounts and codes, on which little else depends.
     With x_i = t_i E|a_i| that mean is ((sum x)^2 - sum x^2) / (2 d (d - 1)), growing with t.

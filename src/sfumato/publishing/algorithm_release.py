@@ -36,13 +36,13 @@ def publish(
     A second call is a second spend. If the ledger is a file, a copy of the release is kept beside
     it until ``save`` has written one: what was paid for survives the process.
     """
-    with _telling_how_to_go_on(curator):
+    with _resume_note(curator):
         release = released(algorithm, curator)
         return with_copy(release, curator.ledger.path, run=curator.run)
 
 
 @contextmanager
-def _telling_how_to_go_on(curator: Curator) -> Iterator[None]:
+def _resume_note(curator: Curator) -> Iterator[None]:
     """Give an error after a charge a note on whether this run can be resumed, and how."""
     try:
         yield
@@ -87,7 +87,7 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
         algorithm = choice.algorithm
         method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
     fit = algorithm.run(curator)
-    described = {"name": algorithm.name, **algorithm.describe(), **fit.found, **method}
+    described = {"name": algorithm.name, **algorithm.describe(), **fit.facts, **method}
     if unseen := _never_measured(curator.schema, fit):
         described["never_measured"] = unseen
     return _release(curator, fit, described)
@@ -115,8 +115,8 @@ def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
 def ledger_part(curator: Curator) -> dict[str, Any]:
     """The head of the ledger, the entries of this run, and what all runs have cost: to be checked.
 
-    The total is told at the delta of this run's budget, if it has one. One that is too large for
-    any guarantee is told as ``spent_beyond`` that epsilon.
+    The total is stated at the delta of this run's budget, if it has one. One that is too large for
+    any guarantee is stated as ``spent_beyond`` that epsilon.
     """
     paid = [
         {
@@ -165,8 +165,8 @@ def _never_measured(schema: Schema, fit: Fit) -> list[str]:
 
     Of a column of one value there is nothing to assume.
     """
-    seen: set[str] = set()
+    measured: set[str] = set()
     for measurement in fit.measurements:
         target = measurement.target
-        seen |= set(target if isinstance(target, tuple) else target.marginal)
-    return [column.name for column in schema if column.size > 1 and column.name not in seen]
+        measured |= set(target if isinstance(target, tuple) else target.marginal)
+    return [column.name for column in schema if column.size > 1 and column.name not in measured]

@@ -178,8 +178,8 @@ def choose(
         )
     else:
         tied = any(len(total.marginal) > 1 for total in totals)  # not kept by single columns
-        kept = "histogram" if tied else best
-        algorithm = _without_scores(kept, rows=public_rows, totals=totals)
+        name = "histogram" if tied else best
+        algorithm = _without_scores(name, rows=public_rows, totals=totals)
     return Choice(algorithm=algorithm, reason=_REASONS[best], predicted=predicted)
 
 

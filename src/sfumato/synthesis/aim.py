@@ -55,14 +55,14 @@ class Aim:
     rows: int | None = None
     """The number of rows, if it is public knowledge; otherwise the columns' sums tell it."""
     degree: int = 3
-    """Candidates are all parts of the workload's marginals with up to so many columns."""
+    """Candidates are all parts of the workload's marginals with at most this many columns."""
     rounds: int = -1
-    """The budget is divided by so many rounds, of which annealing joins some; -1 stands for 16 a
-    column, as published."""
+    """The number of rounds that the budget is divided by, of which annealing joins some; -1 stands
+    for 16 a column, as published."""
     model_mb: int = 4
     """The largest model, in megabytes; a fit holds three copies."""
     merge_sigmas: float = 2.0
-    """Values with a count below so many standard deviations of its noise are merged."""
+    """Values with a count below this many standard deviations of its noise are merged."""
     totals: tuple[PublicTotal, ...] = ()
     """Counts that are public knowledge; the model holds them exactly."""
 
@@ -97,7 +97,7 @@ class Aim:
             merge_sigmas=self.merge_sigmas,
             limit_mb=self.model_mb,
         )
-        model, measured, view = begun.model, begun.seen, begun.view
+        model, measured, view = begun.model, begun.measurements, begun.view
         offered = _Offered(self, curator.schema, view)
         left = _share(curator.left, whole) if offered.targets else Fraction(0)
         if left:
@@ -132,7 +132,7 @@ class Aim:
             offered.hold(target)
             settled = _moved(before, model, target) <= noise[index]
             share = next_share(share, left, settled=settled, pure=isinstance(whole, PureDP))
-        return Fit(model=model, measurements=tuple(measured), found=structure(model, measured))
+        return Fit(model=model, measurements=tuple(measured), facts=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""

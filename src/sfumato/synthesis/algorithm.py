@@ -22,8 +22,8 @@ class Fit:
 
     model: Model
     measurements: tuple[Measurement, ...]
-    found: Mapping[str, Any] = field(default_factory=dict)
-    """Public facts found on the way; a release tells them with its method."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Public facts that were learned on the way; a release states them with its method."""
 
 
 class Algorithm(Protocol):

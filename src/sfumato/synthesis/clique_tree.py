@@ -27,10 +27,10 @@ from sfumato.models.graphical.structure import Limits
 from sfumato.models.graphical.tree_search import (
     MEAN_ABSOLUTE,
     Scored,
-    TreePlan,
+    TreeChoice,
+    choose_tree,
     first_forest,
     independent_counts,
-    plan_tree,
     precision_of,
 )
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
@@ -102,8 +102,8 @@ class CliqueTree:
         if self.looks == 2 and targets:
             scored, forest = self._second_look(curator, scored, measured, cost)
             measured += forest
-        plan = self._plan(curator, scored)  # SELECT: public numbers only
-        measured += _measured(curator, scored, plan)  # MEASURE
+        choice = self._choose(curator, scored)  # SELECT: public numbers only
+        measured += _measured(curator, scored, choice)  # MEASURE
         curator.tell("fitting the model", 0, 0)
         model = fit_graphical(  # FIT
             scored.view,
@@ -112,7 +112,7 @@ class CliqueTree:
             limit_mb=2.0 * self.model_mb,
         )
         known = as_measurements(self.totals)
-        return Fit(model=model, measurements=(*known, *measured), found=structure(model, measured))
+        return Fit(model=model, measurements=(*known, *measured), facts=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""
@@ -137,15 +137,15 @@ class CliqueTree:
 
     def _columns(self, curator: Curator, budget: Cost) -> list[Measurement]:
         """Every column, in the schema's order; those with public totals are not measured."""
-        schema, seen = curator.schema, self._public_columns()
-        names: list[Marginal] = [(name,) for name in schema.names if (name,) not in seen]
+        schema, known = curator.schema, self._public_columns()
+        names: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
         if names:
             sizes = [schema.cells(one) for one in names]
             share = self._column_share(curator, budget, names)
             costs = shares_by_cells(portion(budget, share), sizes)
             measured = curator.measure(names, costs=costs)
-            seen |= dict(zip(names, measured, strict=True))
-        return [seen[(name,)] for name in schema.names]
+            known |= dict(zip(names, measured, strict=True))
+        return [known[(name,)] for name in schema.names]
 
     def _public_columns(self) -> dict[Marginal, Measurement]:
         """The columns that public totals tell, also as sums over others."""
@@ -226,12 +226,12 @@ class CliqueTree:
             errors=np.zeros(len(targets)),
             weights=np.array([weights[target] for target in targets]),
             column_weights=np.array(list(self._column_weights(schema, targets).values())),
-            held=tied(schema, self.totals),
+            required=tied(schema, self.totals),
         )
         return replace(known, errors=_from_independence(curator, known, cost))
 
     def _second_look(
-        self, curator: Curator, scored: Scored, seen: list[Measurement], cost: Cost
+        self, curator: Curator, scored: Scored, measured: list[Measurement], cost: Cost
     ) -> tuple[Scored, list[Measurement]]:
         """A forest and the distances from it; where noise is small, better scores as they were.
 
@@ -246,23 +246,23 @@ class CliqueTree:
         return look_again(
             curator,
             scored,
-            [*seen, *as_measurements(self.totals)],
+            [*measured, *as_measurements(self.totals)],
             cost=cost,
             limits=self._limits,
             limit_mb=2.0 * self.model_mb,
         )
 
-    def _total(self, curator: Curator, scored: Scored, seen: list[Measurement]) -> float:
+    def _total(self, curator: Curator, scored: Scored, measured: list[Measurement]) -> float:
         """The number of rows: public, or what the sums of all tables that were measured say."""
         if curator.knows_rows or self.rows is not None:
             return scored.rows
-        return max(1.0, agreed_total(seen))
+        return max(1.0, agreed_total(measured))
 
-    def _plan(self, curator: Curator, scored: Scored) -> TreePlan:
+    def _choose(self, curator: Curator, scored: Scored) -> TreeChoice:
         """The budget that is left, divided by predicted error."""
         curator.tell("choosing what to measure", 0, 0)
         precision = precision_of(curator.sigma_of(curator.schema.names[:1], curator.left))
-        return plan_tree(scored, precision=precision, limits=self._limits)
+        return choose_tree(scored, precision=precision, limits=self._limits)
 
 
 def _from_independence(curator: Curator, scored: Scored, cost: Cost) -> NDArray[np.float64]:
@@ -276,25 +276,25 @@ def _from_independence(curator: Curator, scored: Scored, cost: Cost) -> NDArray[
     return np.asarray(l1 / 2)
 
 
-def _measured(curator: Curator, scored: Scored, plan: TreePlan) -> list[Measurement]:
-    """The plan's marginals with rare values merged, and columns once more with all values."""
-    precisions = [*plan.precisions, *plan.column_precisions]
+def _measured(curator: Curator, scored: Scored, choice: TreeChoice) -> list[Measurement]:
+    """The chosen marginals with rare values merged, and columns once more with all values."""
+    precisions = [*choice.precisions, *choice.column_precisions]
     if not precisions:
         return []
     costs = split(curator.left, precisions)
     curator.tell(f"measuring {len(precisions):,} marginals", 0, 0)
-    cut, measured = len(plan.targets), []
-    if plan.targets:
-        measured += curator.measure(plan.targets, costs=costs[:cut], merged=scored.view)
-    if plan.columns:
-        measured += curator.measure(plan.columns, costs=costs[cut:])
+    cut, measured = len(choice.targets), []
+    if choice.targets:
+        measured += curator.measure(choice.targets, costs=costs[:cut], merged=scored.view)
+    if choice.columns:
+        measured += curator.measure(choice.columns, costs=costs[cut:])
     return measured
 
 
 def look_again(
     curator: Curator,
     scored: Scored,
-    seen: Sequence[Measurement],
+    earlier: Sequence[Measurement],
     *,
     cost: Cost,
     limits: Limits,
@@ -305,7 +305,7 @@ def look_again(
     Args:
         curator: The gate.
         scored: Targets with their distance from independence.
-        seen: What was measured so far, public counts too.
+        earlier: What was measured so far, public counts too.
         cost: What the scores cost.
         limits: How large the model may get.
         limit_mb: The same for the fit.
@@ -327,10 +327,10 @@ def look_again(
         curator.tell(f"measuring {len(pairs):,} pairs of a tree", 0, 0)
         measured = curator.measure(pairs, costs=costs, merged=scored.view)  # MEASURE
     model = fit_graphical(  # FIT
-        scored.view, [*seen, *measured], total=scored.rows, limit_mb=limit_mb
+        scored.view, [*earlier, *measured], total=scored.rows, limit_mb=limit_mb
     )
     curator.tell(f"scoring {len(scored.targets):,} marginals again", 0, 0)
     answers = [one.reshape(-1) for one in model.coarse_marginals(scored.targets)]
     score = L1Error(answers=np.concatenate(answers))
     l1 = curator.score(scored.targets, score=score, cost=cost, merged=scored.view)  # SELECT
-    return replace(scored, errors=l1 / 2, held=[*scored.held, *pairs]), measured
+    return replace(scored, errors=l1 / 2, required=[*scored.required, *pairs]), measured

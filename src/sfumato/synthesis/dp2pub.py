@@ -54,6 +54,7 @@ LARGEST_COLUMN: Final = 2**12
 MOST_CELLS: Final = 2**25
 """Cells of all candidate marginals together: 256 MB."""
 MOST_CANDIDATES: Final = 2**19
+"""Candidates of one selection, at most; chosen by judgment, for its time."""
 LEAST_EPSILON: Final = Fraction(1, 10_000)
 MOST_EPSILON: Final = Fraction(32)
 """What one value may be randomized with."""
@@ -83,8 +84,8 @@ class Dp2Pub:
 
     def check(self, schema: Schema) -> None:
         """Columns must not be too many or too large, and one must have something to say."""
-        asked = columns_of_values(schema)
-        if not asked:
+        columns = columns_of_values(schema)
+        if not columns:
             raise InputError("no column has more than one value.")
         largest = max(schema, key=lambda column: column.size)
         if largest.size > LARGEST_COLUMN:
@@ -92,29 +93,29 @@ class Dp2Pub:
                 f"{largest.name!r} has {largest.size:,} values; dp2pub takes columns of at most "
                 f"{LARGEST_COLUMN:,}. Use wider bins."
             )
-        size = min(self.degree + 1, len(asked))
-        if size * comb(len(asked), size) > MOST_CANDIDATES:
+        size = min(self.degree + 1, len(columns))
+        if size * comb(len(columns), size) > MOST_CANDIDATES:
             raise InputError(
-                f"{len(asked)} columns have {size * comb(len(asked), size):,} parent sets of "
+                f"{len(columns)} columns have {size * comb(len(columns), size):,} parent sets of "
                 f"{size - 1}; at most {MOST_CANDIDATES:,} are compared. Use a smaller degree."
             )
 
     def check_promise(self, schema: Schema, protect: Protection, budget: Cap) -> None:
         """Raise an InputError if it can't promise this; before any spend."""
-        self._plan(schema, protect, budget)
+        self._design(schema, protect, budget)
 
     def run(self, curator: Curator) -> Fit:
         """Spend all that is left, to the last part of it."""
         schema = curator.schema
         self.check(schema)
-        plan = self._plan(schema, curator.protect, curator.left)
+        design = self._design(schema, curator.protect, curator.left)
         curator.reserve(curator.left, label="dp2pub with a trusted server")
         rows = int(curator.total().values)
-        network = _select_network(curator, plan, rows=rows, degree=self.degree)  # SELECT
-        tables = _measure_columns(curator, plan)  # MEASURE
-        clusters = _clusters(curator, plan, network, max_size=self.max_cluster)
+        network = _select_network(curator, design, rows=rows, degree=self.degree)  # SELECT
+        tables = _measure_columns(curator, design)  # MEASURE
+        clusters = _clusters(curator, design, network, max_size=self.max_cluster)
         shares = {name: norm_sub(table.values / rows) for name, table in tables.items()}
-        epsilons = column_budgets(clusters, shares, plan.rows)
+        epsilons = column_budgets(clusters, shares, design.rows)
         known = _randomize(curator, epsilons, tables)
         redrawn = redraw_columns(known, clusters, kind=self.pram, rng=curator.rng)  # FIT
         answers = {name: column.answers for name, column in known.items()}
@@ -122,18 +123,18 @@ class Dp2Pub:
         return Fit(
             model=_as_rows(schema, published, rows, rng=curator.rng),
             measurements=tuple(tables.values()),
-            found={
+            facts={
                 "trust": "server",
                 "variant": "faithful",
                 "published": "redrawn" if redrawn.helped else "answers",
                 "redrawn_together": [list(part) for part in redrawn.parts if len(part) > 1],
                 "network": {
-                    child: [plan.asked[parent] for parent in parents]
-                    for child, parents in zip(plan.asked, network.parents, strict=True)
+                    child: [design.columns[parent] for parent in parents]
+                    for child, parents in zip(design.columns, network.parents, strict=True)
                 },
                 "clusters": [list(cluster) for cluster in clusters],
                 "budgets": {name: str(epsilon) for name, epsilon in epsilons.items()},
-                "split": plan.split,
+                "split": design.split,
             },
         )
 
@@ -141,7 +142,7 @@ class Dp2Pub:
         """Its options."""
         return {"degree": self.degree, "max_cluster": self.max_cluster, "pram": self.pram}
 
-    def _plan(self, schema: Schema, protect: Protection, budget: Cap) -> "_Plan":
+    def _design(self, schema: Schema, protect: Protection, budget: Cap) -> "_Design":
         if not isinstance(protect, OneRow) or protect.neighbors != "replace":
             raise InputError(
                 "dp2pub publishes one row for each row of the table, so everyone sees how many "
@@ -151,15 +152,15 @@ class Dp2Pub:
             )
         if not isinstance(budget, PureDP):
             raise InputError(f"dp2pub promises pure DP, got a budget of {budget}. Leave delta out.")
-        plan = _Plan.of(schema, degree=self.degree, epsilon=budget.epsilon)
-        least, most = (limit * len(plan.asked) for limit in (LEAST_EPSILON, MOST_EPSILON))
-        if not least <= plan.rows <= most:
+        design = _Design.of(schema, degree=self.degree, epsilon=budget.epsilon)
+        least, most = (limit * len(design.columns) for limit in (LEAST_EPSILON, MOST_EPSILON))
+        if not least <= design.rows <= most:
             raise InputError(
-                f"of {budget} the values of {len(plan.asked)} columns would be randomized with "
-                f"{float(plan.rows):.3g} together; it must be {float(least):g} to "
+                f"of {budget} the values of {len(design.columns)} columns would be randomized with "
+                f"{float(design.rows):.3g} together; it must be {float(least):g} to "
                 f"{float(most):g}. Choose another epsilon."
             )
-        return plan
+        return design
 
 
 def column_budgets(
@@ -193,10 +194,10 @@ def column_budgets(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Plan:
+class _Design:
     """What is decided by public facts alone: the columns, the tables that fit, the budget."""
 
-    asked: Marginal
+    columns: Marginal
     """The columns of more than one value."""
     largest: int
     """Cells of the largest marginal that is a candidate."""
@@ -204,13 +205,15 @@ class _Plan:
     epsilon: Fraction
 
     @staticmethod
-    def of(schema: Schema, *, degree: int, epsilon: Fraction) -> "_Plan":
-        asked = columns_of_values(schema)
-        largest = _largest_table(schema, asked, degree)
-        pairs = combinations(range(len(asked)), 2)
-        tables = [(i, j) for i, j in pairs if schema.cells((asked[i], asked[j])) <= largest]
-        groups = len(np.unique(components(len(asked), tables)))  # no table connects two of them
-        return _Plan(asked=asked, largest=largest, selections=len(asked) - groups, epsilon=epsilon)
+    def of(schema: Schema, *, degree: int, epsilon: Fraction) -> "_Design":
+        columns = columns_of_values(schema)
+        largest = _largest_table(schema, columns, degree)
+        pairs = combinations(range(len(columns)), 2)
+        tables = [(i, j) for i, j in pairs if schema.cells((columns[i], columns[j])) <= largest]
+        groups = len(np.unique(components(len(columns), tables)))  # no table connects two of them
+        return _Design(
+            columns=columns, largest=largest, selections=len(columns) - groups, epsilon=epsilon
+        )
 
     @property
     def network(self) -> Fraction:
@@ -234,41 +237,41 @@ class _Plan:
         return {name: str(part / self.epsilon) for name, part in parts.items()}
 
 
-def _largest_table(schema: Schema, asked: Marginal, degree: int) -> int:
+def _largest_table(schema: Schema, columns: Marginal, degree: int) -> int:
     """Cells up to which all marginals of up to ``degree`` parents fit into memory together."""
-    sizes = range(2, min(degree + 1, len(asked)) + 1)
-    every = (schema.cells(names) for size in sizes for names in combinations(asked, size))
+    sizes = range(2, min(degree + 1, len(columns)) + 1)
+    every = (schema.cells(names) for size in sizes for names in combinations(columns, size))
     cells = np.sort([own for own in every if own <= LARGEST_TABLE]).astype(np.int64)
     limits, first = np.unique(cells, return_index=True)
     upto = np.cumsum(cells)[np.append(first[1:], cells.size) - 1] if cells.size else cells
     return int(limits[upto <= MOST_CELLS].max(initial=0))
 
 
-def _select_network(curator: Curator, plan: _Plan, *, rows: int, degree: int) -> Network:
+def _select_network(curator: Curator, design: _Design, *, rows: int, degree: int) -> Network:
     """From a random root on, always a child and parents with much mutual information.
 
     Where no table of a column outside and one inside fits, another root is drawn: no charge.
     """
     order: list[str] = []
     parents: dict[str, Marginal] = {}
-    left = list(plan.asked)
-    if plan.selections:
-        label = f"dp2pub: {plan.selections} selections of a network"
-        curator.reserve(PureDP(plan.network), label=label)
+    left = list(design.columns)
+    if design.selections:
+        label = f"dp2pub: {design.selections} selections of a network"
+        curator.reserve(PureDP(design.network), label=label)
     while left:
-        curator.tell("columns of the network", len(order), len(plan.asked))
-        candidates = _candidates(curator.schema, order, left, degree, plan.largest)
+        curator.tell("columns of the network", len(order), len(design.columns))
+        candidates = _candidates(curator.schema, order, left, degree, design.largest)
         if candidates:
-            child, parents[child] = _select(curator, candidates, plan, rows)
+            child, parents[child] = _select(curator, candidates, design, rows)
         else:
             child = left[curator.pick(len(left))]
         order.append(child)
         left.remove(child)
-    place = {name: number for number, name in enumerate(plan.asked)}
+    number = {name: index for index, name in enumerate(design.columns)}
     return Network(
-        order=tuple(place[name] for name in order),
+        order=tuple(number[name] for name in order),
         parents=tuple(
-            tuple(sorted(place[own] for own in parents.get(name, ()))) for name in plan.asked
+            tuple(sorted(number[own] for own in parents.get(name, ()))) for name in design.columns
         ),
     )
 
@@ -277,7 +280,7 @@ def _candidates(
     schema: Schema, inside: Sequence[str], outside: Sequence[str], degree: int, largest: int
 ) -> list[tuple[str, Marginal]]:
     """Every child outside with its parent sets inside, of the largest number that fits."""
-    found: list[tuple[str, Marginal]] = []
+    result: list[tuple[str, Marginal]] = []
     sets = {
         size: [(parents, schema.cells(parents)) for parents in combinations(inside, size)]
         for size in range(min(degree, len(inside)), 0, -1)
@@ -287,36 +290,36 @@ def _candidates(
         for same_size in sets.values():
             fitting = [(child, parents) for parents, cells in same_size if cells <= room]
             if fitting:
-                found += fitting
+                result += fitting
                 break
-    return found
+    return result
 
 
 def _select(
-    curator: Curator, candidates: Sequence[tuple[str, Marginal]], plan: _Plan, rows: int
+    curator: Curator, candidates: Sequence[tuple[str, Marginal]], design: _Design, rows: int
 ) -> tuple[str, Marginal]:
-    place = {name: number for number, name in enumerate(curator.schema.names)}.__getitem__
-    targets = [tuple(sorted((child, *parents), key=place)) for child, parents in candidates]
+    position = {name: number for number, name in enumerate(curator.schema.names)}.__getitem__
+    targets = [tuple(sorted((child, *parents), key=position)) for child, parents in candidates]
     score = MutualInformation(children=tuple(child for child, _ in candidates), rows=rows)
-    cost = PureDP(plan.network / plan.selections)
+    cost = PureDP(design.network / design.selections)
     return candidates[curator.select(targets, score=score, cost=cost)]
 
 
-def _measure_columns(curator: Curator, plan: _Plan) -> dict[str, Measurement]:
-    sizes = [curator.schema[name].size for name in plan.asked]
-    costs = shares_by_cells(PureDP(plan.entropies), sizes)
-    seen = curator.measure([(name,) for name in plan.asked], costs=costs)
-    return dict(zip(plan.asked, seen, strict=True))
+def _measure_columns(curator: Curator, design: _Design) -> dict[str, Measurement]:
+    sizes = [curator.schema[name].size for name in design.columns]
+    costs = shares_by_cells(PureDP(design.entropies), sizes)
+    measured = curator.measure([(name,) for name in design.columns], costs=costs)
+    return dict(zip(design.columns, measured, strict=True))
 
 
 def _clusters(
-    curator: Curator, plan: _Plan, network: Network, *, max_size: int
+    curator: Curator, design: _Design, network: Network, *, max_size: int
 ) -> tuple[Cluster, ...]:
     blankets = {
-        name: tuple(plan.asked[other] for other in network.markov_blanket(place))
-        for place, name in enumerate(plan.asked)
+        name: tuple(design.columns[other] for other in network.markov_blanket(index))
+        for index, name in enumerate(design.columns)
     }
-    return disjoint_clusters(plan.asked, blankets, max_size=max_size, rng=curator.rng)
+    return disjoint_clusters(design.columns, blankets, max_size=max_size, rng=curator.rng)
 
 
 def _randomize(

@@ -27,7 +27,7 @@ class Begun:
 
     model: GraphicalModel
     """Independent columns, rare values merged."""
-    seen: list[Measurement]
+    measurements: list[Measurement]
     """Public totals and the columns that were measured."""
 
     @property
@@ -57,7 +57,7 @@ def begin(
         cost: What all columns cost together.
         rows: The number of rows, if it is public; else the columns' sums or a count tell it.
         totals: Counts that are public.
-        merge_sigmas: Values with a count below so many standard deviations are merged.
+        merge_sigmas: Values with a count below this many standard deviations are merged.
         limit_mb: The largest model.
     """
     schema, measured = curator.schema, list(as_measurements(totals))
@@ -74,7 +74,9 @@ def begin(
         measured += columns
     total = max(1.0, total or 0.0)
     view = rare_groups(schema, measured, total=total, sigmas=merge_sigmas)
-    return Begun(model=fit_graphical(view, measured, total=total, limit_mb=limit_mb), seen=measured)
+    return Begun(
+        model=fit_graphical(view, measured, total=total, limit_mb=limit_mb), measurements=measured
+    )
 
 
 def tied(schema: Schema, totals: Sequence[PublicTotal]) -> list[Marginal]:
@@ -112,16 +114,18 @@ def _public_rows(curator: Curator, rows: int | None) -> float | None:
     return None if rows is None else float(rows)
 
 
-def _worth_counting(curator: Curator, asked: Sequence[Marginal], cost: Cost) -> bool:
+def _worth_counting(curator: Curator, marginals: Sequence[Marginal], cost: Cost) -> bool:
     """Whether a count of the rows for a part of the cost is closer than the columns' sums."""
-    sizes = [curator.schema.cells(one) for one in asked]
+    sizes = [curator.schema.cells(one) for one in marginals]
     costs = shares_by_cells(cost, sizes)
-    noise = [curator.sigma_of(one, share) for one, share in zip(asked, costs, strict=True)]
+    noise = [curator.sigma_of(one, share) for one, share in zip(marginals, costs, strict=True)]
     summed = sqrt(sum(1 / (size * sigma**2) for size, sigma in zip(sizes, noise, strict=True)))
     return summed * curator.sigma_of((), portion(cost, TOTAL_SHARE)) < 1
 
 
-def structure(model: GraphicalModel, seen: Iterable[Measurement]) -> dict[str, list[list[str]]]:
+def structure(
+    model: GraphicalModel, measurements: Iterable[Measurement]
+) -> dict[str, list[list[str]]]:
     """For ``release.json``: the structure that noisy counts chose.
 
     Returns:
@@ -129,7 +133,7 @@ def structure(model: GraphicalModel, seen: Iterable[Measurement]) -> dict[str, l
         once, in the order of their first measurement. ``cliques``: the columns of each table of
         the model.
     """
-    targets = [one.target for one in seen if one.sigma_counts > 0]
+    targets = [one.target for one in measurements if one.sigma_counts > 0]
     several = dict.fromkeys(t for t in targets if isinstance(t, tuple) and len(t) > 1)
     return {
         "measured": [list(names) for names in several],

@@ -67,12 +67,12 @@ class Histogram:
         self.check(schema)
         total, budget = self._total(curator)
         (measured,) = curator.measure([schema.names], costs=[budget])  # MEASURE
-        held = possible(schema, schema.names)
-        noisy = DenseModel(schema=schema, counts=np.where(held, measured.values, 0.0))
+        possible_cells = possible(schema, schema.names)
+        noisy = DenseModel(schema=schema, counts=np.where(possible_cells, measured.values, 0.0))
         if total is None:
             total = estimated_total(noisy.counts)
         cut = np.zeros_like(measured.values)  # FIT
-        cut[held] = project(measured.values[held], total)
+        cut[possible_cells] = project(measured.values[possible_cells], total)
         model = DenseModel(schema=schema, counts=cut)
         if len(schema) > 2 and total > 0:
             model = _raked(model, noisy, sigma=measured.sigma_counts, total=total, rng=curator.rng)

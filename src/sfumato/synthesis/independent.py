@@ -63,13 +63,13 @@ class Independent:
         total, budget = self._total(curator)
         shares = {known.marginal[0]: known.counts / known.rows for known in self.totals}
         requested = [name for name in schema.names if name not in shares]
-        seen = _measure(curator, requested, budget)  # MEASURE
+        measurements = _measure(curator, requested, budget)  # MEASURE
         if total is None:
-            total = agreed_total(seen)
-        for name, measured in zip(requested, seen, strict=True):  # FIT
-            shares[name] = _shares(measured, total, held=possible(schema, (name,)))
+            total = agreed_total(measurements)
+        for name, measured in zip(requested, measurements, strict=True):  # FIT
+            shares[name] = _shares(measured, total, possible_codes=possible(schema, (name,)))
         model = ProductModel(schema=schema, total=total, shares=shares)
-        return Fit(model=model, measurements=(*as_measurements(self.totals), *seen))
+        return Fit(model=model, measurements=(*as_measurements(self.totals), *measurements))
 
     def describe(self) -> dict[str, Any]:
         """The public totals, if there are any."""
@@ -107,10 +107,10 @@ def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:
     return split(cost, [size**power for size in sizes])
 
 
-def agreed_total(seen: list[Measurement]) -> float:
+def agreed_total(measurements: list[Measurement]) -> float:
     """The columns' noisy sums averaged by precision; each estimates the same number of rows."""
-    sums = np.array([m.values.sum() for m in seen])
-    precision = np.array([_precision(m.values.size, m.sigma_counts) for m in seen])
+    sums = np.array([m.values.sum() for m in measurements])
+    precision = np.array([_precision(m.values.size, m.sigma_counts) for m in measurements])
     return max(0.0, float(sums @ precision / precision.sum()))
 
 
@@ -120,11 +120,11 @@ def _precision(cells: int, sigma_counts: float) -> float:
 
 
 def _shares(
-    measurement: Measurement, total: float, *, held: NDArray[np.bool_]
+    measurement: Measurement, total: float, *, possible_codes: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """The shares of a column's possible codes: nearest to its counts, even where it has no rows."""
     if total <= 0:
-        return np.asarray(held / held.sum())
-    shares = np.zeros(held.size)
-    shares[held] = project(measurement.values[held], total) / total
+        return np.asarray(possible_codes / possible_codes.sum())
+    shares = np.zeros(possible_codes.size)
+    shares[possible_codes] = project(measurement.values[possible_codes], total) / total
     return shares

@@ -45,7 +45,7 @@ class Mst:
     model_mb: int = 64
     """The largest model, in megabytes; pairs that might exceed it are not measured."""
     merge_sigmas: float = 2.0
-    """Values with a count below so many standard deviations of its noise are merged."""
+    """Values with a count below this many standard deviations of its noise are merged."""
     totals: tuple[PublicTotal, ...] = ()
     """Counts that are public knowledge; the model holds them exactly."""
 
@@ -78,7 +78,7 @@ class Mst:
         edges = _edges(self, curator.schema, begun)
         choose = _from_scores if isinstance(whole, ZCDP) else _one_by_one
         chosen = choose(curator, edges, portion(whole, _CHOICE))  # SELECT
-        measured = begun.seen
+        measured = begun.measurements
         if chosen:
             sizes = [begun.view.schema.cells(pair) for pair in chosen]
             costs = shares_by_cells(curator.left, sizes)
@@ -86,7 +86,7 @@ class Mst:
         model = fit_graphical(
             begun.view, measured, total=begun.total, limit_mb=self.model_mb
         )  # FIT
-        return Fit(model=model, measurements=tuple(measured), found=structure(model, measured))
+        return Fit(model=model, measurements=tuple(measured), facts=structure(model, measured))
 
     def describe(self) -> dict[str, Any]:
         """Its options and the public totals."""
@@ -102,7 +102,7 @@ class _Edges:
     pairs: tuple[Marginal, ...]
     scored: tuple[Marginal, ...]
     """What is scored in the place of each pair: of one that is too large only the total."""
-    places: Pairs
+    numbers: Pairs
     columns: int
     ties: list[Clique]
     counts: list[NDArray[np.float64]]
@@ -117,7 +117,7 @@ class _Edges:
 
     def joining(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
         """Pairs that may be taken next."""
-        free = joining(self.places, chosen, columns=self.columns, ties=self.ties)
+        free = joining(self.numbers, chosen, columns=self.columns, ties=self.ties)
         return np.asarray(free & self.worthy)
 
     def noise(self, curator: Curator, cost: Cost, chosen: Sequence[int]) -> NDArray[np.float64]:
@@ -146,7 +146,7 @@ def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
         view=begun.view,
         pairs=pairs,
         scored=scored,
-        places=np.array(list(combinations(range(len(schema)), 2))).reshape(-1, 2),
+        numbers=np.array(list(combinations(range(len(schema)), 2))).reshape(-1, 2),
         columns=len(schema),
         ties=[tuple(number[name] for name in names) for names in tied(schema, spec.totals)],
         counts=begun.model.coarse_marginals(scored),
@@ -162,7 +162,7 @@ def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     chosen: list[int] = []
     for _ in range(_GUESSES):
         gains = np.where(edges.worthy, errors - edges.noise(curator, curator.left, chosen), 0.0)
-        chosen = spanning_forest(edges.places, gains, columns=edges.columns, ties=edges.ties)
+        chosen = spanning_forest(edges.numbers, gains, columns=edges.columns, ties=edges.ties)
     return [edges.pairs[index] for index in chosen]
 
 

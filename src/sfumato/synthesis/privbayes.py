@@ -55,7 +55,7 @@ class PrivBayes:
     """Of the budget, for all selections together; one that is not needed leaves its part to the
     tables."""
     degree: int = 16
-    """The most parents of a column, where usefulness, memory and time allow so many."""
+    """The most parents of a column, as far as usefulness, memory and time allow."""
 
     name: ClassVar[str] = "privbayes"
 
@@ -98,12 +98,14 @@ class PrivBayes:
         limits = self._limits(curator, rows)
         network, selections = _select_network(curator, limits, rows)  # SELECT
         measured = _measure(curator, network)  # MEASURE
-        model = fit_bayes_net(schema, total=float(rows), parents=network, seen=measured)  # FIT
+        model = fit_bayes_net(
+            schema, total=float(rows), parents=network, measurements=measured
+        )  # FIT
         spent = selections * limits.share_each
         return Fit(
             model=model,
             measurements=tuple(measured),
-            found={
+            facts={
                 "network": {name: list(own) for name, own in network.items()},
                 "largest_table": limits.cells,
                 "split": {"network": str(spent), "tables": str(1 - spent)},
@@ -147,14 +149,14 @@ class PrivBayes:
         )
         cells = useful(degree, most)  # with fewer parents there are more tables, with more noise
         share_each = self._share / max(len(requested) - 1, 1)
-        return _Limits(asked=requested, degree=degree, cells=cells, share_each=share_each)
+        return _Limits(columns=requested, degree=degree, cells=cells, share_each=share_each)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Limits:
     """What public facts allow."""
 
-    asked: Marginal
+    columns: Marginal
     """The columns of more than one value."""
     degree: int
     cells: int
@@ -178,8 +180,8 @@ def _select_network(curator: Curator, limits: _Limits, rows: int) -> tuple[Netwo
     """
     network: Network = {}
     cost, selections = portion(curator.left, limits.share_each), 0
-    while left := [name for name in limits.asked if name not in network]:
-        curator.tell("columns of the network", len(network), len(limits.asked))
+    while left := [name for name in limits.columns if name not in network]:
+        curator.tell("columns of the network", len(network), len(limits.columns))
         candidates = _candidates(curator.schema, tuple(network), left, limits)
         if not candidates:
             network[left[curator.pick(len(left))]] = ()

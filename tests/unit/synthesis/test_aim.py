@@ -26,7 +26,7 @@ def pairs(chain):
 
 
 def measured(fit):
-    return [tuple(one) for one in fit.found["measured"] if len(one) > 1]
+    return [tuple(one) for one in fit.facts["measured"] if len(one) > 1]
 
 
 def test_a_round_that_taught_nothing_doubles_the_precision_of_the_next():

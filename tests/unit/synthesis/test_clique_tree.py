@@ -33,7 +33,7 @@ def tree(chain, **options):
 
 
 def measured(fit):
-    return [tuple(one) for one in fit.found["measured"]]
+    return [tuple(one) for one in fit.facts["measured"]]
 
 
 def labels(book):
@@ -465,7 +465,7 @@ def ran(chain, budget, *, looks, seed=None, told=None):
 
 
 def measured_pairs(fit):
-    return [tuple(names) for names in fit.found["measured"]]
+    return [tuple(names) for names in fit.facts["measured"]]
 
 
 @pytest.mark.parametrize("budget", [ApproxDP("0.3", "1e-9"), ZCDP("0.002"), ApproxDP(50, "1e-9")])

@@ -83,7 +83,7 @@ def test_all_of_epsilon_is_paid_before_the_first_look_and_all_of_it_is_used(epsi
 
 
 def test_the_root_is_drawn():
-    networks = [Dp2Pub().run(curator(rng=simulation_rng(s))).found["network"] for s in range(12)]
+    networks = [Dp2Pub().run(curator(rng=simulation_rng(s))).facts["network"] for s in range(12)]
     roots = {next(child for child, own in found.items() if not own) for found in networks}
     assert len(roots) > 1
 
@@ -163,7 +163,7 @@ def test_a_release_can_be_saved_read_and_reported(tmp_path):
 
 def test_with_a_large_budget_the_network_ties_what_is_tied():
     for seed in range(4):
-        found = Dp2Pub(degree=1).run(curator(PureDP(150), rng=simulation_rng(seed))).found
+        found = Dp2Pub(degree=1).run(curator(PureDP(150), rng=simulation_rng(seed))).facts
         edges = {frozenset((child, *own)) for child, own in found["network"].items() if own}
         assert {frozenset("ac"), frozenset("bd")} <= edges
 
@@ -177,9 +177,9 @@ def test_with_a_large_budget_it_keeps_ties_that_independent_columns_lose():
 
 
 def test_under_strong_noise_columns_are_redrawn_one_by_one():
-    found = Dp2Pub().run(curator(PureDP("0.2"), rng=simulation_rng(1))).found
+    found = Dp2Pub().run(curator(PureDP("0.2"), rng=simulation_rng(1))).facts
     assert found["redrawn_together"] == []
-    forced = Dp2Pub(pram="compound").run(curator(PureDP("0.2"), rng=simulation_rng(1))).found
+    forced = Dp2Pub(pram="compound").run(curator(PureDP("0.2"), rng=simulation_rng(1))).facts
     assert forced["redrawn_together"]
 
 
@@ -194,7 +194,7 @@ def test_columns_whose_pairs_are_too_large_stay_alone_and_cost_no_selection():
 def test_parents_are_fewer_where_only_smaller_tables_fit():
     """Of 200 x 2 x 2 x 200 both large columns can have small parents, never each other."""
     gatekeeper = curator(PureDP(8), rows=wide(200, 2, 2, 200), rng=simulation_rng(2))
-    found = Dp2Pub(degree=3).run(gatekeeper).found
+    found = Dp2Pub(degree=3).run(gatekeeper).facts
     for child, own in found["network"].items():
         assert not {"c0", "c3"} <= {child, *own}
     assert sum(own == [] for own in found["network"].values()) == 1

@@ -17,7 +17,7 @@ BUDGETS = [ApproxDP(4, "1e-6"), ZCDP("0.5"), PureDP(20)]
 
 
 def edges(fit):
-    return {tuple(edge) for edge in fit.found["measured"]}
+    return {tuple(edge) for edge in fit.facts["measured"]}
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)

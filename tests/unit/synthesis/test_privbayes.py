@@ -122,14 +122,14 @@ def test_the_split_between_network_and_tables_is_exact(monkeypatch, budget, shar
     (tables,) = [cost for verb, cost in charged if verb == "measure"]
     assert selections == [exact / 3] * 3
     assert tables == 1 - exact
-    assert fit.found["split"] == {"network": str(exact), "tables": str(1 - exact)}
+    assert fit.facts["split"] == {"network": str(exact), "tables": str(1 - exact)}
 
 
 def test_a_single_candidate_is_taken_without_a_look_and_its_part_goes_to_the_tables(monkeypatch):
     """Two columns: after the root there is nothing to choose."""
     fit, charged = costs_of_steps(monkeypatch, curator(rows=wide(2, 3, n=900)), PrivBayes())
     assert [verb for verb, _ in charged] == ["measure"]
-    assert fit.found["split"] == {"network": "0", "tables": "1"}
+    assert fit.facts["split"] == {"network": "0", "tables": "1"}
     assert [m.target for m in fit.measurements] == [("c0", "c1")]
 
 
@@ -167,33 +167,33 @@ def test_tables_are_measured_once_and_no_larger_than_is_useful():
         fit = PrivBayes(theta=theta).run(gatekeeper)
         targets = [set(m.target) for m in fit.measurements]
         assert not any(one < other for one, other in combinations(targets, 2))
-        families = [{name, *own} for name, own in fit.found["network"].items()]
+        families = [{name, *own} for name, own in fit.facts["network"].items()]
         assert all(any(own <= target for target in targets) for own in families)
         for m in fit.measurements:
             if len(m.target) > 1:
                 noise = m.sigma_counts / np.sqrt(2)
                 assert N / (m.values.size * noise) >= 0.99 * theta
-                assert m.values.size <= fit.found["largest_table"]
+                assert m.values.size <= fit.facts["largest_table"]
 
 
 def test_binary_columns_chain_up_and_share_their_first_table():
     """n eps2 / theta = 1,000 * 1.4 / 4 = 350 >= (10 - k) 2^(k + 2) up to k = 3; 10 - k tables."""
     rows = wide(*[2] * 10, n=1_000)
     fit = PrivBayes().run(curator(PureDP(2), rows=rows, rng=simulation_rng(1)))
-    assert [len(own) for own in fit.found["network"].values()] == [0, 1, 2, *[3] * 7]
+    assert [len(own) for own in fit.facts["network"].values()] == [0, 1, 2, *[3] * 7]
     assert len(fit.measurements) == 7
 
 
 def test_under_strong_noise_every_column_is_alone_and_no_selection_is_paid():
     fit = PrivBayes().run(curator(PureDP("0.01"), rng=simulation_rng(1)))
-    assert fit.found["network"] == {name: [] for name in fit.found["network"]}
-    assert fit.found["split"]["tables"] == "1"
+    assert fit.facts["network"] == {name: [] for name in fit.facts["network"]}
+    assert fit.facts["split"]["tables"] == "1"
     assert sorted(m.target for m in fit.measurements) == [("a",), ("b",), ("c",), ("d",)]
 
 
 def test_the_root_is_drawn():
     roots = {
-        next(iter(PrivBayes().run(curator(rng=simulation_rng(seed))).found["network"]))
+        next(iter(PrivBayes().run(curator(rng=simulation_rng(seed))).facts["network"]))
         for seed in range(12)
     }
     assert len(roots) > 1
@@ -202,7 +202,7 @@ def test_the_root_is_drawn():
 def test_with_a_large_budget_the_network_ties_what_is_tied():
     for seed in range(4):
         gatekeeper = curator(PureDP(150), rng=simulation_rng(seed))
-        found = PrivBayes(degree=1).run(gatekeeper).found
+        found = PrivBayes(degree=1).run(gatekeeper).facts
         edges = {frozenset((child, *own)) for child, own in found["network"].items() if own}
         assert {frozenset("ac"), frozenset("bd")} <= edges
 
@@ -218,17 +218,17 @@ def test_it_keeps_ties_that_independent_columns_lose():
 def test_a_network_that_would_be_too_wide_for_marginals_loses_parents(monkeypatch):
     monkeypatch.setattr(parts, "WIDEST", 16)
     fit = PrivBayes().run(curator(PureDP(50), rng=simulation_rng(1)))
-    scopes = [frozenset((name, *own)) for name, own in fit.found["network"].items()]
+    scopes = [frozenset((name, *own)) for name, own in fit.facts["network"].items()]
     assert parts.elimination(scopes, SCHEMA)[1] <= 16
     monkeypatch.undo()
-    free = PrivBayes().run(curator(PureDP(50), rng=simulation_rng(1))).found["network"]
+    free = PrivBayes().run(curator(PureDP(50), rng=simulation_rng(1))).facts["network"]
     assert max(SCHEMA.cells((name, *own)) for name, own in free.items()) > 16
 
 
 def test_a_column_larger_than_any_limit_stays_alone(monkeypatch):
     monkeypatch.setattr(parts, "WIDEST", 100)
     rows = wide(2, 2, 1_000, n=500)
-    network = PrivBayes().run(curator(PureDP(1), rows=rows, rng=simulation_rng(1))).found["network"]
+    network = PrivBayes().run(curator(PureDP(1), rows=rows, rng=simulation_rng(1))).facts["network"]
     assert network["c2"] == []
     assert not any("c2" in own for own in network.values())
 

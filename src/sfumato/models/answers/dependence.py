@@ -83,8 +83,8 @@ def dependence(table: NoisyTable, rows: Table, columns: Table) -> Dependence:
     D = X - N.
 
     >>> table = NoisyTable(frequencies=np.array([[0.4, 0.1], [0.1, 0.4]]), variance=1e-4)
-    >>> found = dependence(table, np.array([0.5, 0.5]), np.array([0.5, 0.5]))
-    >>> round(found.squared, 4), round(found.error, 4)
+    >>> measured = dependence(table, np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    >>> round(measured.squared, 4), round(measured.error, 4)
     (0.0899, 0.0069)
     """
     gap = table.frequencies - np.outer(rows, columns)
@@ -116,7 +116,7 @@ def mean_dependence(
         pairs: By edge; there must be one.
         columns: By bins, the one-way tables of all columns in them.
     """
-    total = found = mean = 0.0
+    total = squared = mean = 0.0
     for (one, other), table in pairs.items():
         rows, others = columns[one], columns[other]
         own = dependence(table, rows.frequencies, others.frequencies)
@@ -125,12 +125,12 @@ def mean_dependence(
         cells, shape = table.frequencies.size, table.frequencies.shape
         noise = interaction_noise(shape, table.variance) + spread
         weight = _freedom(shape) / (cells * noise) ** 2
-        found += weight * cells * (own.squared - spread)
+        squared += weight * cells * (own.squared - spread)
         mean += weight * cells * noise
         total += weight
     part = 1 / (2 * pi)
     return Dependence(
-        squared=part * found / total, error=part * sqrt(2 / total), freedom=mean**2 / total
+        squared=part * squared / total, error=part * sqrt(2 / total), freedom=mean**2 / total
     )
 
 
@@ -204,8 +204,11 @@ to see that they are not. Predicted at equal shares of all codes; at unequal one
 half as much again, about 2% in both rounds together."""
 
 SHARES: Final = (0.25, 0.5, 0.75, 1.0)
+"""Parts of the people to be asked about pairs that the second round compares."""
 PILOT_SHARES: Final = (1.0, *(part * 2**-power for power in range(9) for part in (0.75, 0.5)))
+"""Parts that the first round compares, falling."""
 PILOT_BINS: Final = (2, 3, 4)
+"""The most bins of a column that the first round compares, where all columns are in pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +224,7 @@ class Questions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairPlan:
+class PairChoice:
     """The questions of the second round, and the error predicted for them."""
 
     questions: Questions
@@ -255,17 +258,17 @@ class Population:
 
         An answer about a pair tells about both columns, except those whose codes bins hide.
         """
-        found = {}
+        result = {}
         for name, share in self.shares.items():
             left = 1 - questions.share if name in questions.bins else 1.0
-            found[name] = left * share / self.alone[name]
+            result[name] = left * share / self.alone[name]
         each = self.each(questions)
         for edge in questions.edges:
             shape = questions.bins[edge[0]], questions.bins[edge[1]]
             for axis, name in enumerate(edge):
                 if questions.bins[name] == self.sizes[name]:
-                    found[name] += each / side_noise(shape, self.noise(prod(shape)), axis=axis)
-        return found
+                    result[name] += each / side_noise(shape, self.noise(prod(shape)), axis=axis)
+        return result
 
     def insight(self, questions: Questions) -> float:
         """How well dependence is seen, and of how many pairs.
@@ -276,7 +279,7 @@ class Population:
         of all pairs of columns that these columns have, since those left out may depend while
         these do not. B bins of many codes are taken to show the part (1 - 1/B)^2 of it.
         """
-        found, each = 0.0, self.each(questions)
+        squares, each = 0.0, self.each(questions)
         for edge in questions.edges:
             shape = questions.bins[edge[0]], questions.bins[edge[1]]
             cells, freedom = prod(shape), (shape[0] - 1) * (shape[1] - 1)
@@ -285,9 +288,9 @@ class Population:
                 for name, count in zip(edge, shape, strict=True)
             )
             error = cells * interaction_noise(shape, self.noise(cells)) / sqrt(freedom)
-            found += (each * shown / error) ** 2
+            squares += (each * shown / error) ** 2
         covered = comb(len(questions.bins), 2) / comb(len(self.sizes), 2)
-        return sqrt(found * len(questions.edges)) * covered
+        return sqrt(squares * len(questions.edges)) * covered
 
 
 def column_shares(sizes: Mapping[str, int], *, noise: Noise) -> dict[str, float]:
@@ -306,7 +309,7 @@ def column_shares(sizes: Mapping[str, int], *, noise: Noise) -> dict[str, float]
     return {name: part / total for name, part in raw.items()}
 
 
-def plan_pilot(people: Population) -> Questions:
+def choose_pilot(people: Population) -> Questions:
     """The questions of the first round that see dependence best, but hardly cost anything.
 
     Tried are the columns up to a size, code by code, and all columns in few bins; so that the
@@ -358,27 +361,27 @@ def _pilot_bins(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _up_to_a_size(sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """Two columns or more that have no more codes than so many, which bins could hold."""
+    """Sets of two columns or more, by a limit of codes that is within ``MOST_BINS``."""
     for most in sorted({size for size in sizes.values() if size <= MOST_BINS}):
         names = tuple(name for name, size in sizes.items() if size <= most)
         if len(names) > 1:
             yield names
 
 
-def plan_pairs(
+def choose_pairs(
     people: Population,
     known: Mapping[str, NoisyTable],
     *,
     left: int,
-    seen: Dependence | None,
+    observed: Dependence | None,
     whole: Collection[str] = (),
     shares: Sequence[float] = SHARES,
-) -> PairPlan:
+) -> PairChoice:
     """What the people who are left should be asked: the least predicted error.
 
-    The prediction takes the dependence to be what was seen of it less one standard error, since
+    The prediction takes the dependence to be what was observed of it less one standard error, since
     what looks large enough to matter is partly luck. And questions that would make the error of
-    some column larger are chosen only if what was seen has at most the chance HARM/L under
+    some column larger are chosen only if what was observed has at most the chance HARM/L under
     independence, where the worst of them multiplies an error by 1 + L: so the expected loss, should
     there be no dependence, is at most HARM.
 
@@ -387,16 +390,18 @@ def plan_pairs(
         known: What the first round says, by column, with the mean squared error of one code:
             see ``known_columns``.
         left: The people of the second round.
-        seen: The ``mean_dependence``; None if nobody was asked about pairs.
+        observed: The ``mean_dependence``; None if nobody was asked about pairs.
         whole: The columns asked about code by code in pairs before, and so again: then answers
             of both rounds are about the same cells.
         shares: Parts of the people of some columns to be asked about pairs.
     """
     check.whole(at_least=0, left=left)
-    chance = 1.0 if seen is None else seen.chance()
-    assumed = 0.0 if seen is None else sqrt(min(max(seen.squared - seen.error, 0.0), 1.0))
+    chance = 1.0 if observed is None else observed.chance()
+    assumed = (
+        0.0 if observed is None else sqrt(min(max(observed.squared - observed.error, 0.0), 1.0))
+    )
     alone = _Prediction(people, known, left, NO_PAIRS)
-    plans = [PairPlan(questions=NO_PAIRS, predicted=alone.distance(assumed=assumed))]
+    choices = [PairChoice(questions=NO_PAIRS, predicted=alone.distance(assumed=assumed))]
     tried = [
         _Prediction(people, known, left, questions)
         for questions in _second_questions(people, left, whole, shares)
@@ -405,8 +410,8 @@ def plan_pairs(
     for each in tried:
         if each.loss(alone) <= 0 or chance * worst <= HARM:
             distance = each.distance(assumed=assumed)
-            plans.append(PairPlan(questions=each.questions, predicted=distance))
-    return min(plans, key=lambda plan: plan.predicted)
+            choices.append(PairChoice(questions=each.questions, predicted=distance))
+    return min(choices, key=lambda choice: choice.predicted)
 
 
 def _second_questions(
@@ -417,15 +422,15 @@ def _second_questions(
     for names in dict.fromkeys([*_up_to_a_size(people.sizes), tuple(people.sizes)]):
         edges = tuple(combinations(names, 2))
         for share in shares:
-            asked = share * sum(people.shares[name] for name in names) * left / len(edges)
-            most = bins_allowed(asked, people.noise)
+            answers = share * sum(people.shares[name] for name in names) * left / len(edges)
+            most = bins_allowed(answers, people.noise)
             cut = (people.sizes[name] if name in whole else most for name in names)
             bins = {name: min(people.sizes[name], k) for name, k in zip(names, cut, strict=True)}
             yield Questions(bins=bins, share=share, edges=edges)
 
 
 class _Prediction:
-    """The error after a second round of so many people who were asked so."""
+    """The error after a second round with given questions and number of people."""
 
     def __init__(
         self,
@@ -458,13 +463,13 @@ class _Prediction:
         names = list(self._people.sizes)
         if len(names) == 1:
             return self._columns[names[0]]
-        asked, averaged, found = set(self.questions.edges), self._averaged(), 0.0
+        measured, averaged, total = set(self.questions.edges), self._averaged(), 0.0
         for one, other in combinations(names, 2):
             apart = assumed**2
-            if assumed > 0 and (one, other) in asked:
+            if assumed > 0 and (one, other) in measured:
                 apart = self._apart((one, other), averaged, assumed)
-            found += sqrt(self._columns[one] ** 2 + self._columns[other] ** 2 + apart)
-        return min(found / comb(len(names), 2), 1.0)
+            total += sqrt(self._columns[one] ** 2 + self._columns[other] ** 2 + apart)
+        return min(total / comb(len(names), 2), 1.0)
 
     def _averaged(self) -> float:
         """The part of the pairs' noise that a fit of all of them keeps: of numbers to numbers.
@@ -482,11 +487,11 @@ class _Prediction:
         B bins of many codes are taken to show the part 1 - 1/B of it.
         """
         counts = [self.questions.bins[name] for name in edge]
-        seen = 1.0
+        shown = 1.0
         for name, count in zip(edge, counts, strict=True):
-            seen *= 1.0 if count == self._people.sizes[name] else 1 - 1 / count
+            shown *= 1.0 if count == self._people.sizes[name] else 1 - 1 / count
         cells = counts[0] * counts[1]
-        squared = (2 * assumed * seen / MEAN_SIZE) ** 2 / cells
+        squared = (2 * assumed * shown / MEAN_SIZE) ** 2 / cells
         variance = self._people.noise(cells) / self._each
         noise = averaged * interaction_noise((counts[0], counts[1]), variance)
-        return distance_left(squared, noise, cells) ** 2 + assumed**2 * (1 - seen**2)
+        return distance_left(squared, noise, cells) ** 2 + assumed**2 * (1 - shown**2)

@@ -40,6 +40,7 @@ EDGE_CELLS: Final = 1_000_000
 """A tree keeps a table by code for each edge: pairs of columns with more cells are no edges."""
 
 MOST_TIES: Final = 30
+"""The most pairs of columns that a report lists as tied; chosen by judgment."""
 
 ROUNDING: Final = 1e-12
 """What independent columns may seem to know of each other, in nats."""
@@ -87,7 +88,7 @@ def fit_grouped(
     shares = {name: table.frequencies for name, table in known.items()}
     tables = agreed_pairs(tables, column_averages(one_ways=one_ways, pairs=tables, bins=bins))
     product = ProductModel(schema=schema, total=total, shares=shares)
-    found: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
+    candidates: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
     alone = log_likelihood(by_bins(product, bins), heard)
     small = {edge: table for edge, table in tables.items() if schema.cells(edge) <= EDGE_CELLS}
     if edges := likely_edges(small, shares, bins):
@@ -95,23 +96,23 @@ def fit_grouped(
         tree = fit_tree(schema, total=total, shares=shares, pairs=chosen, bins=bins)
         cost = float(sum((bins[i].count - 1) * (bins[j].count - 1) for i, j in edges))
         cost += len(edges) * log(comb(len(schema.names), 2))
-        found["tree"] = (log_likelihood(by_bins(tree, bins), heard) - alone - cost, tree)
+        candidates["tree"] = (log_likelihood(by_bins(tree, bins), heard) - alone - cost, tree)
     mixture = fit_mixture(schema, total=total, one_ways=shares, answers=heard, bins=bins, rng=rng)
     if mixture.parameters:
         gain = log_likelihood(by_bins(mixture.model, bins), heard) - alone
-        found["pairs"] = (gain - mixture.parameters, mixture.model)
-    kind = max(found, key=lambda kind: found[kind][0])
+        candidates["pairs"] = (gain - mixture.parameters, mixture.model)
+    kind = max(candidates, key=lambda kind: candidates[kind][0])
     return GroupedFit(
         kind=kind,
-        model=found[kind][1],
-        worth={each: value for each, (value, _model) in found.items()},
+        model=candidates[kind][1],
+        worth={each: value for each, (value, _model) in candidates.items()},
     )
 
 
 def strongest_ties(fit: GroupedFit) -> list[list[Any]]:
     """The pairs of columns that the model ties most, with their distance from independence.
 
-    Of a tree its edges; a mixture ties all columns, and the strongest are told.
+    Of a tree its edges; a mixture ties all columns, and the strongest are listed.
     """
     model = fit.model
     if isinstance(model, ProductModel):
@@ -133,8 +134,8 @@ def likely_edges(
     for edge, table in pairs.items():
         product = np.outer(*(bins[name].sums(shares[name]) for name in edge))
         shrunk = project(shrink(table.frequencies, product, table.variance), 1.0)
-        found = mutual_information(shrunk)
-        weights[edge] = found if found > ROUNDING else 0.0
+        nats = mutual_information(shrunk)
+        weights[edge] = nats if nats > ROUNDING else 0.0
     return spanning_tree(weights)
 
 
@@ -145,11 +146,11 @@ def log_likelihood(model: Model, answers: Sequence[PairAnswers]) -> float:
         model: Of columns whose codes are the bins that were asked about: see ``by_bins``.
         answers: The counted answers.
     """
-    found = 0.0
+    total = 0.0
     for each in answers:
         table = model.marginal(each.columns) / model.total
-        found += float((each.counts * np.log(each.q + (each.p - each.q) * table)).sum())
-    return found
+        total += float((each.counts * np.log(each.q + (each.p - each.q) * table)).sum())
+    return total
 
 
 def by_bins(model: Fitted, bins: Mapping[str, Bins]) -> Fitted:

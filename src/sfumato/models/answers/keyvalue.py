@@ -16,7 +16,7 @@ from sfumato.errors import InputError
 Floats = NDArray[np.float64]
 
 SURE: Final = 2.0
-"""A mean is estimated where the frequency is above so many of its standard errors ..."""
+"""A mean is estimated where the frequency is more than this many of its standard errors ..."""
 KNOWN: Final = 0.5
 """... and the error at most this: a frequency is within 1/2 of 1/2 without any answer."""
 
@@ -90,10 +90,10 @@ class KeyValueEstimate:
         frequency, mean = self.frequency_of(key), self.mean_of(key)
         if frequency is None:
             return f"key {key}: not estimable, nobody answered about it"
-        held = f"key {key}: frequency {frequency:.4g} +- {self.frequency_errors[key]:.2g}"
+        described = f"key {key}: frequency {frequency:.4g} +- {self.frequency_errors[key]:.2g}"
         if mean is None:
-            return f"{held}, mean not estimable"
-        return f"{held}, mean {mean:.4g} +- {self.mean_errors[key]:.2g}"
+            return f"{described}, mean not estimable"
+        return f"{described}, mean {mean:.4g} +- {self.mean_errors[key]:.2g}"
 
 
 def estimate(source: KeyValueSource, counts: NDArray[np.int64]) -> KeyValueEstimate:

@@ -31,10 +31,13 @@ CLASSES: Final = (2, 3, 4, 6, 8, 12)
 """How many classes are tried, one after the other, while the likelihood pays for them."""
 
 _ROUNDS: Final = 1_000
+"""The most rounds of expectation maximization; chosen by judgment."""
 _TOLERANCE: Final = 0.02
 """Stop when a round gains less log-likelihood of all answers."""
 _RAKING_ROUNDS: Final = 200
+"""The most rounds of raking; chosen by judgment."""
 _RAKED: Final = 1e-9
+"""Raking stops when no share of a column is off by more."""
 _LEAST: Final = 1e-12
 """The smallest share of a bin or a class: a zero would stay zero in every step."""
 _TILT: Final = 10.0
@@ -53,11 +56,11 @@ class MixtureModel:
 
     def marginal(self, names: Marginal) -> Table:
         """The sum over the classes of the products of the columns' shares, in counts."""
-        found = self.total * self.weights
+        joint = self.total * self.weights
         for name in names:
-            own = self.shares[name].reshape(self.weights.size, *[1] * (found.ndim - 1), -1)
-            found = found[..., None] * own
-        return np.asarray(found.sum(axis=0))
+            own = self.shares[name].reshape(self.weights.size, *[1] * (joint.ndim - 1), -1)
+            joint = joint[..., None] * own
+        return np.asarray(joint.sum(axis=0))
 
     def draw(self, n_rows: int, *, rng: Rng) -> Rows:
         """Classes rounded together, then each column of each class rounded and shuffled."""
@@ -66,14 +69,14 @@ class MixtureModel:
         return {name: draw_given(classes, self.shares[name], rng=rng) for name in self.schema.names}
 
     def arrays(self) -> dict[str, Table]:
-        """The weights, and the shares by the column's place in the schema."""
-        named = {f"column_{place}": self.shares[n] for place, n in enumerate(self.schema.names)}
+        """The weights, and the shares by the column's index in the schema."""
+        named = {f"column_{number}": self.shares[n] for number, n in enumerate(self.schema.names)}
         return {"total": np.array(self.total), "weights": self.weights, **named}
 
     @staticmethod
     def from_arrays(schema: Schema, arrays: Mapping[str, Table]) -> "MixtureModel":
         """The model that ``arrays`` was called of."""
-        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(schema.names)}
+        shares = {name: arrays[f"column_{number}"] for number, name in enumerate(schema.names)}
         weights, total = arrays["weights"], float(arrays["total"])
         return MixtureModel(schema=schema, total=total, weights=weights, shares=shares)
 
@@ -144,10 +147,10 @@ class _Task:
         self.shares = np.maximum(np.concatenate(parts), _LEAST)
         self._ends = np.cumsum([0, *(cut.count for cut in self._bins.values())])
         self.free = int(self._ends[-1]) - len(parts)
-        place = {name: i for i, name in enumerate(schema.names)}
+        number = {name: i for i, name in enumerate(schema.names)}
         tables, first = [], 0
         for each in answers:
-            one, other = (place[name] for name in each.columns)
+            one, other = (number[name] for name in each.columns)
             if each.counts.shape != tuple(bins[name].count for name in each.columns):
                 raise InputError(f"the answers about {each.columns} are of other bins")
             tables.append((one, other, first))
@@ -178,10 +181,10 @@ class _Task:
         rank = min(classes - 1, int((values > 0).sum()))
         leading = slice(None, -rank - 1, -1)
         top = vectors[:, leading] * np.sqrt(values[leading])
-        places = np.sqrt(12) * (rng.uniform(classes * rank) - 0.5).reshape(classes, rank)
+        positions = np.sqrt(12) * (rng.uniform(classes * rank) - 0.5).reshape(classes, rank)
         if classes == 2 and rank == 1:
-            places = np.array([[1.0], [-1.0]])
-        factors = np.clip(1 + (top @ places.T) / self.shares[:, None], 1 / _TILT, _TILT)
+            positions = np.array([[1.0], [-1.0]])
+        factors = np.clip(1 + (top @ positions.T) / self.shares[:, None], 1 / _TILT, _TILT)
         tilted = self.shares[:, None] * factors
         for start, end in pairwise(self._ends):
             tilted[start:end] /= tilted[start:end].sum(axis=0)
@@ -198,15 +201,15 @@ class _Task:
 
     def _interactions(self) -> Table:
         """The debiased two-way tables less the products of their one-way tables, all in one."""
-        found = np.zeros((self.shares.size, self.shares.size))
+        gaps = np.zeros((self.shares.size, self.shares.size))
         for each, (one, other, _first) in zip(self._answers, self._tables, strict=True):
             table = (each.counts / max(each.counts.sum(), 1) - each.q) / (each.p - each.q)
             gap = table - np.outer(table.sum(axis=1), table.sum(axis=0))
             rows = slice(self._ends[one], self._ends[one + 1])
             columns = slice(self._ends[other], self._ends[other + 1])
-            found[rows, columns] += gap
-            found[columns, rows] += gap.T
-        return found
+            gaps[rows, columns] += gap
+            gaps[columns, rows] += gap.T
+        return gaps
 
 
 def _shrunk(
@@ -233,18 +236,20 @@ def _raked(
     again: shares are scaled, and each class's weight by the sum of its scaled shares. So this is
     iterative proportional fitting of the whole table. Deming, Stephan 1940.
     """
-    found, mass = dict(shares), weights
+    result, mass = dict(shares), weights
     for _ in range(_RAKING_ROUNDS):
         worst = 0.0
-        for name in found:
-            wanted, held = one_ways[name], mass @ found[name]
-            worst = max(worst, float(np.abs(wanted - held).max()))
-            scaled = found[name] * np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+        for name in result:
+            target, current = one_ways[name], mass @ result[name]
+            worst = max(worst, float(np.abs(target - current).max()))
+            scaled = result[name] * np.divide(
+                target, current, out=np.zeros_like(current), where=current > 0
+            )
             sums = scaled.sum(axis=1)
-            found[name], mass = scaled / np.maximum(sums, _LEAST)[:, None], mass * sums
+            result[name], mass = scaled / np.maximum(sums, _LEAST)[:, None], mass * sums
         if worst < _RAKED:
             break
-    return mass / mass.sum(), found
+    return mass / mass.sum(), result
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -296,14 +301,14 @@ def _expect(
             for b in range(columns):
                 count = counts[first + a * columns + b]
                 if count > 0:
-                    chance = q + (p - q) * _held(weights, shares, top + a, left + b)
+                    chance = q + (p - q) * _joint_share(weights, shares, top + a, left + b)
                     likelihood += count * np.log(chance)
                     spread += q * count / chance
         for a in range(rows):
             for b in range(columns):
                 count, factor = counts[first + a * columns + b], spread
                 if count > 0:
-                    chance = q + (p - q) * _held(weights, shares, top + a, left + b)
+                    chance = q + (p - q) * _joint_share(weights, shares, top + a, left + b)
                     factor += (p - q) * count / chance
                 for k in range(weights.size):
                     mass = weights[k] * shares[top + a, k] * shares[left + b, k] * factor
@@ -314,12 +319,14 @@ def _expect(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _held(weights: NDArray[np.float64], shares: NDArray[np.float64], one: int, other: int) -> float:
+def _joint_share(
+    weights: NDArray[np.float64], shares: NDArray[np.float64], one: int, other: int
+) -> float:
     """The share of the people in two bins."""
-    held = 0.0
+    share = 0.0
     for k in range(weights.size):
-        held += weights[k] * shares[one, k] * shares[other, k]
-    return held
+        share += weights[k] * shares[one, k] * shares[other, k]
+    return share
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

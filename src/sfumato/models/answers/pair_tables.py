@@ -32,8 +32,11 @@ FRACTION: Final = 0.5
 """The largest standard error of an average cell, as a part of what the cell holds."""
 
 MOST_BINS: Final = 16
+"""The most bins of a column in a question about a pair: a table of 256 cells."""
 MOST_STRETCHES: Final = 64
+"""The most stretches that a one-way table is smoothed to; bounds the time."""
 MOST_BLOCKS: Final = 512
+"""Blocks of neighbors that a longer one-way table is averaged to first; bounds the time."""
 WIDE: Final = 16
 """One-way tables with fewer ordered codes than this are left as they are."""
 
@@ -71,9 +74,9 @@ class Bins:
 
     def inside(self, frequencies: Frequencies) -> Frequencies:
         """The share of each code in its own bin; equal shares where the bin holds nothing."""
-        held = self.sums(frequencies)[self.of]
+        totals = self.sums(frequencies)[self.of]
         equal = 1 / np.bincount(self.of)[self.of]
-        return np.divide(frequencies, held, out=equal, where=held > 0)
+        return np.divide(frequencies, totals, out=equal, where=totals > 0)
 
     def expand(self, table: Frequencies, frequencies: Frequencies, *, axis: int) -> Frequencies:
         """A table by bins as one by codes: within a bin codes follow their own frequencies.
@@ -82,8 +85,8 @@ class Bins:
         """
         shape = [1] * table.ndim
         shape[axis] = self.codes
-        found: Frequencies = np.take(table, self.of, axis=axis)
-        return found * self.inside(frequencies).reshape(shape)
+        result: Frequencies = np.take(table, self.of, axis=axis)
+        return result * self.inside(frequencies).reshape(shape)
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -98,7 +101,7 @@ def whole(codes: int) -> Bins:
 
 
 def even_bins(codes: int, *, most: int) -> Bins:
-    """At most so many bins of about equally many neighbors: when nothing is known yet.
+    """At most ``most`` bins of about equally many neighbors: when nothing is known yet.
 
     >>> even_bins(7, most=3).of.tolist()
     [0, 0, 0, 1, 1, 2, 2]
@@ -108,7 +111,7 @@ def even_bins(codes: int, *, most: int) -> Bins:
 
 
 def bins_by_mass(frequencies: Frequencies, *, most: int, ordered: int = 0) -> Bins:
-    """At most so many bins that hold about equally much; a code that holds more is alone.
+    """At most ``most`` bins of about equal mass; a code with more mass is alone.
 
     The first ``ordered`` codes are merged with neighbors. The others have no neighbors: they are
     taken from the most frequent down, so that rare ones end up together.
@@ -123,18 +126,18 @@ def bins_by_mass(frequencies: Frequencies, *, most: int, ordered: int = 0) -> Bi
         return whole(codes)
     rest = ordered + np.argsort(-frequencies[ordered:], kind="stable")
     of = np.empty(codes, dtype=np.int64)
-    left, held, now = float(frequencies.sum()), 0.0, 0
+    left, mass_in_bin, now = float(frequencies.sum()), 0.0, 0
     for code in (*range(ordered), *rest.tolist()):
         mass = float(frequencies[code])
         # Close the bin where half of the next code would already be too much for it.
-        if now < most - 1 and held > 0 and held + mass / 2 > left / (most - now):
-            left, held, now = left - held, 0.0, now + 1
-        of[code], held = now, held + mass
+        if now < most - 1 and mass_in_bin > 0 and mass_in_bin + mass / 2 > left / (most - now):
+            left, mass_in_bin, now = left - mass_in_bin, 0.0, now + 1
+        of[code], mass_in_bin = now, mass_in_bin + mass
     return Bins(of=of)
 
 
 def bins_allowed(answers: float, noise: Noise) -> int:
-    """How many bins each of two columns may have when so many people answer about the pair.
+    """How many bins each of two columns may have, given the number of answers about the pair.
 
     The largest B with sqrt(noise(B^2) / answers) <= FRACTION / B^2, the right side being the part
     of what one of B^2 equal cells holds; at least 2, below which there is nothing to ask.
@@ -202,18 +205,18 @@ def smoothed(
     sums = blocks.sums(frequencies[:ordered])
     bins = stretches(sums / sizes, variance / float(sizes.mean()))
     means = bins.sums(sums) / bins.sums(sizes)
-    found = frequencies.copy()
-    found[:ordered] = means[bins.of[blocks.of]]
-    kept = (min(2 * bins.count, ordered) + frequencies.size - ordered) / frequencies.size
-    return found, kept * variance
+    smooth = frequencies.copy()
+    smooth[:ordered] = means[bins.of[blocks.of]]
+    left = (min(2 * bins.count, ordered) + frequencies.size - ordered) / frequencies.size
+    return smooth, left * variance
 
 
 def _residuals(values: Frequencies) -> Frequencies:
     """Of the values from a start (rows) up to an end (columns), squares around their mean."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     squares = np.concatenate([[0.0], np.cumsum(values**2)])
-    places = np.arange(values.size + 1)
-    length = places[None, :] - places[:, None]
+    indices = np.arange(values.size + 1)
+    length = indices[None, :] - indices[:, None]
     means = np.subtract.outer(sums, sums) ** 2 / np.maximum(length, 1)
     around = squares[None, :] - squares[:, None] - means
     return np.where(length > 0, np.maximum(around, 0.0), np.inf)
@@ -264,8 +267,8 @@ class PairAnswers:
         """The debiased two-way table; refuses where nobody answered.
 
         Answers are a multinomial sample with shares s, so (s - q)/(p - q) has the variance
-        s(1 - s)/n/(p - q)^2, sample included. A cell counts one answer more for it: nobody
-        is no certainty.
+        s(1 - s)/n/(p - q)^2, sample included. A cell counts one answer more for
+        it, as no answers do not mean a share of 0.
         """
         n, gap = int(self.counts.sum()), self.p - self.q
         if n == 0:
@@ -281,7 +284,7 @@ def possible_tables(schema: Schema, one_ways: Mapping[str, NoisyTable]) -> dict[
     The variance is that after smoothing; projection lowers it further. A column of which nothing
     is known is uniform.
     """
-    found = {}
+    result = {}
     for column in schema:
         own = one_ways.get(column.name) or _unknown(column.size)
         if own.frequencies.shape != (column.size,):
@@ -290,8 +293,8 @@ def possible_tables(schema: Schema, one_ways: Mapping[str, NoisyTable]) -> dict[
                 f"column has {column.size} codes."
             )
         smooth, variance = smoothed(own.frequencies, own.variance, ordered=ordered_codes(column))
-        found[column.name] = NoisyTable(frequencies=project(smooth, 1.0), variance=variance)
-    return found
+        result[column.name] = NoisyTable(frequencies=project(smooth, 1.0), variance=variance)
+    return result
 
 
 def side_noise(shape: tuple[int, int], variance: float, *, axis: int) -> float:
@@ -318,28 +321,28 @@ def column_averages(
     Different people are behind each of them, so errors are independent and weights 1/variance
     are the best. A column that nobody answered about is uniform, with the variance 1.
     """
-    found = {}
+    result = {}
     for name, cut in bins.items():
-        said = []
+        estimates = []
         if name in one_ways:
             own = one_ways[name]
             # Codes summed into bins are a two-way table summed over what is inside the bins.
             inside = own.variance * cut.codes / cut.count
             part = (1 - 1 / cut.count) / (1 - 1 / cut.codes) if cut.codes > 1 else 1.0
-            said.append((_to_one(cut.sums(own.frequencies)), inside * part or own.variance))
+            estimates.append((_to_one(cut.sums(own.frequencies)), inside * part or own.variance))
         for edge, table in pairs.items():
             if name in edge:
                 axis, (rows, columns) = edge.index(name), table.frequencies.shape
                 own_side = _to_one(table.frequencies.sum(axis=1 - axis))
                 noise = side_noise((rows, columns), table.variance, axis=axis)
-                said.append((own_side, noise or table.variance))
-        if not said:
-            found[name] = _unknown(cut.count)
+                estimates.append((own_side, noise or table.variance))
+        if not estimates:
+            result[name] = _unknown(cut.count)
             continue
-        weights = [1 / variance for _own, variance in said]
-        average = np.average([own for own, _variance in said], axis=0, weights=weights)
-        found[name] = NoisyTable(frequencies=average, variance=1 / sum(weights))
-    return found
+        weights = [1 / variance for _own, variance in estimates]
+        average = np.average([own for own, _variance in estimates], axis=0, weights=weights)
+        result[name] = NoisyTable(frequencies=average, variance=1 / sum(weights))
+    return result
 
 
 def known_columns(
@@ -357,13 +360,13 @@ def known_columns(
     averages = column_averages(one_ways=one_ways, pairs=pairs, bins=bins)
     by_code = dict(one_ways)
     by_code |= {n: averages[n] for n, cut in bins.items() if cut.count == cut.codes}
-    found = possible_tables(schema, by_code)
+    result = possible_tables(schema, by_code)
     for name, cut in bins.items():
         if cut.count < cut.codes:
-            inside = cut.inside(found[name].frequencies)
+            inside = cut.inside(result[name].frequencies)
             shares = project(averages[name].frequencies, 1.0)[cut.of] * inside
-            found[name] = NoisyTable(frequencies=shares, variance=found[name].variance)
-    return found
+            result[name] = NoisyTable(frequencies=shares, variance=result[name].variance)
+    return result
 
 
 def agreed_pairs(
@@ -373,14 +376,14 @@ def agreed_pairs(
 
     The orthogonal projection: Qardaji, Yang, Li 2014, "PriView", section 4.4.
     """
-    found = {}
+    result = {}
     for (one, other), table in pairs.items():
         moved, (rows, columns) = table.frequencies, table.frequencies.shape
         moved = moved + (1 - moved.sum()) / moved.size
         moved = moved + (averages[one].frequencies - moved.sum(axis=1))[:, None] / columns
         moved = moved + (averages[other].frequencies - moved.sum(axis=0)) / rows
-        found[one, other] = NoisyTable(frequencies=moved, variance=table.variance)
-    return found
+        result[one, other] = NoisyTable(frequencies=moved, variance=table.variance)
+    return result
 
 
 def _to_one(frequencies: Table) -> Table:
@@ -419,19 +422,20 @@ def consistent(
         tolerance: The largest part of the uniform distribution that may be mixed in at the end to
             lift the last cells to zero.
     """
-    found = _checked(tables, variances)
-    found = _agreed(found, variances)
+    result = _checked(tables, variances)
+    result = _agreed(result, variances)
     if not non_negative:
-        return found
+        return result
     rounds = 0
-    while _uniform_part(found) > tolerance:
+    while _uniform_part(result) > tolerance:
         if (rounds := rounds + 1) > _ROUNDS:
             raise InternalError(f"the tables did not settle in {_ROUNDS} rounds. None is returned.")
         # Norm-sub is a projection in the same norm: alternating converges to tables in both sets.
-        found = _agreed({key: project(table, 1.0) for key, table in found.items()}, variances)
-    part = _uniform_part(found)
+        result = _agreed({key: project(table, 1.0) for key, table in result.items()}, variances)
+    part = _uniform_part(result)
     return {
-        key: np.maximum((1 - part) * table + part / table.size, 0.0) for key, table in found.items()
+        key: np.maximum((1 - part) * table + part / table.size, 0.0)
+        for key, table in result.items()
     }
 
 
@@ -490,7 +494,7 @@ def _checked(
     tables: Mapping[Marginal, Table], variances: Mapping[Marginal, float]
 ) -> dict[Marginal, Table]:
     """The tables as arrays of floats of their own, or an error that names the misfit."""
-    found: dict[Marginal, Table] = {}
+    result: dict[Marginal, Table] = {}
     sizes: dict[str, int] = {}
     for key, given in tables.items():
         table = np.array(given, dtype=np.float64)
@@ -499,7 +503,7 @@ def _checked(
                 f"a table has one or two different names and as many axes, got {key!r} with "
                 f"{table.ndim} axes."
             )
-        if key[::-1] in found:
+        if key[::-1] in result:
             raise InputError(f"{key!r} is there twice, in both orders. Keep one table.")
         if not table.size or not np.isfinite(table).all():
             raise InputError(f"the table {key!r} must have finite cells.")
@@ -509,8 +513,8 @@ def _checked(
                     f"{name!r} has {sizes[name]} categories in one table and {size} in {key!r}."
                 )
         _check_variance(key, variances)
-        found[key] = table
-    return found
+        result[key] = table
+    return result
 
 
 def _check_variance(key: Marginal, variances: Mapping[Marginal, float]) -> None:

@@ -24,8 +24,11 @@ from sfumato.schema.schema import Marginal, Schema
 Table = NDArray[np.float64]
 
 RAKING_ROUNDS: Final = 30
+"""How often a two-way table is scaled; what is left then is moved as a product."""
 _AGREE: Final = 1e-6
+"""How far a table's sums may be from the columns' own shares."""
 _LIFT: Final = 1e-6
+"""The part of the product that each cell gets before raking: a zero would stay."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,17 +76,17 @@ class TreeModel:
         return {name: rows[name] for name in self.schema.names}
 
     def arrays(self) -> dict[str, Table]:
-        """The shares by column and the tables by edge, under the columns' places in the schema."""
-        place = {name: str(i) for i, name in enumerate(self.schema.names)}
-        columns = {f"column_{place[name]}": table for name, table in self.shares.items()}
-        edges = {f"edge_{place[i]}_{place[j]}": table for (i, j), table in self.pairs.items()}
+        """The shares by column and the tables by edge, under the columns' indices in the schema."""
+        number = {name: str(i) for i, name in enumerate(self.schema.names)}
+        columns = {f"column_{number[name]}": table for name, table in self.shares.items()}
+        edges = {f"edge_{number[i]}_{number[j]}": table for (i, j), table in self.pairs.items()}
         return {"total": np.array(self.total), **columns, **edges}
 
     @staticmethod
     def from_arrays(schema: Schema, arrays: Mapping[str, Table]) -> "TreeModel":
         """The model that ``arrays`` was called of."""
         names = schema.names
-        shares = {name: arrays[f"column_{place}"] for place, name in enumerate(names)}
+        shares = {name: arrays[f"column_{number}"] for number, name in enumerate(names)}
         pairs: dict[Edge, Table] = {}
         for key, table in arrays.items():
             if key.startswith("edge_"):
@@ -93,20 +96,20 @@ class TreeModel:
 
     @cached_property
     def _neighbors(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {name: [] for name in self.schema.names}
+        result: dict[str, list[str]] = {name: [] for name in self.schema.names}
         for one, other in self.pairs:
-            found[one].append(other)
-            found[other].append(one)
-        return found
+            result[one].append(other)
+            result[other].append(one)
+        return result
 
     def _walk(self, root: str | None = None) -> Iterator[tuple[str, str | None]]:
         """Columns with their parents, parents first: of one root's tree, or of the forest."""
-        seen: set[str] = set()
+        visited: set[str] = set()
         for start in self.schema.names if root is None else (root,):
-            waiting: list[tuple[str, str | None]] = [] if start in seen else [(start, None)]
+            waiting: list[tuple[str, str | None]] = [] if start in visited else [(start, None)]
             while waiting:
                 name, parent = waiting.pop()
-                seen.add(name)
+                visited.add(name)
                 yield name, parent
                 waiting += [(near, name) for near in self._neighbors[name] if near != parent]
 
@@ -116,28 +119,28 @@ class TreeModel:
 
         The column's own shares where the parent's code holds nothing.
         """
-        found: dict[Edge, Table] = {}
+        result: dict[Edge, Table] = {}
         for (one, other), joint in self.pairs.items():
             for edge, table in (((one, other), joint), ((other, one), joint.T)):
-                held = table.sum(axis=1, keepdims=True)
+                totals = table.sum(axis=1, keepdims=True)
                 own = np.broadcast_to(self.shares[edge[1]], table.shape).copy()
-                found[edge] = np.divide(table, held, out=own, where=held > 0)
-        return found
+                result[edge] = np.divide(table, totals, out=own, where=totals > 0)
+        return result
 
-    def _component_marginal(self, root: str, wanted: frozenset[str]) -> tuple[Table, list[str]]:
-        """The shares of the wanted columns in a root's tree, and their order.
+    def _component_marginal(self, root: str, requested: frozenset[str]) -> tuple[Table, list[str]]:
+        """The shares of the requested columns in a root's tree, and their order.
 
-        Each column hands to its parent a table: first axis the parent's codes, then the wanted
-        columns beyond. A column that is not wanted is summed out on the way, and one beyond which
-        nothing is wanted says nothing.
+        Each column hands to its parent a table: first axis the parent's codes, then the requested
+        columns beyond. A column that is not requested is summed out on the way, and one beyond
+        which nothing is requested has no part.
         """
         inbox: dict[str, tuple[Table, list[str]]] = {}
         for name, parent in reversed(list(self._walk(root))):
-            if parent is None or not (name in wanted or name in inbox):
+            if parent is None or not (name in requested or name in inbox):
                 continue
             given = self._given[parent, name]
             table, axes = inbox.get(name, (np.ones(given.shape[1]), []))
-            if name in wanted:
+            if name in requested:
                 sent = given.reshape(*given.shape, *[1] * len(axes)) * table
                 axes = [name, *axes]
             else:
@@ -194,18 +197,18 @@ def rake(table: Table, rows: Table, columns: Table, *, rounds: int = RAKING_ROUN
         columns: What the columns shall sum to: as much in all.
         rounds: How often to scale.
     """
-    found = table + _LIFT * np.outer(rows, columns)
+    result = table + _LIFT * np.outer(rows, columns)
     for _ in range(rounds):
-        found = found * _ratio(columns, found.sum(axis=0))
-        found = found * _ratio(rows, found.sum(axis=1))[:, None]
-    found = found * np.minimum(_ratio(columns, found.sum(axis=0)), 1.0)
-    short_rows, short_columns = rows - found.sum(axis=1), columns - found.sum(axis=0)
+        result = result * _ratio(columns, result.sum(axis=0))
+        result = result * _ratio(rows, result.sum(axis=1))[:, None]
+    result = result * np.minimum(_ratio(columns, result.sum(axis=0)), 1.0)
+    short_rows, short_columns = rows - result.sum(axis=1), columns - result.sum(axis=0)
     short = float(short_columns.sum())
-    return found + np.outer(short_rows, short_columns) / short if short > 0 else found
+    return result + np.outer(short_rows, short_columns) / short if short > 0 else result
 
 
-def _ratio(wanted: Table, held: Table) -> Table:
-    return np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+def _ratio(target: Table, current: Table) -> Table:
+    return np.divide(target, current, out=np.zeros_like(current), where=current > 0)
 
 
 def _joined(

@@ -110,7 +110,7 @@ class BayesNet:
         return {name: rows[name] for name in self.schema.names}
 
     def arrays(self) -> dict[str, Table]:
-        """Tables and the places of parents, under the columns' places in the schema."""
+        """Tables and the indices of parents, under the columns' indices in the schema."""
         index = {name: i for i, name in enumerate(self.schema.names)}
         result = {"total": np.array(self.total)}
         for name, i in index.items():
@@ -134,11 +134,11 @@ class BayesNet:
 
     def _ancestors(self, names: Marginal) -> list[str]:
         """The named columns and all that they depend on; what else there is sums to 1."""
-        wanted = {self.schema[name].name for name in names}
+        needed = {self.schema[name].name for name in names}
         for name in reversed(self.order):
-            if name in wanted:
-                wanted.update(self.parents[name])
-        return [name for name in self.order if name in wanted]
+            if name in needed:
+                needed.update(self.parents[name])
+        return [name for name in self.order if name in needed]
 
 
 def elimination(
@@ -191,7 +191,11 @@ _PUBLIC: Final = 1e-3
 
 
 def fit_bayes_net(
-    schema: Schema, *, total: float, parents: Mapping[str, Marginal], seen: list[Measurement]
+    schema: Schema,
+    *,
+    total: float,
+    parents: Mapping[str, Marginal],
+    measurements: list[Measurement],
 ) -> BayesNet:
     """The network whose columns follow noisy tables of them with their parents.
 
@@ -202,13 +206,13 @@ def fit_bayes_net(
         schema: The columns.
         total: The number of rows that the model stands for.
         parents: Of each column that has some.
-        seen: Noisy counts of marginals; a column and its parents must be inside one of them.
+        measurements: Noisy counts of marginals; a column and its parents must be inside one.
     """
     rows = max(total, 1.0)  # of an empty table, noise alone
     tables = agreed_tables(
-        {_named(each): each.values / rows for each in seen},
-        {_named(each): (max(each.sigma_counts, _PUBLIC) / rows) ** 2 for each in seen},
-        held={_named(each): possible(schema, _named(each)) for each in seen},
+        {_named(each): each.values / rows for each in measurements},
+        {_named(each): (max(each.sigma_counts, _PUBLIC) / rows) ** 2 for each in measurements},
+        possible_cells={_named(each): possible(schema, _named(each)) for each in measurements},
     )
     given: dict[str, Table] = {}
     for column in schema:
@@ -225,7 +229,7 @@ def agreed_tables(
     tables: Mapping[Marginal, Table],
     variances: Mapping[Marginal, float],
     *,
-    held: Mapping[Marginal, NDArray[np.bool_]],
+    possible_cells: Mapping[Marginal, NDArray[np.bool_]],
 ) -> dict[Marginal, Table]:
     """Tables of shares >= 0 that sum to 1 and say nearly the same of the columns they share.
 
@@ -238,7 +242,7 @@ def agreed_tables(
     Args:
         tables: Noisy shares by marginal.
         variances: Of one cell of each.
-        held: The cells of each that may hold anything.
+        possible_cells: The cells of each that may hold anything.
     """
     shared = {frozenset(one) & frozenset(other) for one, other in combinations(tables, 2)}
     ordered = sorted(shared - {frozenset()}, key=lambda names: (len(names), sorted(names)))
@@ -249,7 +253,7 @@ def agreed_tables(
             result |= averaged(result, variances, names)
         for key, table in result.items():
             result[key] = np.zeros_like(table)
-            result[key][held[key]] = project(table[held[key]], 1.0)
+            result[key][possible_cells[key]] = project(table[possible_cells[key]], 1.0)
     return result
 
 
@@ -260,13 +264,13 @@ def _given(tables: Mapping[Marginal, Table], parents: Marginal, name: str) -> Ta
         raise InputError(f"no table tells of {name!r} with {parents}.")
     key = min(holding, key=lambda own: (tables[own].size, own))
     joint = summed(key, tables[key], family)
-    held = joint.sum(axis=-1, keepdims=True)
+    totals = joint.sum(axis=-1, keepdims=True)
     alone = joint.reshape(-1, joint.shape[-1]).sum(axis=0)
     own = np.broadcast_to(alone / alone.sum(), joint.shape).copy()
-    return np.asarray(np.divide(joint, held, out=own, where=held > 0))
+    return np.asarray(np.divide(joint, totals, out=own, where=totals > 0))
 
 
-def _named(seen: Measurement) -> Marginal:
-    if not isinstance(seen.target, tuple):
-        raise InputError(f"a network is fitted to marginals, got {seen.target!s:.60}")
-    return seen.target
+def _named(measurement: Measurement) -> Marginal:
+    if not isinstance(measurement.target, tuple):
+        raise InputError(f"a network is fitted to marginals, got {measurement.target!s:.60}")
+    return measurement.target

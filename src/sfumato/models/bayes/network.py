@@ -206,8 +206,8 @@ def affordable(
         sizes: How many values each column has.
         limit: The most cells of a table.
         degree: The most parents of a column.
-        most_sets: So many tables of more than two columns may be counted.
-        most_cells: So many cells may all tables have together.
+        most_sets: The most tables of more than two columns that may be counted.
+        most_cells: The most cells of all tables together.
     """
     counts = _sets_by_cells(sizes, limit=limit, longest=degree + 1)
     cells = np.arange(limit + 1)
@@ -243,7 +243,7 @@ def _grow_sets(
     beyond: Sequence[int],
     room: int,
     degree: int,
-    place: int,
+    column: int,
     chosen: tuple[int, ...],
     cells: int,
     least: int,
@@ -255,23 +255,23 @@ def _grow_sets(
     if len(chosen) == degree:
         yield chosen
         return
-    enough = len(chosen) + len(sizes) - place >= degree
-    if not enough and cells * beyond[place] * least <= room:
+    enough = len(chosen) + len(sizes) - column >= degree
+    if not enough and cells * beyond[column] * least <= room:
         return
-    if place == len(sizes):
+    if column == len(sizes):
         yield chosen
         return
-    size = sizes[place]
-    rest = (sizes, beyond, room, degree, place + 1)
+    size = sizes[column]
+    rest = (sizes, beyond, room, degree, column + 1)
     if cells * size <= room:
-        yield from _grow_sets(*rest, (*chosen, place), cells * size, least)
+        yield from _grow_sets(*rest, (*chosen, column), cells * size, least)
     yield from _grow_sets(*rest, chosen, cells, min(least, size))
 
 
 def _sets_by_cells(
     sizes: Sequence[int], *, limit: int, longest: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """How many sets of so many columns have so many cells, by both numbers.
+    """The number of sets of columns by their number of columns and of cells.
 
     Column by column: a set with the new one has its size times the cells of a set without it.
     """

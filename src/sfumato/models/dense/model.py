@@ -1,7 +1,7 @@
 """A histogram over every cell of a small domain: sums by target, raking to public totals.
 
 Cells are grouped by what a target asks, in a form kernels can walk. The flat index of a cell splits
-into a block (leading columns) and a place in it (the trailing ones). Inside a block a target's
+into a block (leading columns) and a position in it (the trailing ones). Inside a block a target's
 cells form runs, each of one group; the group of a run is ``base[block] + key``. That takes two
 short arrays instead of one as long as the domain, sums run at memory speed, and a range touches
 only the cells inside it. Many targets are answered in few passes: marginals are summed down a tree,
@@ -56,15 +56,15 @@ def sweep(
     runs: NDArray[np.int32],
     run_ends: NDArray[np.int64],
     width: int,
-    wanted: NDArray[np.float64],
-    wanted_ends: NDArray[np.int64],
+    goals: NDArray[np.float64],
+    goal_ends: NDArray[np.int64],
     rake: NDArray[np.bool_],
     sigma: NDArray[np.float64],
 ) -> None:
     """Move the cells towards all measurements, again and again, until they fit."""
     repetitions, count = words.shape
     order = np.arange(count)
-    largest = np.diff(wanted_ends[: count + 1]).max()
+    largest = np.diff(goal_ends[: count + 1]).max()
     result, factors = np.empty(largest), np.empty(largest)
     only_marginals, before = rake[:count].all(), np.inf
     for repetition in range(repetitions):
@@ -74,12 +74,12 @@ def sweep(
             first, last = np.uint64(run_ends[i]), np.uint64(run_ends[i + 1])
             if rake[i]:
                 its_runs = runs[first:last]
-                goals = wanted[wanted_ends[i] : wanted_ends[i + 1]]
+                its_goals = goals[goal_ends[i] : goal_ends[i + 1]]
                 gap, mass = _rake(
-                    cells, total, mass, base[i], its_runs, width, goals, result, factors
+                    cells, total, mass, base[i], its_runs, width, its_goals, result, factors
                 )
             else:
-                goal, where = wanted[wanted_ends[i]], (np.uint64(i), first, last)
+                goal, where = goals[goal_ends[i]], (np.uint64(i), first, last)
                 gap, mass = _move(cells, total, mass, base, runs, where, width, goal)
             worst = max(worst, gap / sigma[i])
             if not 0.01 * total < mass < 100 * total:  # so far away, it loses its digits
@@ -119,18 +119,18 @@ def _rake(
     runs: NDArray[np.int32],
     width: int,
     goals: NDArray[np.float64],
-    found: NDArray[np.float64],
+    group_sums: NDArray[np.float64],
     factors: NDArray[np.float64],
 ) -> tuple[float, float]:
     """Bring a marginal to its goals: how far the worst cell was off, and the mass after it."""
-    found[: goals.size] = 0
-    add_groups(cells, base, runs, width, found)
+    group_sums[: goals.size] = 0
+    add_groups(cells, base, runs, width, group_sums)
     scale, worst = total / mass, 0.0
     for g in range(goals.size):
-        has, goal = found[g] * scale, goals[g]
+        has, goal = group_sums[g] * scale, goals[g]
         worst = max(worst, abs(goal - has))
         factors[g] = _raking_factor(goal, has)
-        mass += found[g] * (factors[g] - 1)
+        mass += group_sums[g] * (factors[g] - 1)
     scale_groups(cells, base, runs, width, factors)
     return worst, mass
 
@@ -153,7 +153,7 @@ def _scale_to(cells: NDArray[np.float64], total: float) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _shuffle(order: NDArray[np.int64], words: NDArray[np.uint64]) -> None:
-    """Fisher and Yates, a word for each place: for post-processing, it is not quite uniform."""
+    """Fisher and Yates, a word for each position: for post-processing, it is not quite uniform."""
     for last in range(order.size - 1, 0, -1):
         other = np.int64((words[last] >> np.uint64(32)) * np.uint64(last + 1) >> np.uint64(32))
         order[last], order[other] = order[other], order[last]
@@ -372,12 +372,12 @@ def rake(model: DenseModel, totals: Sequence[PublicTotal]) -> DenseModel:
         worst = 0.0
         for total in totals:
             others = _others(schema, total)
-            held, wanted = counts.sum(axis=others, keepdims=True), _spread(schema, total)
-            worst = max(worst, float(np.abs(held - wanted).max()))
-            if ((held <= 0) & (wanted > 0)).any():
-                counts += np.where((held <= 0) & (wanted > 0), lifted, 0.0)
-                held = counts.sum(axis=others, keepdims=True)
-            counts *= np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+            current, target = counts.sum(axis=others, keepdims=True), _spread(schema, total)
+            worst = max(worst, float(np.abs(current - target).max()))
+            if ((current <= 0) & (target > 0)).any():
+                counts += np.where((current <= 0) & (target > 0), lifted, 0.0)
+                current = counts.sum(axis=others, keepdims=True)
+            counts *= np.divide(target, current, out=np.zeros_like(current), where=current > 0)
         if worst <= CLOSE * totals[0].rows:
             break
     return DenseModel(schema=schema, counts=counts)
@@ -422,7 +422,7 @@ class Blocks:
         self._split = split
         self._sizes = np.array(sizes)
         self._whole = [(0, size - 1, 0) for size in sizes]
-        self._place = {name: index for index, name in enumerate(schema.names)}
+        self._axis = {name: index for index, name in enumerate(schema.names)}
 
     def group(self, target: Target) -> Grouping:
         """The grouping of all cells by one target."""
@@ -431,7 +431,7 @@ class Blocks:
         result = self.write(target, base, runs)
         groups = 1
         if isinstance(target, tuple):
-            groups = prod(int(self._sizes[self._place[name]]) for name in target)
+            groups = prod(int(self._sizes[self._axis[name]]) for name in target)
         return Grouping(base=base, runs=runs[:result].copy(), groups=groups, width=self.width)
 
     def write(self, target: Target, base: NDArray[np.int32], runs: NDArray[np.int32]) -> int:
@@ -439,11 +439,11 @@ class Blocks:
         rule = list(self._whole)
         if isinstance(target, Range):
             for name, low, high in target.bounds:
-                rule[self._place[name]] = (low, high, 0)
+                rule[self._axis[name]] = (low, high, 0)
         else:
             step = 1
             for name in reversed(target):
-                index = self._place[name]
+                index = self._axis[name]
                 last = rule[index][1]
                 rule[index] = (0, last, step)
                 step *= last + 1
@@ -474,15 +474,15 @@ class DenseAnswers:
     def __init__(self, schema: Schema, targets: Sequence[Target]) -> None:
         self._offsets = layout(schema, targets)
         self._ranges = [index for index, target in enumerate(targets) if isinstance(target, Range)]
-        wanted = [target for target in targets if isinstance(target, Range)]
-        small = 0 < len(wanted) * schema.cells(schema.names) <= _MATRIX_ENTRIES
-        self._matrix = _indicators(schema, wanted) if small else None
-        self._groupings = [] if small else [group(schema, box) for box in wanted]
+        ranges = [target for target in targets if isinstance(target, Range)]
+        small = 0 < len(ranges) * schema.cells(schema.names) <= _MATRIX_ENTRIES
+        self._matrix = _indicators(schema, ranges) if small else None
+        self._groupings = [] if small else [group(schema, box) for box in ranges]
         marginals = {t: index for index, t in enumerate(targets) if isinstance(t, tuple)}
         self._tree = _tree(schema, marginals, _LEVELS)
 
     def of(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Answers of all targets, in their order; a marginal takes as many places as cells."""
+        """Answers of all targets, in their order; a marginal takes as many entries as cells."""
         if not self._tree:
             return self._of_ranges(cells)
         out = np.empty(self._offsets[-1])
@@ -499,10 +499,10 @@ class DenseAnswers:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Node:
-    """A marginal of its parent's: a target at ``place``, or the parent of others."""
+    """A marginal of its parent's: a target at ``index``, or the parent of others."""
 
     grouping: Grouping
-    place: int | None = None
+    index: int | None = None
     children: tuple["_Node", ...] = ()
 
     def sum_into(
@@ -513,8 +513,8 @@ class _Node:
     ) -> None:
         """Write the answers of all targets below."""
         own = sums(cells, self.grouping)
-        if self.place is not None:
-            out[offsets[self.place] : offsets[self.place + 1]] = own
+        if self.index is not None:
+            out[offsets[self.index] : offsets[self.index + 1]] = own
         for child in self.children:
             child.sum_into(out, own, offsets)
 
@@ -524,7 +524,7 @@ def _tree(
 ) -> tuple[_Node, ...]:
     if not levels:
         return tuple(
-            _Node(grouping=group(schema, target), place=index) for target, index in targets.items()
+            _Node(grouping=group(schema, target), index=index) for target, index in targets.items()
         )
     if schema.cells(schema.names) <= levels[0]:
         return _tree(schema, targets, levels[1:])

@@ -24,7 +24,7 @@ _PUBLIC_SIGMA = 1.0
 
 @dataclass(kw_only=True, eq=False)
 class WeightedHistogram:
-    """The state of a fit: cells with a known total and the measurements seen so far."""
+    """The state of a fit: cells with a known total and the measurements so far."""
 
     schema: Schema
     total: float
@@ -44,8 +44,8 @@ class WeightedHistogram:
         self._base = np.empty((self.capacity, self._blocks.count), dtype=np.int32)
         self._runs = np.empty((0, 3), dtype=np.int32)
         self._run_ends = np.zeros(self.capacity + 1, dtype=np.int64)
-        self._wanted = np.empty(0)
-        self._wanted_ends = np.zeros(self.capacity + 1, dtype=np.int64)
+        self._goals = np.empty(0)
+        self._goal_ends = np.zeros(self.capacity + 1, dtype=np.int64)
         self._sigma = np.ones(self.capacity)
         self._rake = np.zeros(self.capacity, dtype=np.bool_)
 
@@ -55,14 +55,14 @@ class WeightedHistogram:
         self._count += 1
         self._sigma[index] = measurement.sigma_counts or _PUBLIC_SIGMA
         self._rake[index] = isinstance(target, tuple)
-        first, end = self._run_ends.item(index), self._wanted_ends.item(index)
+        first, end = self._run_ends.item(index), self._goal_ends.item(index)
         self._runs = _with_room(self._runs, first, width)
         result = self._blocks.write(target, self._base[index], self._runs[first : first + width])
         self._run_ends[index + 1] = first + result
         size = measurement.values.size
-        self._wanted = _with_room(self._wanted, end, size)
-        self._wanted[end : end + size] = self._nearest(measurement)
-        self._wanted_ends[index + 1] = end + size
+        self._goals = _with_room(self._goals, end, size)
+        self._goals[end : end + size] = self._nearest(measurement)
+        self._goal_ends[index + 1] = end + size
 
     def fit(self, *, repetitions: int, rng: Rng) -> None:
         """Pass over all measurements, in a new random order each time, until they fit."""
@@ -76,8 +76,8 @@ class WeightedHistogram:
             self._runs,
             self._run_ends,
             self._blocks.width,
-            self._wanted,
-            self._wanted_ends,
+            self._goals,
+            self._goal_ends,
             self._rake,
             self._sigma,
         )
@@ -89,16 +89,16 @@ class WeightedHistogram:
         values = measurement.values.reshape(-1)
         if self._possible is None:
             return project(values, self.total)
-        held = sums(self._possible, self._blocks.group(measurement.target)) > 0
+        reachable = sums(self._possible, self._blocks.group(measurement.target)) > 0
         counts = np.zeros_like(values)
-        counts[held] = project(values[held], self.total)
+        counts[reachable] = project(values[reachable], self.total)
         return counts
 
 
-def _with_room(buffer: NDArray[Any], used: int, wanted: int) -> NDArray[Any]:
+def _with_room(buffer: NDArray[Any], used: int, more: int) -> NDArray[Any]:
     """The buffer itself, or its used part in a larger one."""
-    if used + wanted <= len(buffer):
+    if used + more <= len(buffer):
         return buffer
-    larger = np.empty((2 * (used + wanted), *buffer.shape[1:]), dtype=buffer.dtype)
+    larger = np.empty((2 * (used + more), *buffer.shape[1:]), dtype=buffer.dtype)
     larger[:used] = buffer[:used]
     return larger

@@ -56,18 +56,18 @@ class Beliefs:
         self.separators = list(other.separators)
         self._changed = [False] * len(self.tables)
 
-    def marginal(self, place: int, columns: Clique) -> Floats:
+    def marginal(self, index: int, columns: Clique) -> Floats:
         """The marginal of some columns of one clique, flat, in rising order of columns."""
-        return project(self.tables[place], self.tree.sizes, self.tree.cliques[place], columns)
+        return project(self.tables[index], self.tree.sizes, self.tree.cliques[index], columns)
 
-    def multiply(self, place: int, columns: Clique, factor: Floats) -> None:
+    def multiply(self, index: int, columns: Clique, factor: Floats) -> None:
         """Multiply a clique by a factor over some of its columns; ``calibrate`` spreads it."""
-        scale(self.tables[place], self.tree.sizes, self.tree.cliques[place], columns, factor)
-        self.touch(place)
+        scale(self.tables[index], self.tree.sizes, self.tree.cliques[index], columns, factor)
+        self.touch(index)
 
-    def touch(self, place: int) -> None:
+    def touch(self, index: int) -> None:
         """Say that the table of a clique was changed."""
-        self._changed[place] = True
+        self._changed[index] = True
 
     def calibrate(self) -> float:
         """Bring all cliques to agreement and to a sum of 1: towards the root, and back.
@@ -78,7 +78,7 @@ class Beliefs:
         log_total = 0.0
         for index in range(len(self.tables) - 1, 0, -1):
             if self._changed[index]:
-                log_total += self._tell(index, self.tree.parents[index], index)
+                log_total += self._send(index, self.tree.parents[index], index)
         if self._changed[0]:
             total = _mass(self.tables[0])
             self.tables[0] *= 1 / total
@@ -86,11 +86,11 @@ class Beliefs:
         for index in range(1, len(self.tables)):
             parent = self.tree.parents[index]
             if self._changed[parent] or self._changed[index]:
-                self._tell(parent, index, index)
+                self._send(parent, index, index)
         self._changed = [False] * len(self.tables)
         return log_total
 
-    def _tell(self, speaker: int, hearer: int, separator: int) -> float:
+    def _send(self, speaker: int, hearer: int, separator: int) -> float:
         """One message along the edge above the clique ``separator``, as shares.
 
         The speaker's sum stays behind, so that the sums of many cliques do not multiply up and
@@ -114,15 +114,15 @@ class Beliefs:
 
 def project(table: Floats, sizes: tuple[int, ...], clique: Clique, columns: Clique) -> Floats:
     """Sum a table of a clique over all columns but some, which must be among its own."""
-    blocks, kept = _blocks(sizes, clique, columns)
+    blocks, keep = _blocks(sizes, clique, columns)
     if blocks.size == 1:
-        return table.copy() if kept else table.sum(keepdims=True)
+        return table.copy() if keep else table.sum(keepdims=True)
     from sfumato.models.graphical.kernels import (
         add_marginal,  # numba loads when a model is fitted
     )
 
     out = np.zeros(cells(sizes, columns))
-    add_marginal(table, blocks, kept, out)
+    add_marginal(table, blocks, keep, out)
     return out
 
 
@@ -144,10 +144,10 @@ def _blocks(
         raise InternalError(f"columns {columns} are not all in {clique}")
     lengths, flags = [1], [bool(clique) and clique[0] in columns]
     for column in clique:
-        kept = column in columns
-        if kept != flags[-1]:
+        keep = column in columns
+        if keep != flags[-1]:
             lengths.append(1)
-            flags.append(kept)
+            flags.append(keep)
         lengths[-1] *= sizes[column]
     return np.array(lengths, dtype=np.int64), flags[-1]
 
@@ -165,24 +165,24 @@ def _mass(table: Floats) -> float:
 
 
 _ROW_CELLS = 64
-"""A row of the matrix has at least so many cells where the clique has them."""
+"""The least cells of a row of the matrix, where the clique has them; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Part:
-    """One marginal seen from the matrix: rows x places."""
+    """One marginal as the matrix has it: rows by positions in a row."""
 
     outer: int
     inner: int
     """Cells of the marginal's leading and trailing columns."""
     rows: NDArray[np.int32] | None
     """For each row of the matrix its cell among the leading columns."""
-    places: NDArray[np.int64] | None
-    """For each place in a row its cell among the trailing columns; None if they are the same."""
+    positions: NDArray[np.int64] | None
+    """For each position in a row its cell among the trailing columns; None if they are the same."""
 
 
 class CliqueWork:
-    """The marginals that are asked of one clique again and again."""
+    """The marginals of one clique that every step of a fit needs."""
 
     def __init__(self, sizes: tuple[int, ...], clique: Clique, marginals: Sequence[Clique]) -> None:
         cut = _cut(sizes, clique)
@@ -210,8 +210,8 @@ class CliqueWork:
             elif part.inner == 1:
                 result.append(np.bincount(part.rows, weights=by_row, minlength=part.outer))
             else:
-                held = mixed[self._starts[across] : self._starts[across + 1]]
-                result.append(_within(held.reshape(part.outer, -1), part).reshape(-1))
+                row_sums = mixed[self._starts[across] : self._starts[across + 1]]
+                result.append(_within(row_sums.reshape(part.outer, -1), part).reshape(-1))
                 across += 1
         return result
 
@@ -224,12 +224,12 @@ class CliqueWork:
         across = 0
         for part, factor in zip(self._parts, factors, strict=True):
             if part.rows is None:
-                by_cell *= factor if part.places is None else factor[part.places]
+                by_cell *= factor if part.positions is None else factor[part.positions]
             elif part.inner == 1:
                 by_row *= factor[part.rows]
             else:
                 wide = factor.reshape(part.outer, part.inner)
-                wide = wide if part.places is None else wide[:, part.places]
+                wide = wide if part.positions is None else wide[:, part.positions]
                 mixed[self._starts[across] : self._starts[across + 1]] = wide.reshape(-1)
                 across += 1
         multiply_rows(table, by_row, by_cell, mixed, self._starts[:-1], self._rows_of)
@@ -241,24 +241,24 @@ class CliqueWork:
         whole = trailing == self._trailing
         indices = None if whole else _numbers(sizes, self._trailing, trailing)
         return _Part(
-            outer=cells(sizes, leading), inner=cells(sizes, trailing), rows=rows, places=indices
+            outer=cells(sizes, leading), inner=cells(sizes, trailing), rows=rows, positions=indices
         )
 
 
-def _within(held: Floats, part: _Part) -> Floats:
-    """Rows of places summed to the cells of the trailing columns."""
-    if part.places is None:
-        return held
-    cell = part.places + np.arange(len(held))[:, None] * part.inner
-    size = len(held) * part.inner
-    flat = np.bincount(cell.reshape(-1), weights=held.reshape(-1), minlength=size)
-    return np.asarray(flat.reshape(len(held), part.inner), dtype=np.float64)
+def _within(rows: Floats, part: _Part) -> Floats:
+    """Rows of positions summed to the cells of the trailing columns."""
+    if part.positions is None:
+        return rows
+    cell = part.positions + np.arange(len(rows))[:, None] * part.inner
+    size = len(rows) * part.inner
+    flat = np.bincount(cell.reshape(-1), weights=rows.reshape(-1), minlength=size)
+    return np.asarray(flat.reshape(len(rows), part.inner), dtype=np.float64)
 
 
-def _numbers(sizes: tuple[int, ...], columns: Clique, kept: Clique) -> NDArray[np.int64]:
-    """For each cell of some columns, the cell of the kept ones that it falls on."""
-    shape = [sizes[column] if column in kept else 1 for column in columns]
-    numbers = np.arange(cells(sizes, kept)).reshape(shape)
+def _numbers(sizes: tuple[int, ...], columns: Clique, left: Clique) -> NDArray[np.int64]:
+    """For each cell of some columns, the cell of those that are left that it falls on."""
+    shape = [sizes[column] if column in left else 1 for column in columns]
+    numbers = np.arange(cells(sizes, left)).reshape(shape)
     return np.broadcast_to(numbers, [sizes[column] for column in columns]).reshape(-1)
 
 
@@ -274,10 +274,10 @@ MOST_CELLS = 50_000_000
 """The largest table that a query may need on its way: 400 MB."""
 
 
-def marginals(beliefs: Beliefs, wanted: Sequence[Clique]) -> list[Floats]:
+def marginals(beliefs: Beliefs, queries: Sequence[Clique]) -> list[Floats]:
     """The marginal of each query, flat, in rising order of columns."""
     walk = _Walk(beliefs)
-    return [walk.marginal(query) for query in wanted]
+    return [walk.marginal(query) for query in queries]
 
 
 class _Walk:
@@ -289,15 +289,15 @@ class _Walk:
         self._shared: dict[tuple[int, int], tuple[Clique, Floats]] = {}
         for index, parent in enumerate(tree.parents):
             if parent >= 0:
-                held = (tree.separators[index], beliefs.separators[index])
-                self._shared[index, parent] = self._shared[parent, index] = held
+                separator = (tree.separators[index], beliefs.separators[index])
+                self._shared[index, parent] = self._shared[parent, index] = separator
         self._neighbors: list[list[int]] = [[] for _ in tree.cliques]
         for one, other in self._shared:
             self._neighbors[one].append(other)
         self._below = [set(clique) for clique in tree.cliques]  # and all that hangs on it
         for index in range(len(tree.cliques) - 1, 0, -1):
             self._below[tree.parents[index]] |= self._below[index]
-        self._told: dict[tuple[int, int, Clique], tuple[Clique, Floats]] = {}
+        self._messages: dict[tuple[int, int, Clique], tuple[Clique, Floats]] = {}
 
     def marginal(self, query: Clique) -> Floats:
         """One query, rooted at the clique that holds most of it.
@@ -321,58 +321,58 @@ class _Walk:
         return table if columns == query else _sorted(table, columns, query, self._sizes)
 
     def _edges(self, root: int, query: Clique) -> list[tuple[int, int, Clique]]:
-        """The messages that a query needs and nobody asked for yet, each after who waits for it."""
+        """The messages that a query needs and that are not known yet, each before what it needs."""
         open_ends, result = [(root, -1, query)], []
         while open_ends:
-            index, towards, wanted = open_ends.pop()
+            index, towards, requested = open_ends.pop()
             for other in self._neighbors[index]:
-                edge = other, index, self._behind(other, index, wanted)
-                if other != towards and edge[-1] and edge not in self._told:
+                edge = other, index, self._behind(other, index, requested)
+                if other != towards and edge[-1] and edge not in self._messages:
                     open_ends.append(edge)
                     result.append(edge)
         return result
 
-    def _behind(self, place: int, towards: int, query: Clique) -> Clique:
-        """The wanted columns that lie behind an edge and not in the clique that it leads to."""
+    def _behind(self, index: int, towards: int, query: Clique) -> Clique:
+        """The requested columns that lie behind an edge and not in the clique that it leads to."""
         clique = self._beliefs.tree.cliques[towards]
         away = [column for column in query if column not in clique]
-        if self._beliefs.tree.parents[place] == towards:
-            return tuple(column for column in away if column in self._below[place])
+        if self._beliefs.tree.parents[index] == towards:
+            return tuple(column for column in away if column in self._below[index])
         return tuple(column for column in away if column not in self._below[towards])
 
-    def _gather(self, place: int, towards: int | None, query: Clique) -> tuple[Clique, Floats]:
-        """The table of the wanted columns in and behind a clique, and of what it shares on.
+    def _gather(self, index: int, towards: int | None, query: Clique) -> tuple[Clique, Floats]:
+        """The table of the requested columns in and behind a clique, and of what it shares on.
 
         Given what it shares, if it hands on; columns in the order of the first result.
         """
-        clique = self._beliefs.tree.cliques[place]
-        shared = self._shared[place, towards][0] if towards is not None else ()
+        clique = self._beliefs.tree.cliques[index]
+        shared = self._shared[index, towards][0] if towards is not None else ()
         mine = set(clique) & set(query) | set(shared)
         parts = []
-        for other in self._neighbors[place]:
-            if other != towards and (behind := self._behind(other, place, query)):
-                parts.append(self._message(other, place, behind))
+        for other in self._neighbors[index]:
+            if other != towards and (behind := self._behind(other, index, query)):
+                parts.append(self._message(other, index, behind))
         needed = mine.union(*(set(self._own(columns, clique)) for columns, _ in parts))
         columns = tuple(sorted(needed))
-        table = self._beliefs.marginal(place, columns)
+        table = self._beliefs.marginal(index, columns)
         for far_columns, far in parts:
             keep = self._still_needed(columns, mine, parts, far_columns, clique)
             columns, table = self._joined(columns, table, far_columns, far, keep)
         return columns, table
 
-    def _message(self, place: int, towards: int, behind: Clique) -> tuple[Clique, Floats]:
+    def _message(self, index: int, towards: int, behind: Clique) -> tuple[Clique, Floats]:
         """P(behind | shared): columns shared first."""
-        key = place, towards, behind
-        if key not in self._told:
-            shared, mass = self._shared[place, towards]
-            columns, table = self._gather(place, towards, behind)
+        key = index, towards, behind
+        if key not in self._messages:
+            shared, mass = self._shared[index, towards]
+            columns, table = self._gather(index, towards, behind)
             ordered = (*shared, *behind)
             table = _sorted(table, columns, ordered, self._sizes).reshape(mass.size, -1)
             known = np.divide(
                 table, mass[:, None], out=np.zeros_like(table), where=mass[:, None] > 0
             )
-            self._told[key] = ordered, known.reshape(-1)
-        return self._told[key]
+            self._messages[key] = ordered, known.reshape(-1)
+        return self._messages[key]
 
     def _joined(
         self, columns: Clique, table: Floats, far_columns: Clique, far: Floats, keep: Clique
@@ -388,8 +388,10 @@ class _Walk:
         left = table.reshape([self._sizes[c] for c in columns])
         right = far.reshape([self._sizes[c] for c in far_columns])
         letter = dict(zip({*columns, *far_columns}, ascii_letters, strict=False))
-        near, further, kept = ("".join(letter[c] for c in s) for s in (columns, far_columns, out))
-        result = np.einsum(f"{near},{further}->{kept}", left, right, optimize=True)
+        near, further, out_letters = (
+            "".join(letter[c] for c in s) for s in (columns, far_columns, out)
+        )
+        result = np.einsum(f"{near},{further}->{out_letters}", left, right, optimize=True)
         return out, np.ascontiguousarray(result).reshape(-1)
 
     @staticmethod
@@ -404,7 +406,7 @@ class _Walk:
         done: Clique,
         clique: Clique,
     ) -> Clique:
-        """Columns to keep after a message: wanted ones, and what later messages hang on."""
+        """Columns to keep after a message: requested ones, and what later messages hang on."""
         later = [far for far, _ in parts[[far for far, _ in parts].index(done) + 1 :]]
         waiting = {c for far in later for c in self._own(far, clique)}
         return tuple(c for c in columns if c in mine or c in waiting or c not in clique)

@@ -31,10 +31,10 @@ PULL = 0.003
 than a cell's count it keeps the cell near the start, instead of fitting the noise."""
 
 _ENOUGH = 0.6
-"""Half a squared standard deviation is expected of each measured cell; a fit that reached so much
+"""Half a squared standard deviation is expected of each measured cell; a fit that reached this part
 of that has begun to follow the noise."""
 _SLOW, _WINDOW = 0.01, 10
-"""A loss that falls by less than this share in so many iterations has settled."""
+"""A loss that falls by less than this share in ``_WINDOW`` iterations has settled."""
 _STEEPEST, _FARTHEST = 20.0, 200.0
 """No log-potential moves by more in one iteration, and all of one clique together by no more: a
 cell that moved by a factor of e^700 would have left the range of floats."""
@@ -110,35 +110,40 @@ def _descend(
     O'Donoghue, Candes 2015, "Adaptive restart for accelerated gradient schemes". The potentials'
     mean stands for the mean, so that the fast point keeps its form.
     """
-    before, seen, mean_moved = Beliefs(fast.tree), problem.marginals(fast), moved
-    mean, mean_seen = [table.copy() for table in fast.tables], list(seen)
-    losses, share, curvature = [problem.loss(seen)], 1.0, problem.first_curvature
+    before, now, mean_moved = Beliefs(fast.tree), problem.marginals(fast), moved
+    mean, mean_now = [table.copy() for table in fast.tables], list(now)
+    losses, share, curvature = [problem.loss(now)], 1.0, problem.first_curvature
     begun = 0
     for _ in range(iterations):
         if problem.settled(losses[begun:]):
             break
-        slopes = problem.slopes(_mixed(mean_seen, seen, share))
+        slopes = problem.slopes(_mixed(mean_now, now, share))
         before.copy_from(fast)
         for _ in range(_TRIES):
             scale = 1 / (share * curvature + weight)
-            wanted = [-scale * (slope + weight * t) for slope, t in zip(slopes, moved, strict=True)]
-            steps = problem.steps(wanted, seen)
+            directions = [
+                -scale * (slope + weight * t) for slope, t in zip(slopes, moved, strict=True)
+            ]
+            steps = problem.steps(directions, now)
             result, apart = problem.take(fast, steps)
-            if problem.distance(result, seen) <= curvature * apart:
+            if problem.distance(result, now) <= curvature * apart:
                 break
             curvature *= _BACK
             fast.copy_from(before)
         else:
             break  # rounding hides what any step would gain
-        moved, seen = [t + step for t, step in zip(moved, steps, strict=True)], result
-        mean_seen, mean_moved = _mixed(mean_seen, seen, share), _mixed(mean_moved, moved, share)
+        moved, now = [t + step for t, step in zip(moved, steps, strict=True)], result
+        mean_now, mean_moved = (
+            _mixed(mean_now, now, share),
+            _mixed(mean_moved, moved, share),
+        )
         for x, z in zip(mean, fast.tables, strict=True):
             x += share * (z - x)
-        losses.append(problem.loss(mean_seen))
+        losses.append(problem.loss(mean_now))
         curvature *= _FORTH
         if losses[-1] > (1 + _SLOW / _WINDOW) * losses[-2] and share < 1:
             problem.move(fast, [x - z for x, z in zip(mean_moved, moved, strict=True)])
-            moved, seen, share, begun = mean_moved, problem.marginals(fast), 1.0, len(losses)
+            moved, now, share, begun = mean_moved, problem.marginals(fast), 1.0, len(losses)
         else:
             share = (sqrt(share**4 + 4 * share**2) - share**2) / 2
     return Fitted(beliefs=Beliefs.of(fast.tree, mean), potentials=mean_moved, losses=losses)
@@ -154,20 +159,20 @@ class _Problem:
     def __init__(self, tree: JunctionTree, observations: Sequence[Observation]) -> None:
         self.observations = observations
         homes = [tree.home(one.columns) for one in observations]
-        self._places: dict[int, list[int]] = {}
+        self._at_clique: dict[int, list[int]] = {}
         for number, home in enumerate(homes):
             if home is None:
                 raise InternalError(f"no clique holds {observations[number].columns}")
-            self._places.setdefault(home, []).append(number)
+            self._at_clique.setdefault(home, []).append(number)
         self._work = {
             index: CliqueWork(
                 tree.sizes, tree.cliques[index], [observations[n].columns for n in numbers]
             )
-            for index, numbers in self._places.items()
+            for index, numbers in self._at_clique.items()
         }
         self._expected = sum(one.shares.size for one in observations) / 2
         self._most = [_STEEPEST] * len(observations)
-        for numbers in self._places.values():
+        for numbers in self._at_clique.values():
             for number in numbers:
                 self._most[number] = min(_STEEPEST, _FARTHEST / len(numbers))
 
@@ -178,23 +183,23 @@ class _Problem:
     def marginals(self, beliefs: Beliefs) -> list[Floats]:
         """The beliefs' marginal of each observation."""
         result: list[Floats] = [np.empty(0)] * len(self.observations)
-        for index, numbers in self._places.items():
-            held = self._work[index].marginals(beliefs.tables[index])
-            for number, marginal in zip(numbers, held, strict=True):
+        for index, numbers in self._at_clique.items():
+            computed = self._work[index].marginals(beliefs.tables[index])
+            for number, marginal in zip(numbers, computed, strict=True):
                 result[number] = marginal
         return result
 
     def _multiply(self, beliefs: Beliefs, steps: Sequence[Floats]) -> None:
-        for index, numbers in self._places.items():
+        for index, numbers in self._at_clique.items():
             factors = [np.exp(steps[number]) for number in numbers]
             self._work[index].multiply(beliefs.tables[index], factors)
             beliefs.touch(index)
 
-    def steps(self, wanted: Sequence[Floats], seen: Sequence[Floats]) -> list[Floats]:
+    def steps(self, directions: Sequence[Floats], current: Sequence[Floats]) -> list[Floats]:
         """Steps around their own mean, as a constant changes nothing, and none too long."""
         return [
             np.clip(step - float(step @ z), -most, most)
-            for step, z, most in zip(wanted, seen, self._most, strict=True)
+            for step, z, most in zip(directions, current, self._most, strict=True)
         ]
 
     def take(self, beliefs: Beliefs, steps: Sequence[Floats]) -> tuple[list[Floats], float]:
@@ -214,14 +219,14 @@ class _Problem:
             self._multiply(beliefs, [one / parts for one in by])
             beliefs.calibrate()
 
-    def slopes(self, seen: Sequence[Floats]) -> list[Floats]:
+    def slopes(self, current: Sequence[Floats]) -> list[Floats]:
         """The gradient of the loss in each marginal."""
-        pairs = zip(self.observations, seen, strict=True)
+        pairs = zip(self.observations, current, strict=True)
         return [one.precision * (marginal - one.shares) for one, marginal in pairs]
 
-    def loss(self, seen: Sequence[Floats]) -> float:
+    def loss(self, current: Sequence[Floats]) -> float:
         """Half the squared standardized residuals."""
-        return self.distance(seen, [one.shares for one in self.observations])
+        return self.distance(current, [one.shares for one in self.observations])
 
     def distance(self, left: Sequence[Floats], right: Sequence[Floats]) -> float:
         """Half the squared distance of two sets of marginals in the norm of the loss."""
@@ -248,7 +253,7 @@ _EXACT_SIGMA: Final = 0.5
 _SWEEPS, _CLOSE = 100, 1e-9
 """The most sweeps of raking, and the gap in shares at which it stops; chosen by judgment."""
 _LEAST: Final = 0.05
-"""A cell of a column starts with at least so many standard deviations of its own noise."""
+"""A cell of a column starts with at least this many standard deviations of its own noise."""
 
 
 def fit_graphical(
@@ -278,10 +283,10 @@ def fit_graphical(
     """
     numbering = Numbering(view.schema)
     total = max(total, 1.0)
-    seen = _together(_observed(view, numbering, one, total) for one in measurements)
-    tree = _tree(view, numbering, seen, sets, start)
+    observations = _together(_observed(view, numbering, one, total) for one in measurements)
+    tree = _tree(view, numbering, observations, sets, start)
     check_fits(tree, limit_mb=limit_mb)
-    beliefs = _independent(tree, seen)
+    beliefs = _independent(tree, observations)
     for names in dict.fromkeys(one.names for one in view.fine.impossible):
         clique = numbering.clique(names)
         left = view.sum(possible(view.fine, names).astype(np.int64), names) > 0
@@ -291,9 +296,11 @@ def fit_graphical(
     known = start.potentials if start is not None else {}
     fitted = fit_beliefs(
         beliefs,
-        seen,
+        observations,
         people=total,
-        potentials=[known.get(o.columns, np.zeros_like(o.shares)) for o in seen] if known else None,
+        potentials=[known.get(o.columns, np.zeros_like(o.shares)) for o in observations]
+        if known
+        else None,
         iterations=iterations,
         pull=pull,
     )
@@ -304,7 +311,7 @@ def fit_graphical(
         total=total,
         beliefs=fitted.beliefs,
         within=_within(view, measurements),
-        potentials={o.columns: p for o, p in zip(seen, fitted.potentials, strict=True)},
+        potentials={o.columns: p for o, p in zip(observations, fitted.potentials, strict=True)},
     )
 
 
@@ -354,11 +361,11 @@ def _together(observations: Iterable[Observation]) -> list[Observation]:
 def _tree(
     view: Coarse,
     numbering: Numbering,
-    seen: Sequence[Observation],
+    observations: Sequence[Observation],
     sets: Iterable[Marginal],
     start: GraphicalModel | None,
 ) -> JunctionTree:
-    needed = [one.columns for one in seen]
+    needed = [one.columns for one in observations]
     needed += [numbering.clique(names) for names in sets]
     needed += [numbering.clique(one.names) for one in view.fine.impossible]
     if start is not None and start.numbering.names != numbering.names:
@@ -371,10 +378,10 @@ def _tree(
     return junction_tree(numbering.sizes, needed)
 
 
-def _independent(tree: JunctionTree, seen: Sequence[Observation]) -> Beliefs:
+def _independent(tree: JunctionTree, observations: Sequence[Observation]) -> Beliefs:
     """Independent columns, each as it was measured by itself; even where it was not."""
     beliefs = Beliefs(tree)
-    for one in seen:
+    for one in observations:
         if len(one.columns) == 1:
             least = _LEAST / np.sqrt(one.precision)
             shares = np.maximum(project(one.shares, 1.0), least)
@@ -420,7 +427,7 @@ def _within(view: Coarse, measurements: Sequence[Measurement]) -> Mapping[str, F
             counts = np.tensordot(weights / weights.sum(), [m.values for m in own], axes=1)
         allowed = possible(view.fine, (name,)).astype(np.float64)
         counts = allowed * project(counts, max(1.0, float(counts.sum())))
-        held = np.bincount(groups, weights=counts)[groups]
+        group_counts = np.bincount(groups, weights=counts)[groups]
         even = allowed / np.maximum(np.bincount(groups, weights=allowed)[groups], 1.0)
-        result[name] = np.where(held > 0, counts / np.maximum(held, 1e-300), even)
+        result[name] = np.where(group_counts > 0, counts / np.maximum(group_counts, 1e-300), even)
     return result

@@ -32,7 +32,7 @@ class JunctionTree:
     """The number of codes of each column."""
     cliques: tuple[Clique, ...]
     parents: tuple[int, ...]
-    """The place of each clique's parent; -1 for the first."""
+    """The index of each clique's parent; -1 for the first."""
 
     @cached_property
     def separators(self) -> tuple[Clique, ...]:
@@ -54,8 +54,8 @@ class JunctionTree:
 
     def home(self, marginal: Iterable[int]) -> int | None:
         """The smallest clique that holds these columns, if any."""
-        wanted = set(marginal)
-        holding = [index for index, clique in enumerate(self.cliques) if wanted <= set(clique)]
+        columns = set(marginal)
+        holding = [index for index, clique in enumerate(self.cliques) if columns <= set(clique)]
         return min(holding, key=lambda p: cells(self.sizes, self.cliques[p]), default=None)
 
 

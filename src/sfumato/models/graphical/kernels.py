@@ -1,7 +1,7 @@
 """Compiled loops of the graphical model: marginals and products of tables, elimination, sampling.
 
 Shapes are data here, so nothing is compiled for a new one. For one marginal, neighboring axes
-that are both kept or both summed are joined into blocks, which alternate. For many marginals at
+that both stay or are both summed are joined into blocks, which alternate. For many marginals at
 once the table is a matrix, leading axes by trailing ones, of which each row is read once. All in
 one file that other modules import when they need it, since numba takes long to load.
 """
@@ -17,43 +17,43 @@ Floats = NDArray[np.float64]
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc"})
-def add_marginal(table: Floats, blocks: NDArray[np.int64], kept: bool, out: Floats) -> None:
+def add_marginal(table: Floats, blocks: NDArray[np.int64], last_stays: bool, out: Floats) -> None:
     """Add the marginal of ``table`` to ``out``.
 
     Args:
         table: All cells in row-major order.
-        blocks: Lengths of the joined axes; kept and summed ones take turns.
-        kept: Whether the last block is kept.
-        out: The kept cells in row-major order.
+        blocks: Lengths of the joined axes; those that stay and those that are summed take turns.
+        last_stays: Whether the last block is not summed.
+        out: The cells of the marginal in row-major order.
     """
     inner = blocks[-1]
-    strides = _kept_strides(blocks, kept)
+    strides = _strides(blocks, last_stays)
     index = np.zeros(blocks.size, np.int64)
     base = 0
     for start in range(0, table.size, inner):
-        if kept:
+        if last_stays:
             for cell in range(inner):
                 out[base + cell] += table[start + cell]
         else:
-            held = 0.0
+            run_sum = 0.0
             for cell in range(inner):
-                held += table[start + cell]
-            out[base] += held
+                run_sum += table[start + cell]
+            out[base] += run_sum
         base = _advance(index, blocks, strides, base)
 
 
 @njit(cache=True, nogil=True)
-def multiply(table: Floats, blocks: NDArray[np.int64], kept: bool, factor: Floats) -> None:
+def multiply(table: Floats, blocks: NDArray[np.int64], last_stays: bool, factor: Floats) -> None:
     """Multiply each cell of ``table`` by the entry of ``factor`` that it falls on.
 
     The arguments are those of ``add_marginal``.
     """
     inner = blocks[-1]
-    strides = _kept_strides(blocks, kept)
+    strides = _strides(blocks, last_stays)
     index = np.zeros(blocks.size, np.int64)
     base = 0
     for start in range(0, table.size, inner):
-        if kept:
+        if last_stays:
             for cell in range(inner):
                 table[start + cell] *= factor[base + cell]
         else:
@@ -77,7 +77,7 @@ def multiply_rows(
     Args:
         table: The matrix, row-major and flat.
         by_row: A factor for each row.
-        by_cell: A factor for each place in a row.
+        by_cell: A factor for each position in a row.
         mixed: Tables whose rows have the length of a row, one after the other.
         starts: Where each of these tables begins.
         rows_of: (table, row): the row of that table that a row of the matrix falls on.
@@ -112,10 +112,10 @@ def sum_rows(
     inner = cell_sums.size
     for row in range(row_sums.size):
         start = row * inner
-        held = 0.0
+        run_sum = 0.0
         for cell in range(inner):
-            held += table[start + cell]
-        row_sums[row] += held
+            run_sum += table[start + cell]
+        row_sums[row] += run_sum
         for cell in range(inner):
             cell_sums[cell] += table[start + cell]
         for part in range(starts.size):
@@ -125,27 +125,27 @@ def sum_rows(
 
 
 @njit(cache=True, nogil=True)
-def _kept_strides(blocks: NDArray[np.int64], kept: bool) -> NDArray[np.int64]:
-    """How far one step along each block moves among the kept cells; 0 for a summed one."""
+def _strides(blocks: NDArray[np.int64], last_stays: bool) -> NDArray[np.int64]:
+    """How far a step along each block moves among the marginal's cells; 0 for a summed block."""
     strides = np.zeros(blocks.size, np.int64)
     width = 1
     for axis in range(blocks.size - 1, -1, -1):
-        if kept == ((blocks.size - 1 - axis) % 2 == 0):
+        if last_stays == ((blocks.size - 1 - axis) % 2 == 0):
             strides[axis] = width
             width *= blocks[axis]
     return strides
 
 
 @njit(cache=True, nogil=True)
-def _advance(place: Any, blocks: Any, strides: Any, base: int) -> int:
-    """The kept cell of the next run along the last block: an odometer over the other blocks."""
+def _advance(position: Any, blocks: Any, strides: Any, base: int) -> int:
+    """The marginal's cell for the next run of the last block: an odometer over the others."""
     for axis in range(blocks.size - 2, -1, -1):
-        place[axis] += 1
+        position[axis] += 1
         base += strides[axis]
-        if place[axis] < blocks[axis]:
+        if position[axis] < blocks[axis]:
             return base
         base -= strides[axis] * blocks[axis]
-        place[axis] = 0
+        position[axis] = 0
     return base
 
 
@@ -240,8 +240,8 @@ def deal_evenly(
 ) -> None:
     """For each row a cell of its block, the counts of a block as near to its weights as can be.
 
-    The g rows of a block are shuffled (Fisher, Yates) and take the places (k + offset) / g of the
-    block's cumulated weights, which one walk over the block finds.
+    The g rows of a block are shuffled (Fisher, Yates) and take the positions (k + offset) / g of
+    the block's cumulated weights, which one walk over the block finds.
 
     Args:
         given: The block of each row.

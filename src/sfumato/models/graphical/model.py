@@ -7,7 +7,7 @@ axis is its longest.
 Rows are drawn clique by clique, given what a clique shares with the last.
 Rounded draws have less variance than independent ones: within each block of rows that agree on
 the conditioning columns the counts are as near to the model as whole numbers can be. Rows are
-dealt to the block's places at random, so columns that are not tied in the model stay untied.
+dealt to the block's positions at random, so columns that are not tied in the model stay untied.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,13 +64,13 @@ class GraphicalModel:
         """Counts of a marginal, in the order of the given names."""
         return self.marginals([names])[0]
 
-    def marginals(self, wanted: Sequence[Marginal]) -> list[Floats]:
+    def marginals(self, requested: Sequence[Marginal]) -> list[Floats]:
         """Counts of several marginals; what they share is computed once."""
-        return [self._fine(counts, names) for counts, names in self._coarse(wanted)]
+        return [self._fine(counts, names) for counts, names in self._coarse(requested)]
 
-    def coarse_marginals(self, wanted: Sequence[Marginal]) -> list[Floats]:
+    def coarse_marginals(self, requested: Sequence[Marginal]) -> list[Floats]:
         """Counts of several marginals with codes merged as in the view."""
-        return [counts for counts, _ in self._coarse(wanted)]
+        return [counts for counts, _ in self._coarse(requested)]
 
     def draw(self, n_rows: int, *, rng: Rng, rounded: bool = True) -> Rows:
         """Rows in random order.
@@ -82,9 +82,9 @@ class GraphicalModel:
                 the columns that it hangs on; otherwise rows are drawn independently.
         """
         codes = draw(self.beliefs, n_rows, rng=rng, rounded=rounded)
-        named = {name: codes[index] for name, index in self.numbering.places.items()}
+        named = {name: codes[index] for name, index in self.numbering.index.items()}
         return {
-            name: self._told_apart(name, named[name], rng=rng, rounded=rounded)
+            name: self._split_groups(name, named[name], rng=rng, rounded=rounded)
             for name in self.schema.names
         }
 
@@ -125,10 +125,10 @@ class GraphicalModel:
             within={name: arrays[f"within_{index}"] for name, index in merged.items()},
         )
 
-    def _coarse(self, wanted: Sequence[Marginal]) -> Iterable[tuple[Floats, Marginal]]:
+    def _coarse(self, requested: Sequence[Marginal]) -> Iterable[tuple[Floats, Marginal]]:
         numbering = self.numbering
-        cliques = [numbering.clique(names) for names in wanted]
-        for names, shares in zip(wanted, marginals(self.beliefs, cliques), strict=True):
+        cliques = [numbering.clique(names) for names in requested]
+        for names, shares in zip(requested, marginals(self.beliefs, cliques), strict=True):
             yield self.total * numbering.outside(shares, names), names
 
     def _fine(self, counts: Floats, names: Marginal) -> Floats:
@@ -140,7 +140,7 @@ class GraphicalModel:
                 counts = spread * self.within[name].reshape(shape)
         return counts
 
-    def _told_apart(
+    def _split_groups(
         self, name: str, codes: NDArray[np.int64], *, rng: Rng, rounded: bool
     ) -> NDArray[np.int64]:
         """Codes of groups as codes of the column, by the shares within each group."""
@@ -159,14 +159,14 @@ class Numbering:
     """Columns of a schema by rising size: how a model numbers them inside."""
 
     def __init__(self, schema: Schema) -> None:
-        order = sorted(range(len(schema)), key=lambda place: (schema.columns[place].size, place))
-        self.names = tuple(schema.names[place] for place in order)
-        self.sizes = tuple(schema.columns[place].size for place in order)
-        self.places = {name: place for place, name in enumerate(self.names)}
+        order = sorted(range(len(schema)), key=lambda number: (schema.columns[number].size, number))
+        self.names = tuple(schema.names[number] for number in order)
+        self.sizes = tuple(schema.columns[number].size for number in order)
+        self.index = {name: number for number, name in enumerate(self.names)}
 
     def clique(self, names: Iterable[str]) -> Clique:
         """The numbers of some columns, rising."""
-        return tuple(sorted(self.places[name] for name in names))
+        return tuple(sorted(self.index[name] for name in names))
 
     def names_of(self, clique: Clique) -> Marginal:
         """The names of numbered columns."""
@@ -174,19 +174,19 @@ class Numbering:
 
     def inside(self, table: Floats, names: Marginal) -> Floats:
         """A table with an axis for each name as a flat one in rising order of numbers."""
-        order = sorted(range(len(names)), key=lambda axis: self.places[names[axis]])
+        order = sorted(range(len(names)), key=lambda axis: self.index[names[axis]])
         return np.ascontiguousarray(table.transpose(order)).reshape(-1)
 
     def outside(self, flat: Floats, names: Marginal) -> Floats:
         """A flat table in rising order of numbers with an axis for each name."""
         clique = self.clique(names)
         table = flat.reshape([self.sizes[index] for index in clique])
-        return table.transpose([clique.index(self.places[name]) for name in names])
+        return table.transpose([clique.index(self.index[name]) for name in names])
 
 
 NEVER_RARE: Final = 0.1
-"""A code with so much of all rows is kept however loud the noise: without it a column of two or
-three values would be gone at a small epsilon."""
+"""A code with this part of all rows is never merged, however loud the noise: else a column of two
+or three values would be gone at a small epsilon."""
 
 
 def rare_groups(
@@ -265,7 +265,7 @@ def draw(beliefs: Beliefs, n_rows: int, *, rng: Rng, rounded: bool) -> Codes:
 def draw_given(blocks: Floats, given: Codes, *, rng: Rng, rounded: bool) -> Codes:
     """For each row a cell of its block, in proportion to the block's weights.
 
-    Rounded: the g rows of a block, in random order, take the places (k + offset) / g of its
+    Rounded: the g rows of a block, in random order, take the positions (k + offset) / g of its
     cumulated weights: systematic sampling, Madow 1949. A block without weight is taken as even.
     """
     if rounded:

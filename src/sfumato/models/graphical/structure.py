@@ -34,17 +34,17 @@ def supported(
     ranked: Sequence[Clique],
     *,
     limits: Limits,
-    held: Sequence[Clique] = (),
+    required: Sequence[Clique] = (),
 ) -> NDArray[np.bool_]:
     """The triangulated graph (column, column) of the marginals that fit, taken in order.
 
     Args:
         sizes: The number of codes of each column.
-        ranked: Marginals, the most wanted first.
-        limits: How large the model may be; as large as what is held needs in any case.
-        held: Marginals that every tree must hold.
+        ranked: Marginals, the most useful first.
+        limits: How large the model may be; as large as what is required needs in any case.
+        required: Marginals that every tree must hold.
     """
-    edges = _joined(len(sizes), held)
+    edges = _joined(len(sizes), required)
     filled, least = _filled(sizes, edges)
     refused = 0
     for marginal in ranked:
@@ -67,20 +67,20 @@ def fits(
     marginals: Sequence[Clique],
     *,
     limits: Limits,
-    held: Sequence[Clique] | None = None,
+    required: Sequence[Clique] | None = None,
 ) -> bool:
     """Whether one tree holds all these marginals and is within the limits.
 
     Args:
         sizes: The number of codes of each column.
-        marginals: What it is asked for.
+        marginals: What it must hold.
         limits: How large it may be.
-        held: Marginals that every tree must hold; then it may be as large as these need.
+        required: Marginals that every tree must hold; then it may be as large as these need.
     """
-    _, needed = _filled(sizes, _joined(len(sizes), [*marginals, *(held or ())]))
+    _, needed = _filled(sizes, _joined(len(sizes), [*marginals, *(required or ())]))
     least = Limits(clique_cells=0.0, all_cells=0.0)
-    if held is not None:
-        _, least = _filled(sizes, _joined(len(sizes), held))
+    if required is not None:
+        _, least = _filled(sizes, _joined(len(sizes), required))
     return _within(needed, limits, least)
 
 
@@ -183,11 +183,11 @@ class Growth:
 
 
 def write_answers(
-    answers: Floats, model: GraphicalModel, targets: Sequence[Marginal], wanted: NDArray[np.bool_]
+    answers: Floats, model: GraphicalModel, targets: Sequence[Marginal], chosen: NDArray[np.bool_]
 ) -> None:
-    """Put a model's counts for the wanted targets into a flat vector of all (``layout``)."""
+    """Put a model's counts for the chosen targets into a flat vector of all (``layout``)."""
     offsets = layout(model.view.schema, targets)
-    indices = np.flatnonzero(wanted).tolist()
+    indices = np.flatnonzero(chosen).tolist()
     result = model.coarse_marginals([targets[index] for index in indices])
     for index, counts in zip(indices, result, strict=True):
         answers[offsets[index] : offsets[index + 1]] = counts.reshape(-1)
@@ -223,7 +223,7 @@ def joining(
 def spanning_forest(
     pairs: Pairs, gains: NDArray[np.float64], *, columns: int, ties: Sequence[Clique] = ()
 ) -> list[int]:
-    """Places of the pairs of the forest with the largest sum of gains, the largest gain first.
+    """Indices of the pairs of the forest with the largest sum of gains, the largest gain first.
 
     Kruskal 1956, "On the shortest spanning subtree of a graph". A pair without gain is left out.
 
@@ -247,10 +247,10 @@ def components(columns: int, sets: Iterable[Iterable[int]]) -> NDArray[np.int64]
     """
     result = np.arange(columns)
     for one in sets:
-        held = np.isin(result, result[list(one)])
-        result[held] = result[held].min()
+        tied = np.isin(result, result[list(one)])
+        result[tied] = result[tied].min()
     return result
 
 
-def _apart(pairs: Pairs, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.asarray(found[pairs[:, 0]] != found[pairs[:, 1]])
+def _apart(pairs: Pairs, component: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.asarray(component[pairs[:, 0]] != component[pairs[:, 1]])

@@ -42,6 +42,7 @@ class Candidate:
     counts: Floats
     """What independent columns expect in each cell."""
     weight: float = 1.0
+    """How much it matters, against other candidates."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +90,7 @@ def allocate(
     measured m and the unmeasured u. With effective cells s and misplaced rows c s / sqrt(b), the
     best split of a budget b over given terms has b proportional to (w s)^(2/3), and the sum is
     ``c (sum (w s)^(2/3))^(3/2) / sqrt(b)`` (Lagrange). Candidates are tried in order of
-    w error / (w s)^(2/3) and kept if they lower the sum.
+    w error / (w s)^(2/3) and taken if they lower the sum.
     """
     pooled = precision + float(_paid(singles).sum())
     sizes = np.array([float(one.counts.size) for one in candidates])
@@ -120,13 +121,13 @@ class _Keys:
         self.open = np.array([one.weight for one in singles])  # and of unmeasured candidates
         for one in candidates:
             self.open[list(one.columns)] += one.weight
-        self.held = float(self.single_keys(range(len(singles))).sum())
+        self.key_sum = float(self.single_keys(range(len(singles))).sum())
 
     def search(self) -> tuple[NDArray[np.bool_], float]:
         """The candidates that lower the objective, and by how much they do together."""
         errors = self.weights * np.array([one.error for one in self.candidates])
         chosen = np.zeros(len(self.candidates), dtype=np.bool_)
-        value = start = -self._noise(self.held)
+        value = start = -self._noise(self.key_sum)
         saved = 0.0
         for index in np.argsort(-errors / self.keys, kind="stable"):
             if errors[index] <= 0:
@@ -134,10 +135,10 @@ class _Keys:
             columns, weight = list(self.candidates[index].columns), self.weights[index]
             before = self.single_keys(columns).sum()
             self.open[columns] -= weight
-            held = self.held + self.keys[index] + self.single_keys(columns).sum() - before
-            if saved + errors[index] - self._noise(held) > value:
-                chosen[index], self.held, saved = True, held, saved + errors[index]
-                value = saved - self._noise(held)
+            key_sum = self.key_sum + self.keys[index] + self.single_keys(columns).sum() - before
+            if saved + errors[index] - self._noise(key_sum) > value:
+                chosen[index], self.key_sum, saved = True, key_sum, saved + errors[index]
+                value = saved - self._noise(key_sum)
             else:
                 self.open[columns] += weight
         return chosen, value - start
@@ -162,11 +163,11 @@ class _Keys:
         open_weight = np.maximum(self.open[indices], 0.0)  # a sum of floats may end just below 0
         return np.asarray((open_weight * self.single_sizes[indices]) ** (2 / 3))
 
-    def _noise(self, held: float) -> float:
-        return float(MEAN_ABSOLUTE / 2 * max(held, 0.0) ** 1.5 / np.sqrt(self.pooled))
+    def _noise(self, key_sum: float) -> float:
+        return float(MEAN_ABSOLUTE / 2 * max(key_sum, 0.0) ** 1.5 / np.sqrt(self.pooled))
 
     def _sigma(self, key: float) -> float:
-        share = key / max(self.held, key) if key > 0 else 0.0
+        share = key / max(self.key_sum, key) if key > 0 else 0.0
         return float(1 / np.sqrt(max(share * self.pooled, 1e-300)))
 
 
@@ -193,16 +194,19 @@ def _settled(
 ) -> Allocation:
     """The exact split: singles keep what they have, so some get nothing more."""
     weighed = np.where(chosen, keys.keys, 0.0)
-    wanted, had = keys.single_keys(range(len(singles))), _paid(singles)
-    if not weighed.any() and not wanted.any():
+    column_keys, had = keys.single_keys(range(len(singles))), _paid(singles)
+    if not weighed.any() and not column_keys.any():
         nothing = np.zeros(len(singles))
         return Allocation(candidates=np.zeros(weighed.size), singles=nothing, gain=gain)
-    least, most = 0.0, (precision + had.sum()) / max(float(weighed.sum() + wanted.sum()), 1e-300)
+    least, most = (
+        0.0,
+        (precision + had.sum()) / max(float(weighed.sum() + column_keys.sum()), 1e-300),
+    )
     for _ in range(_HALVINGS):
         level = (least + most) / 2
-        spent = level * weighed.sum() + np.maximum(level * wanted - had, 0).sum()
+        spent = level * weighed.sum() + np.maximum(level * column_keys - had, 0).sum()
         least, most = (level, most) if spent <= precision else (least, level)
-    more = np.maximum(least * wanted - had, 0)
+    more = np.maximum(least * column_keys - had, 0)
     worth = more >= _WORTH_AGAIN * had
     if weighed.any() or worth.any():  # else a little for all is what is left to buy
         more[~worth] = 0
@@ -218,9 +222,10 @@ noise that the whole budget would leave: several are tried."""
 _LEAST_SIGMA = 0.05
 """Noise in counts below which a precision does not grow any more; chosen by judgment."""
 _SHARES, _SHARES_PER_COLUMN = 512, 64
-"""What would get less than one of so many equal shares of the budget is not measured."""
+"""The budget in equal shares, at least and for each column: what would get less than one of them is
+not measured."""
 _ROUNDED = 1e-9
-"""A share must exceed the least that can be paid by so much, since shares are rounded."""
+"""A share must exceed the least that can be paid by this part of it, since shares are rounded."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,12 +242,12 @@ class Scored:
     weights: Floats
     column_weights: Floats
     """What each column's own table is worth, in the schema's order."""
-    held: Sequence[Marginal] = ()
+    required: Sequence[Marginal] = ()
     """What public facts tie together: any tree must hold each of these."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TreePlan:
+class TreeChoice:
     """What to measure, each with its precision, 1 / variance of a count."""
 
     targets: tuple[Marginal, ...]
@@ -254,8 +259,8 @@ class TreePlan:
     """Predicted: rows in right cells more than with single columns only, over all targets."""
 
 
-def plan_tree(scored: Scored, *, precision: float, limits: Limits) -> TreePlan:
-    """The plan with the largest predicted gain over the trees that were tried.
+def choose_tree(scored: Scored, *, precision: float, limits: Limits) -> TreeChoice:
+    """What to measure for the largest predicted gain over the trees that were tried.
 
     Args:
         scored: What is known.
@@ -277,15 +282,17 @@ def plan_tree(scored: Scored, *, precision: float, limits: Limits) -> TreePlan:
             cliques, scored.errors, counts, scored.weights, strict=True
         )
     ]
-    best, kept = Allocation(candidates=np.empty(0), singles=np.empty(0), gain=-np.inf), []
-    room = _Room(sizes=numbering.sizes, limits=limits, held=[*map(numbering.clique, scored.held)])
+    best, chosen_indices = Allocation(candidates=np.empty(0), singles=np.empty(0), gain=-np.inf), []
+    room = _Room(
+        sizes=numbering.sizes, limits=limits, required=[*map(numbering.clique, scored.required)]
+    )
     for inside in _trees(candidates, room, precision):
         chosen = [candidates[index] for index in inside]
         result = allocate(chosen, _with_the_rest(singles, candidates, inside), precision=precision)
         if result.gain > best.gain:
-            best, kept = result, inside
-    best = _within(best, [cliques[index] for index in kept], room)
-    return _plan(scored, numbering, best, kept, precision=precision)
+            best, chosen_indices = result, inside
+    best = _within(best, [cliques[index] for index in chosen_indices], room)
+    return _choice(scored, numbering, best, chosen_indices, precision=precision)
 
 
 def first_forest(scored: Scored, *, precision: float, limits: Limits) -> list[Marginal]:
@@ -310,7 +317,7 @@ def first_forest(scored: Scored, *, precision: float, limits: Limits) -> list[Ma
         - misplaced(counts[index].reshape(-1), sigma)
         for index, clique in zip(pairs, cliques, strict=True)
     ]
-    ties = [numbering.clique(one) for one in scored.held]
+    ties = [numbering.clique(one) for one in scored.required]
     chosen = spanning_forest(cliques, np.array(gains), columns=len(singles), ties=ties)
     return [scored.targets[pairs[index]] for index in chosen]
 
@@ -358,9 +365,9 @@ def _with_the_rest(
     singles: Sequence[Single], candidates: Sequence[Candidate], inside: Sequence[int]
 ) -> list[Single]:
     """Columns with the weight of the candidates that a tree does not hold: these rest on them."""
-    weights, held = np.array([one.weight for one in singles]), set(inside)
+    weights, contained = np.array([one.weight for one in singles]), set(inside)
     for index, one in enumerate(candidates):
-        if index not in held:
+        if index not in contained:
             weights[list(one.columns)] += one.weight
     return [replace(one, weight=float(w)) for one, w in zip(singles, weights, strict=True)]
 
@@ -380,17 +387,17 @@ class _Room:
 
     sizes: tuple[int, ...]
     limits: Limits
-    held: Sequence[Clique]
+    required: Sequence[Clique]
 
 
 def _trees(candidates: Sequence[Candidate], room: _Room, precision: float) -> Iterator[list[int]]:
     """Places of the candidates that different trees hold; each set once, none first."""
-    seen: set[tuple[int, ...]] = set()
+    known: set[tuple[int, ...]] = set()
     for ranked in ([], *_rankings(candidates, precision)):
-        filled = supported(room.sizes, ranked, limits=room.limits, held=room.held)
+        filled = supported(room.sizes, ranked, limits=room.limits, required=room.required)
         inside = tuple(index for index, one in enumerate(candidates) if holds(filled, one.columns))
-        if inside not in seen:
-            seen.add(inside)
+        if inside not in known:
+            known.add(inside)
             yield list(inside)
 
 
@@ -414,29 +421,29 @@ def _within(best: Allocation, cliques: Sequence[Clique], room: _Room) -> Allocat
     result = best.candidates.copy()
     while result.any():
         chosen = [clique for clique, share in zip(cliques, result, strict=True) if share > 0]
-        if fits(room.sizes, chosen, limits=room.limits, held=room.held):
+        if fits(room.sizes, chosen, limits=room.limits, required=room.required):
             break
         result[np.argmin(np.where(result > 0, result, np.inf))] = 0.0
     return replace(best, candidates=result)
 
 
-def _plan(
+def _choice(
     scored: Scored,
     numbering: Numbering,
     best: Allocation,
-    kept: list[int],
+    chosen_indices: list[int],
     *,
     precision: float,
-) -> TreePlan:
+) -> TreeChoice:
     """The allocation by names, without what would get next to nothing."""
     names = numbering.names
     least = precision / max(_SHARES, _SHARES_PER_COLUMN * len(names))
-    targets = [scored.targets[index] for index in kept]
+    targets = [scored.targets[index] for index in chosen_indices]
     both = _payable(
         np.concatenate([best.candidates, best.singles]), precision=precision, least=least
     )
     result, again = both[: len(targets)], both[len(targets) :]
-    return TreePlan(
+    return TreeChoice(
         targets=tuple(t for t, p in zip(targets, result, strict=True) if p > 0),
         precisions=result[result > 0],
         columns=tuple((n,) for n, p in zip(names, again, strict=True) if p > 0),
@@ -450,9 +457,9 @@ def _payable(shares: Floats, *, precision: float, least: float) -> Floats:
     order = np.argsort(-shares, kind="stable")
     falling = shares[order]
     enough = falling * precision >= least * (1 + _ROUNDED) * np.cumsum(falling)
-    kept = np.flatnonzero(enough & (falling > 0))
+    affordable = np.flatnonzero(enough & (falling > 0))
     result = np.zeros(shares.size)
-    if kept.size:
-        chosen = order[: kept[-1] + 1]
+    if affordable.size:
+        chosen = order[: affordable[-1] + 1]
         result[chosen] = shares[chosen] / shares[chosen].sum() * precision
     return result

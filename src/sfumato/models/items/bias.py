@@ -63,8 +63,8 @@ def likely_counts(counts: Floats, sigma: float) -> Floats:
     """
     mean = max(float(counts.mean()), 1e-9)
     true_variance = max(float(counts.var()) - sigma**2, 0.0)
-    kept = true_variance / (true_variance + sigma**2) if true_variance else 0.0
-    return np.maximum(mean + kept * (counts - mean), _LEAST_COUNT * mean)
+    factor = true_variance / (true_variance + sigma**2) if true_variance else 0.0
+    return np.maximum(mean + factor * (counts - mean), _LEAST_COUNT * mean)
 
 
 def mean_residual(noisy: NoisySums, *, guess: float, variance: float) -> float:
@@ -76,8 +76,8 @@ def mean_residual(noisy: NoisySums, *, guess: float, variance: float) -> float:
     noise = noisy.counts.size * (noisy.sigma_sums**2 + (guess * noisy.sigma_counts) ** 2)
     if total <= 0:
         return guess
-    kept = variance / (variance + noise / total**2)
-    return guess + kept * (float(noisy.sums.sum()) / total - guess)
+    factor = variance / (variance + noise / total**2)
+    return guess + factor * (float(noisy.sums.sum()) / total - guess)
 
 
 def item_biases(noisy: NoisySums, *, mean: float, spread: Spread) -> Floats:
@@ -94,10 +94,11 @@ def item_biases(noisy: NoisySums, *, mean: float, spread: Spread) -> Floats:
     error += noisy.sigma_sums**2 + (mean * noisy.sigma_counts) ** 2
     variance = n**2 * spread.items + error
     line = np.column_stack([np.ones(n.size), np.log(n / n.mean())])
-    seen = n[:, None] * line
-    held = np.diag([0.5, 0.05]) * spread.items  # prior variances of level and slope
+    design = n[:, None] * line
+    variances = np.diag([0.5, 0.05]) * spread.items  # prior variances of level and slope
     fitted = np.linalg.solve(
-        seen.T @ (seen / variance[:, None]) + np.linalg.inv(held), seen.T @ (d / variance)
+        design.T @ (design / variance[:, None]) + np.linalg.inv(variances),
+        design.T @ (d / variance),
     )
     prior = line @ fitted
     biases: Floats = prior + (d - n * prior) * n * spread.items / variance

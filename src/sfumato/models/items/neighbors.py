@@ -1,4 +1,4 @@
-"""The items most similar to each item: cosine, adjusted cosine, Pearson; only the best are kept.
+"""The items most similar to each item: cosine, adjusted cosine, Pearson; only the best are stored.
 
 Time follows the sum over people of the square of their number of ratings, memory the number of
 ratings and of neighbors: no matrix of all similarities is ever made. Only positive similarities
@@ -25,10 +25,10 @@ from sfumato.models.items.rating_rows import RatingRows
 Array = NDArray[Any]
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
-Places = NDArray[np.uint32]
+Unsigned = NDArray[np.uint32]
 """Without a sign: an index that may be negative costs a test each time."""
 Whole = NDArray[np.int64]
-Rated = tuple[Places, Floats, Whole, Places, Places]
+Rated = tuple[Unsigned, Floats, Whole, Unsigned, Unsigned]
 """Items and ratings by person; where each item's raters start, the index of each one's rating, and
 where that person's ratings end."""
 Lists = tuple[Floats, Codes, Whole, Floats]
@@ -37,14 +37,14 @@ Lists = tuple[Floats, Codes, Whole, Floats]
 
 @numba.njit(cache=True, nogil=True)
 def transpose(
-    starts: Whole, items: Places, item_starts: Whole, places: Places, ends: Places
+    starts: Whole, items: Unsigned, item_starts: Whole, positions: Unsigned, ends: Unsigned
 ) -> None:
     """For each item, where its ratings are, and where the ratings of their persons end."""
     filled = item_starts[:-1].copy()
     for person in range(starts.size - 1):
         for index in range(starts[person], starts[person + 1]):
             item = items[index]
-            places[filled[item]] = index
+            positions[filled[item]] = index
             ends[filled[item]] = starts[person + 1]
             filled[item] += 1
 
@@ -100,14 +100,14 @@ def _replace_top(
 @numba.njit(cache=True, nogil=True)
 def cosine_rows(first: int, step: int, rated: Rated, lists: Lists) -> None:
     """Sums of products of ratings (each item's of length 1), items ``first``, + step, ..."""
-    _, _, item_starts, places, ends = rated
+    _, _, item_starts, positions, ends = rated
     catalogue, least = item_starts.size - 1, lists[3]
     sums = np.zeros(catalogue)
     touched = np.empty(catalogue, dtype=np.uint32)
     for item in range(first, catalogue, step):
         reach = 0
         for entry in range(item_starts[item], item_starts[item + 1]):
-            reach += ends[entry] - places[entry] - 1
+            reach += ends[entry] - positions[entry] - 1
         met = catalogue - item - 1
         sparse = 8 * reach < met  # else most of the row is met: look at all of it
         if sparse:
@@ -127,21 +127,21 @@ def cosine_rows(first: int, step: int, rated: Rated, lists: Lists) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _add_all(item: int, rated: Rated, sums: Floats) -> None:
-    items, units, item_starts, places, ends = rated
+    items, units, item_starts, positions, ends = rated
     for entry in range(item_starts[item], item_starts[item + 1]):
-        unit = units[places[entry]]
-        for index in range(places[entry] + np.uint32(1), ends[entry]):
+        unit = units[positions[entry]]
+        for index in range(positions[entry] + np.uint32(1), ends[entry]):
             sums[items[index]] += unit * units[index]
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_touched(item: int, rated: Rated, sums: Floats, touched: Places) -> int:
+def _add_touched(item: int, rated: Rated, sums: Floats, touched: Unsigned) -> int:
     """As ``_add_all``; the number of items noted, one of sum zero perhaps more than once."""
-    items, units, item_starts, places, ends = rated
+    items, units, item_starts, positions, ends = rated
     met = 0
     for entry in range(item_starts[item], item_starts[item + 1]):
-        unit = units[places[entry]]
-        for index in range(places[entry] + np.uint32(1), ends[entry]):
+        unit = units[positions[entry]]
+        for index in range(positions[entry] + np.uint32(1), ends[entry]):
             other = items[index]
             if sums[other] == 0.0:
                 touched[met] = other
@@ -159,13 +159,13 @@ def counted_rows(
     Pearson: (n sum xy - sum x sum y) / sqrt((n sum xx - (sum x)^2) (n sum yy - (sum y)^2)), all
     sums over the common raters. Else: the sum of products.
     """
-    items, ratings, item_starts, places, ends = rated
+    items, ratings, item_starts, positions, ends = rated
     catalogue, least = item_starts.size - 1, lists[3]
     sums = np.zeros((catalogue, 6))
     for item in range(first, catalogue, step):
         for entry in range(item_starts[item], item_starts[item + 1]):
-            x = ratings[places[entry]]
-            for index in range(places[entry] + np.uint32(1), ends[entry]):
+            x = ratings[positions[entry]]
+            for index in range(positions[entry] + np.uint32(1), ends[entry]):
                 y, other = ratings[index], items[index]
                 sums[other, 0] += 1.0
                 sums[other, 1] += x * y
@@ -198,7 +198,7 @@ def _correlation(n: float, products: float, sums: Floats) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def merge(lists: Lists, more: Lists) -> None:
-    """Offer what another worker found."""
+    """Offer the neighbors of another worker."""
     values, codes, sizes, _ = more
     for row in range(values.shape[0]):
         for index in range(sizes[row]):
@@ -247,7 +247,7 @@ def add_neighbors(
 _THREADS: Final = 2
 """Threads that compare items; one for each core of a small machine."""
 _FEW_RATINGS: Final = 500_000  # below, a second set of lists costs more than it saves
-_MOST_RATINGS: Final = 2**31 - 1  # places are kept in 32 bits
+_MOST_RATINGS: Final = 2**31 - 1  # positions are stored in 32 bits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,7 +265,7 @@ def cosine_neighbors(ratings: RatingRows, k: int, *, shrink: float = 0.0) -> Nei
     Args:
         ratings: What counts; all ones if only it matters who rated what.
         k: Neighbors of each item.
-        shrink: So many common raters halve a similarity (n: the common raters).
+        shrink: The number n of common raters that halves a similarity.
     """
     norms = np.sqrt(ratings.item_sums(ratings.ratings**2))
     inverse = np.divide(1, norms, out=np.zeros(norms.size), where=norms > 0)
@@ -311,7 +311,7 @@ def _best(
     kernel: Callable[..., None],
     options: tuple[bool | int | float, ...],
 ) -> Neighbors:
-    """Run a kernel by threads, each on every so-manyth item and with lists of its own."""
+    """Run a kernel by threads, each on every n-th item and with lists of its own."""
     if ratings.items.size > _MOST_RATINGS:
         raise InputError(
             f"at most {_MOST_RATINGS:,} ratings can be compared, got {ratings.items.size:,}."

@@ -45,7 +45,7 @@ class History:
         object.__setattr__(self, "ratings", ratings)
 
     def require(self, items: int) -> None:
-        """Refuse codes that are not in a catalogue of so many items."""
+        """Refuse codes that are not in a catalogue of this size."""
         if self.items.size and not 0 <= self.items.min() <= self.items.max() < items:
             raise InputError(f"the history has an item that is not in the catalogue of {items:,}.")
 
@@ -102,7 +102,7 @@ class BiasModel:
     mean: float
     item_bias: Floats
     strength: float
-    """So many ratings at the mean are added to a person's own."""
+    """The number of ratings at the mean that are added to a person's own."""
     kind: ClassVar[str] = "bias"
 
     def __post_init__(self) -> None:
@@ -202,7 +202,7 @@ class NeighborModel:
     shrink: float = 0.0
     """Holds a prediction near the base where there are few or weak neighbors."""
     most: int | None = None
-    """At most so many neighbors of the history count, the first ones; None: all."""
+    """The most neighbors of the history that count, the first ones; None: all."""
     popularity: Floats | None = None
     kind: ClassVar[str] = "neighbors"
 

@@ -74,9 +74,9 @@ def disjoint_clusters(
     while remaining:
         first = remaining[int(rng.below(len(remaining), 1)[0])]
         near = [name for name in remaining if name in blankets[first] and name != first]
-        kept = {first, *_most_connected(near, blankets)[: max_size - 1]}
-        clusters.append(tuple(name for name in remaining if name in kept))
-        remaining = [name for name in remaining if name not in kept]
+        cluster_names = {first, *_most_connected(near, blankets)[: max_size - 1]}
+        clusters.append(tuple(name for name in remaining if name in cluster_names))
+        remaining = [name for name in remaining if name not in cluster_names]
     if sorted(name for cluster in clusters for name in cluster) != sorted(attributes):
         raise InternalError("clusters must hold every attribute once.")
     return tuple(clusters)
@@ -184,7 +184,9 @@ Pram = Literal["auto", "attribute", "compound"]
 """Redraw clusters jointly, columns one by one, or what is predicted to be nearer to the truth."""
 
 _LIFT: Final = 1e-6
+"""The part of the product that each cell of a raked table gets first: a zero would stay."""
 _SWEEPS: Final = 50
+"""How often a joint table is raked to all its columns; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -204,7 +206,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Redrawn:
-    """Codes in the place of answers."""
+    """Codes instead of answers."""
 
     codes: Mapping[str, Codes]
     parts: tuple[Cluster, ...]
@@ -317,8 +319,8 @@ def _redraw_part(columns: Sequence[Known], rng: Rng) -> Codes:
         return redraw(column.answers, rows, rng=rng)[None]
     answers, channels = np.stack([c.answers for c in columns]), [c.channel for c in columns]
     observed = observed_frequencies(answers, channels)
-    found = norm_sub(along(observed, [channel.inverse for channel in channels]))
-    joint = _raked(found, [column.frequencies for column in columns])
+    unraked = norm_sub(along(observed, [channel.inverse for channel in channels]))
+    joint = _raked(unraked, [column.frequencies for column in columns])
     return redraw_jointly(answers, joint, channels, rng=rng)
 
 
@@ -334,15 +336,15 @@ def _raked(table: Frequencies, sides: Sequence[Frequencies]) -> Frequencies:
 
     Every cell gets a millionth of the product first, because zeros would stay.
     """
-    found = np.asarray(table + _LIFT * reduce(np.multiply.outer, sides))
+    result = np.asarray(table + _LIFT * reduce(np.multiply.outer, sides))
     for _ in range(_SWEEPS):
         for axis, side in enumerate(sides):
-            held = found.sum(axis=tuple(other for other in range(found.ndim) if other != axis))
-            ratio = np.divide(side, held, out=np.zeros_like(held), where=held > 0)
-            found = found * _on_axis(ratio, axis, found.ndim)
-    return np.asarray(found / found.sum())
+            current = result.sum(axis=tuple(other for other in range(result.ndim) if other != axis))
+            ratio = np.divide(side, current, out=np.zeros_like(current), where=current > 0)
+            result = result * _on_axis(ratio, axis, result.ndim)
+    return np.asarray(result / result.sum())
 
 
 def _on_axis(vector: Frequencies, axis: int, axes: int) -> Frequencies:
     """A vector that multiplies a table along one of its axes."""
-    return vector.reshape([-1 if place == axis else 1 for place in range(axes)])
+    return vector.reshape([-1 if other == axis else 1 for other in range(axes)])

@@ -134,7 +134,7 @@ class PredictedErrors:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PramResult:
-    """Codes to publish in the place of the answers, and how they came about."""
+    """Codes to publish instead of the answers, and how they came about."""
 
     codes: Codes
     """In the shape of the answers."""
@@ -161,9 +161,9 @@ def pram(
     """
     block = np.asarray(answers)[None]
     observed = observed_frequencies(block, [channel])
-    found = estimate(observed, [channel], people=block.shape[1], estimator=estimator)
-    codes = redraw(block[0], redrawing(found, channel), rng=rng)
-    return _result(codes, observed, found, [channel], block.shape[1])
+    frequencies = estimate(observed, [channel], people=block.shape[1], estimator=estimator)
+    codes = redraw(block[0], redrawing(frequencies, channel), rng=rng)
+    return _result(codes, observed, frequencies, [channel], block.shape[1])
 
 
 def compound_pram(
@@ -193,9 +193,9 @@ def compound_pram(
         )
     block = np.asarray(answers)
     observed = observed_frequencies(block, channels)
-    found = estimate(observed, channels, people=block.shape[1], estimator=estimator)
-    codes = redraw_jointly(block, found, channels, rng=rng)
-    return _result(codes, observed, found, channels, block.shape[1])
+    frequencies = estimate(observed, channels, people=block.shape[1], estimator=estimator)
+    codes = redraw_jointly(block, frequencies, channels, rng=rng)
+    return _result(codes, observed, frequencies, channels, block.shape[1])
 
 
 def redrawing_helps(results: Sequence[PramResult]) -> bool:
@@ -340,10 +340,10 @@ def predicted_errors(
     pi = along(observed, [channel.inverse for channel in channels])
     lengths = _outer([(channel.inverse**2).sum(axis=1) for channel in channels])
     noise = (float((observed * lengths).sum()) - 1) / people
-    kept = _outer([channel.matrix.diagonal() for channel in channels])
+    stay = _outer([channel.matrix.diagonal() for channel in channels])
     back = _outer([channel.inverse.diagonal() for channel in channels])
-    shared = float((observed * back).sum() - (pi * kept).sum()) / people
-    moved = _outer([(channel.matrix**2).sum(axis=1) for channel in channels]) - 2 * kept + 1
+    shared = float((observed * back).sum() - (pi * stay).sum()) / people
+    moved = _outer([(channel.matrix**2).sum(axis=1) for channel in channels]) - 2 * stay + 1
     return PredictedErrors(
         answers=float(((observed - pi) ** 2).sum()) - noise + 2 * shared,
         answers_at_most=float(moved.max()) + 1 / people,

@@ -22,13 +22,13 @@ from sfumato.local.records.parts import by_part
 from sfumato.models.answers.dependence import (
     NO_PAIRS,
     Dependence,
-    PairPlan,
+    PairChoice,
     Population,
     Questions,
+    choose_pairs,
+    choose_pilot,
     column_shares,
     mean_dependence,
-    plan_pairs,
-    plan_pilot,
 )
 from sfumato.models.answers.group_fit import GroupedFit, fit_grouped, strongest_ties
 from sfumato.models.answers.pair_tables import (
@@ -96,7 +96,7 @@ class SecondRound:
 
     plan: RoundPlan
     bins: Mapping[str, Bins]
-    choice: PairPlan
+    choice: PairChoice
     seen: Dependence | None
     """The mean squared total variation between columns and their product, by the first round."""
 
@@ -105,10 +105,10 @@ def first_plan(agreed: Agreement) -> RoundPlan:
     """Most people are asked about one column, larger ones more often; some about a pair.
 
     As many about pairs as hardly cost anything should columns be independent: see
-    ``plan_pilot``. Bins of columns with many codes are cut evenly.
+    ``choose_pilot``. Bins of columns with many codes are cut evenly.
     """
     people = _population(agreed)
-    questions = plan_pilot(people)
+    questions = choose_pilot(people)
     bins = {name: even_bins(people.sizes[name], most=k) for name, k in questions.bins.items()}
     return _plan(agreed, 1, questions, bins)
 
@@ -135,7 +135,7 @@ def second_plan(agreed: Agreement, heard: RoundTally) -> SecondRound:
     people = _population(agreed, smoothed=kept)
     asked = {name for part in heard.plan.parts for name in part.columns if len(part.columns) == 2}
     whole_ones = {name for name in asked if cut[name].count == cut[name].codes}
-    choice = plan_pairs(people, known, left=heard.people, seen=seen, whole=whole_ones)
+    choice = choose_pairs(people, known, left=heard.people, observed=seen, whole=whole_ones)
     bins = {
         column.name: bins_by_mass(
             known[column.name].frequencies,

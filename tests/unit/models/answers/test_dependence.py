@@ -14,6 +14,8 @@ from sfumato.models.answers.dependence import (
     Dependence,
     Population,
     Questions,
+    choose_pairs,
+    choose_pilot,
     column_distance,
     column_shares,
     dependence,
@@ -22,8 +24,6 @@ from sfumato.models.answers.dependence import (
     mean_dependence,
     pilot_edges,
     pilot_loss,
-    plan_pairs,
-    plan_pilot,
     shrink,
     spanning_tree,
 )
@@ -237,7 +237,7 @@ def test_a_pilot_never_costs_any_column_more_than_the_harm_allowed(sizes, epsilo
     """The formula of the bound, by hand: no column keeps less than 1/(1 + HARM)^2 of the
     precision that two rounds about single columns would have."""
     population = people(sizes, epsilon)
-    questions = plan_pilot(population)
+    questions = choose_pilot(population)
     alone, first = population.precision(NO_PAIRS), population.precision(questions)
     for name in population.sizes:
         assert alone[name] + first[name] >= 2 * alone[name] / (1 + HARM) ** 2 - 1e-12
@@ -248,7 +248,7 @@ def test_a_column_whose_codes_bins_hide_loses_as_the_people_it_loses():
     """A part s of all people of the first round: 1/sqrt(1 - s/2) - 1 more error; so much is
     allowed, and four times as much is not."""
     population = people([100] * 5, 1.0)
-    questions = plan_pilot(population)
+    questions = choose_pilot(population)
     assert set(questions.bins.values()) == {2}
     assert pilot_loss(population, questions) == pytest.approx(1 / sqrt(1 - questions.share / 2) - 1)
     more = Questions(bins=questions.bins, share=4 * questions.share, edges=questions.edges)
@@ -258,7 +258,7 @@ def test_a_column_whose_codes_bins_hide_loses_as_the_people_it_loses():
 def test_where_pairs_tell_more_than_columns_all_people_are_asked_about_them():
     """A response about four cells is worth 1/(2v) for each of two columns: by hand at epsilon 4."""
     population = people([2] * 10, 4.0)
-    questions = plan_pilot(population)
+    questions = choose_pilot(population)
     assert questions.share == 1
     assert set(questions.edges) == set(combinations(population.sizes, 2))
     gain = 2 * ((np.exp(4) - 1) / (np.exp(4) + 3)) ** 2 / ((np.exp(4) - 1) / (np.exp(4) + 1)) ** 2
@@ -268,7 +268,7 @@ def test_where_pairs_tell_more_than_columns_all_people_are_asked_about_them():
 
 def test_wide_columns_lose_nobody_to_pairs_of_narrow_ones():
     population = people([2, 2, 3, 100, 100], 4.0)
-    questions = plan_pilot(population)
+    questions = choose_pilot(population)
     assert set(questions.bins) == {"c0", "c1", "c2"}
     alone, first = population.precision(NO_PAIRS), population.precision(questions)
     assert first["c3"] == alone["c3"]
@@ -285,9 +285,9 @@ def test_a_small_pilot_asks_about_neighbors_in_a_circle():
 
 def test_one_column_has_no_pairs():
     population = people([5], 2.0)
-    assert plan_pilot(population) == NO_PAIRS
+    assert choose_pilot(population) == NO_PAIRS
     known = after_first(population, 100)
-    found = plan_pairs(population, known, left=100, seen=None)
+    found = choose_pairs(population, known, left=100, observed=None)
     assert found.questions == NO_PAIRS
     assert found.predicted > 0
 
@@ -295,9 +295,9 @@ def test_one_column_has_no_pairs():
 def test_dependence_that_was_clearly_seen_is_asked_about():
     population = people([2] * 16, 1.0)
     known = after_first(population, 10_000)
-    found = plan_pairs(population, known, left=10_000, seen=seen(0.03, 0.002))
+    found = choose_pairs(population, known, left=10_000, observed=seen(0.03, 0.002))
     assert found.questions.share > 0
-    alone = plan_pairs(population, known, left=10_000, seen=seen(0.03, 0.002), shares=())
+    alone = choose_pairs(population, known, left=10_000, observed=seen(0.03, 0.002), shares=())
     assert found.predicted < 0.6 * alone.predicted
 
 
@@ -306,7 +306,7 @@ def test_dependence_that_was_clearly_seen_is_asked_about():
 def test_without_a_sign_of_dependence_no_column_loses_more_than_the_harm_allowed(sizes, nothing):
     population, n = people(sizes, 1.0), 20_000
     known = after_first(population, n)
-    questions = plan_pairs(population, known, left=n, seen=nothing).questions
+    questions = choose_pairs(population, known, left=n, observed=nothing).questions
     alone, second = population.precision(NO_PAIRS), population.precision(questions)
     chance = 1.0 if nothing is None else nothing.chance()
     for name in population.sizes:
@@ -324,7 +324,9 @@ def test_the_false_alarms_of_a_second_round_cost_less_than_the_harm_allowed():
     for place in range(200):
         score = (place + 0.5) / 200 * 8 - 4
         found = seen(score * 0.02, 0.02, freedom=1e4)
-        second = population.precision(plan_pairs(population, known, left=n, seen=found).questions)
+        second = population.precision(
+            choose_pairs(population, known, left=n, observed=found).questions
+        )
         weight = np.exp(-(score**2) / 2) * 8 / 200 / np.sqrt(2 * np.pi)
         losses.append(weight * max(sqrt(2 * alone / (alone + second["c0"])) - 1, 0))
     assert 0 < sum(losses) <= 1.03 * HARM  # and what the sum over a grid adds
@@ -332,7 +334,7 @@ def test_the_false_alarms_of_a_second_round_cost_less_than_the_harm_allowed():
 
 def test_with_nobody_left_nothing_is_asked_about_pairs():
     population = people([2, 2], 1.0)
-    found = plan_pairs(population, after_first(population, 10), left=0, seen=seen(0.5, 0.01))
+    found = choose_pairs(population, after_first(population, 10), left=0, observed=seen(0.5, 0.01))
     assert found.questions == NO_PAIRS
 
 
@@ -340,8 +342,8 @@ def test_columns_asked_about_code_by_code_are_so_again():
     population, n = people([9, 9, 9, 60], 4.0), 2_000
     known = after_first(population, n)
     options = {"left": n, "seen": seen(0.2, 0.001)}
-    free = plan_pairs(population, known, **options).questions.bins
-    kept = plan_pairs(population, known, whole=("c0", "c1", "c2"), **options).questions.bins
+    free = choose_pairs(population, known, **options).questions.bins
+    kept = choose_pairs(population, known, whole=("c0", "c1", "c2"), **options).questions.bins
     assert max(free.values()) < 9
     assert {kept["c0"], kept["c1"], kept["c2"]} == {9}
 

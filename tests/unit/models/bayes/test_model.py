@@ -206,7 +206,7 @@ def measured(sigma=1.0, noise=0.0, seed=1):
 
 @pytest.mark.parametrize("sigma", [0.0, 1.0])
 def test_without_noise_a_chain_is_found_exactly(sigma):
-    model = fit_bayes_net(FITTED, total=TOTAL, parents=PARENTS, seen=measured(sigma))
+    model = fit_bayes_net(FITTED, total=TOTAL, parents=PARENTS, measurements=measured(sigma))
     np.testing.assert_allclose(model.marginal(("a", "b", "c")), truth(), rtol=1e-9)
     assert model.marginal(("one",)).tolist() == [TOTAL]
 
@@ -215,7 +215,7 @@ def test_a_smaller_family_is_read_off_a_larger_table():
     cells = truth()
     whole = Measurement(target=("a", "b", "c"), values=cells, sigma_counts=1.0)
     parents = {"c": (), "b": ("c",), "a": ("c", "b")}
-    model = fit_bayes_net(FITTED, total=TOTAL, parents=parents, seen=[whole])
+    model = fit_bayes_net(FITTED, total=TOTAL, parents=parents, measurements=[whole])
     np.testing.assert_allclose(model.marginal(("a", "b", "c")), cells, rtol=1e-9)
 
 
@@ -225,7 +225,7 @@ def shares_of_b(tables):
 
 def agreed(tables, variances):
     held = {key: np.ones(table.shape, dtype=bool) for key, table in tables.items()}
-    return agreed_tables(tables, variances, held=held)
+    return agreed_tables(tables, variances, possible_cells=held)
 
 
 def test_tables_agree_on_what_they_share_and_could_exist():
@@ -257,9 +257,9 @@ def test_what_is_told_with_less_noise_counts_more(variances, share):
 def test_what_is_declared_impossible_gets_nothing():
     schema = FITTED.excluding([{"a": [0, 0], "b": [True]}])
     parents, seen = {"b": ("a",), "c": ("b",)}, measured(noise=100.0)
-    model = fit_bayes_net(schema, total=TOTAL, parents=parents, seen=seen)
+    model = fit_bayes_net(schema, total=TOTAL, parents=parents, measurements=seen)
     assert model.marginal(("a", "b"))[0, 1] == 0
-    free = fit_bayes_net(FITTED, total=TOTAL, parents=parents, seen=seen)
+    free = fit_bayes_net(FITTED, total=TOTAL, parents=parents, measurements=seen)
     assert free.marginal(("a", "b"))[0, 1] > 0
 
 
@@ -269,19 +269,19 @@ def test_codes_of_parents_that_never_occur_leave_a_column_its_own_shares():
         Measurement(target=("a", "b"), values=values, sigma_counts=1.0),
         Measurement(target=("c",), values=np.full(4, 25.0), sigma_counts=1.0),
     ]
-    model = fit_bayes_net(FITTED, total=100.0, parents={"b": ("a",)}, seen=seen)
+    model = fit_bayes_net(FITTED, total=100.0, parents={"b": ("a",)}, measurements=seen)
     np.testing.assert_allclose(model.given["b"][1], [0.7, 0.3])
 
 
 def test_an_empty_table_has_a_model_of_no_rows():
-    model = fit_bayes_net(FITTED, total=0.0, parents=PARENTS, seen=measured())
+    model = fit_bayes_net(FITTED, total=0.0, parents=PARENTS, measurements=measured())
     assert model.marginal(("a", "b")).sum() == 0
     assert len(model.draw(3, rng=simulation_rng(1))["a"]) == 3
 
 
 def test_a_family_that_no_table_holds_is_refused():
     with pytest.raises(InputError, match=r"no table tells of 'c' with \('a',\)"):
-        fit_bayes_net(FITTED, total=TOTAL, parents={"c": ("a",)}, seen=measured())
+        fit_bayes_net(FITTED, total=TOTAL, parents={"c": ("a",)}, measurements=measured())
     part = Measurement(target=Range((("a", 0, 1),)), values=np.array(3.0), sigma_counts=1.0)
     with pytest.raises(InputError, match="fitted to marginals"):
-        fit_bayes_net(FITTED, total=TOTAL, parents={}, seen=[part])
+        fit_bayes_net(FITTED, total=TOTAL, parents={}, measurements=[part])

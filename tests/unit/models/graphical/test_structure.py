@@ -110,13 +110,13 @@ def test_what_must_be_held_is_held_even_beyond_the_limits_but_nothing_else_is_th
     sizes, sets = graph
     held, ranked = sets[:first], sets[first:]
     tiny = within(0.0)
-    filled = supported(sizes, ranked, limits=tiny, held=held)
+    filled = supported(sizes, ranked, limits=tiny, required=held)
     least, largest, total = eliminated(sizes, held)
     assert all(holds(filled, one) for one in held)
     _, now, in_all = eliminated(sizes, [c for c in ranked + held if holds(filled, c)])
     assert now <= largest
     assert in_all <= total
-    assert fits(sizes, [], limits=tiny, held=held)
+    assert fits(sizes, [], limits=tiny, required=held)
     assert not fits(sizes, [], limits=tiny)
     assert (filled | ~least).all()
 

@@ -22,9 +22,9 @@ from sfumato.models.graphical.tree_search import (
     _payable,
     _without_noise,
     allocate,
+    choose_tree,
     independent_counts,
     misplaced,
-    plan_tree,
     precision_of,
 )
 from sfumato.models.model import project
@@ -326,7 +326,7 @@ def scored(sizes, errors, *, sigma=1.0, weights=None, column_weights=None, **mor
 
 
 def planned(known, *, sigma, limits=WIDE):
-    return plan_tree(known, precision=sigma**-2.0, limits=limits)
+    return choose_tree(known, precision=sigma**-2.0, limits=limits)
 
 
 def total_of(plan):
@@ -423,7 +423,7 @@ def test_what_public_facts_tie_together_counts_against_the_limits():
     """With c0, c1 and c2 tied, a pair of c2 and c3 that closes a large clique can't be held."""
     errors = [0, 0, 9_000, 0, 9_000, 9_000]
     limits = Limits(clique_cells=150, all_cells=1_000)
-    tied = scored([5] * 4, errors, held=[("c0", "c1", "c2")])
+    tied = scored([5] * 4, errors, required=[("c0", "c1", "c2")])
     free = scored([5] * 4, errors)
     assert len(planned(free, sigma=1, limits=limits).targets) == 3
     plan = planned(tied, sigma=1, limits=limits)
