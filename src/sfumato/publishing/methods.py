@@ -42,6 +42,7 @@ GAUSSIAN: Final = ("mst", "cliquetree", "aim")
 """Methods that draw Gaussian noise only."""
 
 LEAST_EPSILON: Final = Fraction(1, 10**4)
+"""With less every method gives noise; chosen by judgment."""
 _DIVIDED: Final = 1_000
 """A step of a method has at least this part of the budget, for each column."""
 
@@ -68,10 +69,7 @@ def algorithm_named(
     totals: tuple[PublicTotal, ...] = (),
 ) -> "Algorithm | Auto":
     """The algorithm that a command names, with its own options given as text."""
-    if name not in METHODS:
-        listed = ", ".join(METHODS)
-        raise InputError(f"method must be one of {listed}, got {name!r}.")
-    spec = resolve_name(METHODS[name])
+    spec = _spec_of(name, METHODS)
     if totals and not _takes_totals(spec):
         taking = [each for each, path in METHODS.items() if _takes_totals(resolve_name(path))]
         raise InputError(
@@ -82,17 +80,19 @@ def algorithm_named(
     return made
 
 
+def _spec_of(name: str, listed: Mapping[str, str]) -> Any:
+    if name not in listed:
+        raise InputError(f"method must be one of {', '.join(listed)}, got {name!r}.")
+    return resolve_name(listed[name])
+
+
 def _takes_totals(spec: Any) -> bool:
     return any(field.name == "totals" for field in fields(spec))
 
 
 def recommender_named(name: str, *, options: Mapping[str, str]) -> "RecommenderAlgorithm":
     """The recommender that a command names, with its own options given as text."""
-    if name not in RECOMMENDERS:
-        listed = ", ".join(RECOMMENDERS)
-        raise InputError(f"method must be one of {listed}, got {name!r}.")
-    spec = resolve_name(RECOMMENDERS[name])
-    made: RecommenderAlgorithm = _with_options(name, spec, {}, options)
+    made: RecommenderAlgorithm = _with_options(name, _spec_of(name, RECOMMENDERS), {}, options)
     return made
 
 

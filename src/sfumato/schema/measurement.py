@@ -181,7 +181,8 @@ def rows_of(totals: Sequence[PublicTotal], rows: int | None) -> int | None:
             f"the public totals of {totals[0]} are of {totals[0].rows:,} rows, but rows is "
             f"{rows:,}. Leave rows out."
         )
-    return totals[0].rows if totals else rows
+    known = totals[0].rows if totals else rows
+    return None if known is None else check.whole(at_least=1, rows=known)
 
 
 def as_measurements(totals: Sequence[PublicTotal]) -> tuple[Measurement, ...]:

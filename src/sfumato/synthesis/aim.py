@@ -77,8 +77,6 @@ class Aim:
         check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
         check.positive(merge_sigmas=self.merge_sigmas)
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
-        if self.rows is not None:
-            check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
         """Single columns, and what public facts tie together, must fit into the model."""

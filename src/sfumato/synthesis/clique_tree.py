@@ -80,8 +80,6 @@ class CliqueTree:
         check.whole(at_least=1, at_most=2, looks=self.looks)
         check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
-        if self.rows is not None:
-            check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
         """The workload must be of this schema.

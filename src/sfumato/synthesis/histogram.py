@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato import check
 from sfumato.gate import Curator
 from sfumato.models.dense.model import DenseModel, check_size, rake
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
@@ -53,8 +52,6 @@ class Histogram:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
-        if self.rows is not None:
-            check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
         """The domain must fit into memory, and the public totals it."""

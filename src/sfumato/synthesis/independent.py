@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.models.model import project
@@ -44,8 +43,6 @@ class Independent:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
-        if self.rows is not None:
-            check.whole(at_least=1, rows=self.rows)
 
     def check(self, schema: Schema) -> None:
         """Works on every schema; public totals must be of single columns."""

@@ -65,8 +65,6 @@ class Mwem:
         check.whole(at_least=1, rounds=self.rounds)
         check.whole(at_least=1, repetitions=self.repetitions)
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
-        if self.rows is not None:
-            check.whole(at_least=1, rows=self.rows)
         if self.rounds > len(self.workload):
             raise InputError(
                 f"rounds must be at most the {len(self.workload)} targets of the workload, since "
