@@ -51,15 +51,15 @@ def cell_counts(block: Codes, sizes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def map_pairs(
-    judge: Callable[[Pair, NDArray[np.uint32]], float], block: Codes, sizes: Sequence[int]
+    score: Callable[[Pair, NDArray[np.uint32]], float], block: Codes, sizes: Sequence[int]
 ) -> dict[Pair, float]:
     """A number from the table of counts of every two attributes, by two threads.
 
-    Tables are made two at a time and dropped when judged, so memory holds a few of them whatever
-    the number of pairs. The result does not depend on the threads.
+    Tables are made two at a time and dropped when used, so memory holds a few of them for any
+    number of pairs. The result does not depend on the threads.
 
     Args:
-        judge: From a pair (i, j), i < j, and its table, values of i by values of j, to a number.
+        score: From a pair (i, j), i < j, and its table, values of i by values of j, to a number.
         block: Codes, each below the size of its attribute.
         sizes: How many values each attribute has.
     """
@@ -73,7 +73,7 @@ def map_pairs(
         else:
             count_pair(codes[left], *columns, *tables)
         named = zip(rights, tables, strict=True)
-        return {(left, right): judge((left, right), table) for right, table in named}
+        return {(left, right): score((left, right), table) for right, table in named}
 
     result: dict[Pair, float] = {}
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="sfumato-pairs") as pool:

@@ -101,12 +101,12 @@ def debiased_information(
             f"{len(responses)}."
         )
 
-    def judge(pair: tuple[int, int], counts: NDArray[Any]) -> float:
+    def score(pair: tuple[int, int], counts: NDArray[Any]) -> float:
         left, right = (responses[attribute] for attribute in pair)
         return mutual_information(debiased_joint(counts, left, right))
 
     result = np.zeros((len(sizes), len(sizes)))
-    for (i, j), nats in map_pairs(judge, block, sizes).items():
+    for (i, j), nats in map_pairs(score, block, sizes).items():
         result[i, j] = result[j, i] = nats
     return result
 

@@ -30,7 +30,7 @@ class Model(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The columns it speaks of."""
+        """Its columns."""
 
     @property
     def total(self) -> float:
@@ -71,7 +71,7 @@ def round_counts(counts: NDArray[np.float64], n: int, *, rng: Rng) -> NDArray[np
 def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """The nearest counts in Euclidean distance that are >= 0 and sum to ``total``.
 
-    Subtract one number from all and cut at zero; the number is found on the sorted counts. Also
+    Subtract one number from all and cut at zero; it is computed from the sorted counts. Also
     known as norm-sub. Held, Wolfe, Crowder 1974, "Validation of subgradient optimization"; Wang
     et al. 2020, arXiv 1905.08320, section 4.
 
@@ -80,7 +80,7 @@ def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
     """
     if not np.isfinite(counts).all() or not 0 <= total < np.inf:
         raise InternalError("noisy counts must be finite and their total must not be negative")
-    # Seen from the largest count, and no farther down than the total: whatever lies below becomes
+    # Relative to the largest count, and no farther down than the total: all that lies below becomes
     # zero, and so counts that are huge against the total lose no digits.
     below = np.maximum(counts.reshape(-1) - counts.max(), -total)
     falling = np.sort(below)[::-1]
@@ -91,7 +91,7 @@ def project(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
 
 
 def estimated_total(counts: NDArray[np.float64]) -> float:
-    """The sum of noisy counts, never below zero: the total when nobody declared one."""
+    """The sum of noisy counts, never below zero: the total where none was declared."""
     return max(0.0, float(counts.sum()))
 
 
@@ -121,7 +121,7 @@ def repaired(schema: Schema, rows: Rows, *, rng: Rng) -> Rows:
     """Rows in which each impossible one borrows the columns concerned from a possible one.
 
     The columns that no declaration names stay as they are. Where no row is possible, all take the
-    same values, found from the declaration alone.
+    same values, computed from the declaration alone.
     """
     good = possible_rows(schema, rows)
     wrong, donors = np.flatnonzero(~good), np.flatnonzero(good)

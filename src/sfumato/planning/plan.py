@@ -1,4 +1,4 @@
-"""The plan: what each method's error would be, told before anything is spent. Public numbers only.
+"""The plan: each method's predicted error, before anything is spent. Public numbers only.
 
 Values and how they are shown; the rehearsals that find the numbers are in ``planning.rehearsal``.
 """
@@ -149,7 +149,7 @@ class Plan:
 
     @property
     def at_epsilon(self) -> tuple[Prediction, ...]:
-        """What is predicted at the epsilon that was asked for, the best first."""
+        """What is predicted at the requested epsilon, the best first."""
         here = [each for each in self.predictions if each.epsilon == self.epsilon]
         return tuple(sorted(here, key=lambda each: each.predicted))
 
@@ -185,7 +185,7 @@ class Plan:
         )
 
     def of(self, method: str, epsilon: Fraction | None = None) -> Prediction:
-        """What is predicted for a method, by default at the epsilon that was asked for."""
+        """What is predicted for a method, by default at the requested epsilon."""
         requested = self.epsilon if epsilon is None else epsilon
         for each in self.predictions:
             if each.method == method and each.epsilon == requested:

@@ -1,6 +1,6 @@
-"""Rehearsals: a method run with seeded noise on a table that is nobody's secret, and its error.
+"""Rehearsals: a method run with seeded noise on a public or made-up table, and its error.
 
-What a method does with its budget is its own business, so nothing is said about it twice: it runs.
+What a method does with its budget is its own business, so it is not modeled a second time: it runs.
 The table is public, or made up from the schema; the private one has no way in here.
 
 Real columns hold most rows in few values, and are tied to each other, some pairs more than others;
@@ -63,7 +63,7 @@ class Stage:
     n_rows: int
     """Of the table."""
     scale: Fraction
-    """Rows that were asked about for each row of the table: above 1 for very large tables."""
+    """Requested rows for each row of the table: above 1 for very large tables."""
 
     @property
     def schema(self) -> Schema:
@@ -107,7 +107,7 @@ class Rehearsal:
 def stage(
     schema: Schema, n_rows: int, workload: Workload, *, like: Any | None, encoding: str
 ) -> Stage:
-    """A public table with as many rows as asked for, or one that is made up."""
+    """A public table with as many rows as requested, or one that is made up."""
     rng = simulation_rng(_SEED)
     rows = min(n_rows, MOST_ROWS)
     if like is None:

@@ -94,13 +94,13 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
 
 
 def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
-    """Refuse, before anything is paid, columns whose counts can't be held together."""
+    """Refuse, before anything is paid, columns whose counts do not fit into memory together."""
     known = {total.marginal for total in totals}
     refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
 
 
 def _check_totals(curator: Curator, totals: Sequence[PublicTotal]) -> None:
-    """Refuse public totals of another table, where the number of rows is public and tells."""
+    """Refuse public totals of another table, where the number of rows is public."""
     if not totals or not curator.knows_rows:
         return
     rows = round(float(curator.total().values))
@@ -161,7 +161,7 @@ def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease
 
 
 def _never_measured(schema: Schema, fit: Fit) -> list[str]:
-    """Columns that no measurement speaks of: the model spreads them evenly, by assumption.
+    """Columns that no measurement contains: the model spreads them evenly, by assumption.
 
     Of a column of one value there is nothing to assume.
     """

@@ -24,7 +24,7 @@ from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_res
 
 UNMEASURED: Final = 0.08
 """What leaving a target out is taken to cost where no score is paid for: .05 to .16 on the real
-tables we know. A public guess; a release tells what was predicted with it."""
+tables we know. A public guess; a release states what was predicted with it."""
 
 ROUNDS: Final = (5, 10, 20, 30)
 """Of MWEM: those that are compared."""
@@ -37,7 +37,7 @@ _TOGETHER: Final = 0.7
 some need no noise of their own. Measured on small tables of 3 to 6 made-up columns."""
 
 Sigma = Callable[[Target, Cost], float]
-"""The noise in counts of measuring a target for a cost, as ``Curator.sigma_of`` tells it."""
+"""The noise in counts of measuring a target for a cost, as ``Curator.sigma_of`` computes it."""
 
 _REASONS = {
     "histogram": "one noisy count of every cell brings the least error",

@@ -47,7 +47,7 @@ def columns_of_values(schema: Schema) -> Marginal:
 
 
 def check_workload(schema: Schema, workload: Workload) -> None:
-    """Refuse, before anything is spent, a workload that speaks of other columns."""
+    """Refuse, before anything is spent, a workload of other columns."""
     try:
         check_targets(schema, workload.targets)
     except InputError as error:

@@ -146,7 +146,7 @@ class CliqueTree:
         return [known[(name,)] for name in schema.names]
 
     def _public_columns(self) -> dict[Marginal, Measurement]:
-        """The columns that public totals tell, also as sums over others."""
+        """The columns that public totals contain, also as sums over others."""
         result: dict[Marginal, Measurement] = {}
         for total in self.totals:
             for axis, name in enumerate(total.marginal):
@@ -174,7 +174,7 @@ class CliqueTree:
     def _targets(self, schema: Schema) -> tuple[Marginal, ...]:
         """What is scored: the workload's marginals of two columns and more that fit a clique.
 
-        Those that a public total tells are known already.
+        Those that a public total contains are known already.
         """
         known, most = [set(total.marginal) for total in self.totals], self._limits.clique_cells
         return tuple(

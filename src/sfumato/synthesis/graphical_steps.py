@@ -1,4 +1,4 @@
-"""Steps that methods on the graphical model share: the first look, and what a release says of it.
+"""Steps that methods on the graphical model share: the first look, and how a release describes it.
 
 The first look measures single columns, the number of rows and merges rare values. What comes out
 is a model of independent columns, from which methods go on to pairs and more.

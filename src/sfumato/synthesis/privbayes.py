@@ -25,7 +25,7 @@ from sfumato.synthesis.algorithm import Fit, columns_of_values
 from sfumato.synthesis.independent import shares_by_cells
 
 LARGEST_TABLE: Final = 2**15
-"""Cells of the largest table of a column and its parents, whatever the noise would allow."""
+"""Cells of the largest table of a column and its parents, even if the noise would allow more."""
 MOST_CELLS: Final = 2**24
 """Cells of all tables that are compared, together: 128 MB."""
 MOST_SETS: Final = 2**16

@@ -109,7 +109,7 @@ def mean_dependence(
     ``distance_left``. Pairs are averaged with weights 1/(m N)^2, the precision if columns are
     independent. The error is that under independence too, and the degrees of freedom those of
     the chi-square of the same mean and variance: Satterthwaite 1946. Errors of one-way tables are
-    also seen as dependence unless shares are equal: r v_r sum (c - mean c)^2 of the rows, and
+    also measured as dependence unless shares are equal: r v_r sum (c - mean c)^2 of the rows, and
     likewise of the columns. They are subtracted.
 
     Args:
@@ -256,7 +256,7 @@ class Population:
     def precision(self, questions: Questions) -> dict[str, float]:
         """What one person of the round adds, on average, to the precision of each column's codes.
 
-        An answer about a pair tells about both columns, except those whose codes bins hide.
+        An answer about a pair adds to both columns, except those whose codes bins hide.
         """
         result = {}
         for name, share in self.shares.items():
@@ -271,7 +271,7 @@ class Population:
         return result
 
     def insight(self, questions: Questions) -> float:
-        """How well dependence is seen, and of how many pairs.
+        """How well dependence is measured, and of how many pairs.
 
         The inverse standard error of its mean for one person, in squared total variations as
         ``mean_dependence``, times the root of the number of pairs: as many people with as much
@@ -299,7 +299,7 @@ def column_shares(sizes: Mapping[str, int], *, noise: Noise) -> dict[str, float]
     A column of k codes with variance v/n each has the total variation k sqrt(v/n), about, and the
     sum of these is least for n as (k sqrt v)^(2/3). But no distance exceeds 1, where more answers
     would not help yet; half of that exponent was better on real tables than either end.
-    A column of one code needs nobody.
+    A column of one code needs no answers.
     """
     raw = {
         name: (codes * sqrt(noise(codes))) ** (1 / 3) if codes > 1 else 0.0
@@ -342,7 +342,7 @@ def pilot_edges(names: Sequence[str], share: float) -> tuple[Edge, ...]:
 
 
 def pilot_loss(people: Population, questions: Questions) -> float:
-    """How much the error of any column grows at most if the first of two rounds asks so.
+    """How much the error of any column grows at most with these questions in the first round.
 
     Two rounds of equally many people, and all of the second asked about one column. The error of
     a column is as 1/sqrt(P), P the precision of its codes; so no table of independent columns,
@@ -387,10 +387,10 @@ def choose_pairs(
 
     Args:
         people: The columns, and what answers are worth.
-        known: What the first round says, by column, with the mean squared error of one code:
+        known: What the first round measured, by column, with the mean squared error of one code:
             see ``known_columns``.
         left: The people of the second round.
-        observed: The ``mean_dependence``; None if nobody was asked about pairs.
+        observed: The ``mean_dependence``; None if no pairs were asked about.
         whole: The columns asked about code by code in pairs before, and so again: then answers
             of both rounds are about the same cells.
         shares: Parts of the people of some columns to be asked about pairs.

@@ -80,26 +80,28 @@ def fit_grouped(
         bins: Of every column, those of the questions about pairs.
         rng: Where random starts come from.
     """
-    heard = [each for each in answers if each.counts.any()]
-    tables = {each.columns: each.table() for each in heard}
-    if len(tables) < len(heard):
+    answered = [each for each in answers if each.counts.any()]
+    tables = {each.columns: each.table() for each in answered}
+    if len(tables) < len(answered):
         raise InputError("a pair stands twice among the answers: add up its counts first.")
     known = known_columns(schema, one_ways=one_ways, pairs=tables, bins=bins)
     shares = {name: table.frequencies for name, table in known.items()}
     tables = agreed_pairs(tables, column_averages(one_ways=one_ways, pairs=tables, bins=bins))
     product = ProductModel(schema=schema, total=total, shares=shares)
     candidates: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
-    alone = log_likelihood(by_bins(product, bins), heard)
+    alone = log_likelihood(by_bins(product, bins), answered)
     small = {edge: table for edge, table in tables.items() if schema.cells(edge) <= EDGE_CELLS}
     if edges := likely_edges(small, shares, bins):
         chosen = {edge: tables[edge] for edge in edges}
         tree = fit_tree(schema, total=total, shares=shares, pairs=chosen, bins=bins)
         cost = float(sum((bins[i].count - 1) * (bins[j].count - 1) for i, j in edges))
         cost += len(edges) * log(comb(len(schema.names), 2))
-        candidates["tree"] = (log_likelihood(by_bins(tree, bins), heard) - alone - cost, tree)
-    mixture = fit_mixture(schema, total=total, one_ways=shares, answers=heard, bins=bins, rng=rng)
+        candidates["tree"] = (log_likelihood(by_bins(tree, bins), answered) - alone - cost, tree)
+    mixture = fit_mixture(
+        schema, total=total, one_ways=shares, answers=answered, bins=bins, rng=rng
+    )
     if mixture.parameters:
-        gain = log_likelihood(by_bins(mixture.model, bins), heard) - alone
+        gain = log_likelihood(by_bins(mixture.model, bins), answered) - alone
         candidates["pairs"] = (gain - mixture.parameters, mixture.model)
     kind = max(candidates, key=lambda kind: candidates[kind][0])
     return GroupedFit(

@@ -22,7 +22,7 @@ KNOWN: Final = 0.5
 
 
 class KeyValueSource(Protocol):
-    """What a protocol tells about its tallies."""
+    """What an estimate needs to know of a protocol and its tallies."""
 
     @property
     def reading(self) -> Floats:
@@ -37,7 +37,7 @@ class KeyValueSource(Protocol):
 
 
 class SignSource(Protocol):
-    """What a later round of PrivKVM tells about its tallies."""
+    """What an estimate needs to know of a later round of PrivKVM."""
 
     @property
     def gain(self) -> float:
@@ -56,7 +56,7 @@ class KeyValueEstimate:
     """Frequency and mean of every key, as estimated: unbiased, and so not cut to their range.
 
     Where ``estimable`` is False, and only there, a mean is NaN and its error infinite. Where
-    nobody answered about a key the same holds for its frequency.
+    there are no answers about a key the same is true of its frequency.
     """
 
     answers: NDArray[np.int64]
@@ -78,7 +78,7 @@ class KeyValueEstimate:
         return replace(self, frequencies=frequencies, means=means)
 
     def frequency_of(self, key: int) -> float | None:
-        """The share of people who hold the key; None where nobody answered about it."""
+        """The share of people who hold the key; None without answers about it."""
         return float(self.frequencies[key]) if self.answers[key] else None
 
     def mean_of(self, key: int) -> float | None:
@@ -108,7 +108,7 @@ def estimate_table(
 
     With u, w the readings and y the shares of a key's N answers: f = u.y, f m = w.y, and their
     covariances are (sum_j u_j w_j y_j - (u.y)(w.y))/N, summed over independent groups of cells.
-    For these each cell counts one answer more: a few equal answers are no certainty.
+    For these each cell counts one answer more: a few equal answers prove nothing.
 
     Args:
         table: Counts, one row a key and one column a cell.
@@ -131,11 +131,11 @@ def estimate_table(
         summed: Floats = (within / np.maximum(totals, 1)).sum(axis=1)
         return summed
 
-    heard = (totals > 0).all(axis=1)
+    answered = (totals > 0).all(axis=1)
     return _from_products(
-        answers=cells.sum(axis=1) * heard,
-        frequencies=np.where(heard, shares @ u, np.nan),
-        variances=np.where(heard, covariance(u, u), np.inf),
+        answers=cells.sum(axis=1) * answered,
+        frequencies=np.where(answered, shares @ u, np.nan),
+        variances=np.where(answered, covariance(u, u), np.inf),
         products=shares @ w,
         product_variances=covariance(w, w),
         covariances=covariance(u, w),
@@ -152,9 +152,9 @@ def corrected_rounds(
     """
     minus, plus = _checked_table(source.by_key(counts)).T
     n, fills = minus + plus, np.asarray(source.fills, dtype=np.float64)
-    heard = first.estimable & (n > 0)
-    f = np.where(heard, first.frequencies, 1.0)
-    f_error = np.where(heard, first.frequency_errors, 0.0)
+    answered = first.estimable & (n > 0)
+    f = np.where(answered, first.frequencies, 1.0)
+    f_error = np.where(answered, first.frequency_errors, 0.0)
     several = np.maximum(n, 1)
     m_all = (plus - minus) / several * source.gain
     smooth = (plus - minus) / (n + 2)  # one answer more for each sign, as above
@@ -163,9 +163,9 @@ def corrected_rounds(
     errors = np.sqrt(variance + ((means - fills) * f_error) ** 2) / f
     return replace(
         first,
-        means=np.where(heard, means, np.nan),
-        mean_errors=np.where(heard, errors, np.inf),
-        estimable=heard,
+        means=np.where(answered, means, np.nan),
+        mean_errors=np.where(answered, errors, np.inf),
+        estimable=answered,
     )
 
 

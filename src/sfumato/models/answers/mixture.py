@@ -337,7 +337,7 @@ def _normalize(
     class_mass: NDArray[np.float64],
     bin_mass: NDArray[np.float64],
 ) -> None:
-    """New weights and shares from what was shared out; a column nobody answered about stays."""
+    """New weights and shares from what was shared out; a column without answers stays."""
     total = class_mass.sum()
     for k in range(weights.size):
         weights[k] = max(class_mass[k] / total, _LEAST)

@@ -159,8 +159,8 @@ def ordered_codes(column: Column) -> int:
 def stretches(frequencies: Frequencies, variance: float) -> Bins:
     """Stretches of neighbors whose averages fit best for the number of them.
 
-    Of all cuts of k codes into D stretches the one of least squared residuals is found by dynamic
-    programming, and D minimizes residuals + variance D (2 log(k/D) + 2). Of the form of Birgé,
+    Of all cuts of k codes into D stretches, dynamic programming takes the one of least squared
+    residuals, and D minimizes residuals + variance D (2 log(k/D) + 2). Of the form of Birgé,
     Massart 2001, "Gaussian model selection", and of Lebarbier 2005, "Detecting multiple
     change-points in the mean of Gaussian process by model selection", whose last number is 5;
     after randomized answers about real tables 2 was nearer to the truth.
@@ -264,7 +264,7 @@ class PairAnswers:
             )
 
     def table(self) -> NoisyTable:
-        """The debiased two-way table; refuses where nobody answered.
+        """The debiased two-way table; refuses where there are no answers.
 
         Answers are a multinomial sample with shares s, so (s - q)/(p - q) has the variance
         s(1 - s)/n/(p - q)^2, sample included. A cell counts one answer more for
@@ -319,7 +319,7 @@ def column_averages(
     """By bins, what the one-way table and all pair tables say of each column, by their precision.
 
     Different people are behind each of them, so errors are independent and weights 1/variance
-    are the best. A column that nobody answered about is uniform, with the variance 1.
+    are the best. A column without answers is uniform, with the variance 1.
     """
     result = {}
     for name, cut in bins.items():
@@ -452,9 +452,9 @@ def _agreed(
 def averaged(
     tables: Mapping[Marginal, Table], variances: Mapping[Marginal, float], names: frozenset[str]
 ) -> dict[Marginal, Table]:
-    """The tables that have these columns, moved evenly to the mean of what they say of them.
+    """The tables that have these columns, moved evenly to the mean of their sums for them.
 
-    A table of cell variance v says it with variance k v, where k cells are summed; means are
+    The sums of a table of cell variance v have variance k v, where k cells are summed; means are
     weighted by precision, and each difference is spread over its k cells.
     """
     having = sorted(key for key in tables if names.issubset(key))

@@ -199,7 +199,7 @@ def fit_bayes_net(
 ) -> BayesNet:
     """The network whose columns follow noisy tables of them with their parents.
 
-    A column of which no table tells with all its parents is an error; one of a single value needs
+    A column that is in no table with all its parents is an error; one of a single value needs
     none. Where parents' codes never occur, the column has its shares of all rows.
 
     Args:
@@ -231,10 +231,10 @@ def agreed_tables(
     *,
     possible_cells: Mapping[Marginal, NDArray[np.bool_]],
 ) -> dict[Marginal, Table]:
-    """Tables of shares >= 0 that sum to 1 and say nearly the same of the columns they share.
+    """Tables of shares >= 0 that sum to 1 and nearly agree on the columns they share.
 
     For every set of columns that two tables share, the smaller first: a table with cell variance
-    v tells of it with variance k v, where k cells are summed; the tellings are averaged by
+    v estimates it with variance k v, where k cells are summed; the estimates are averaged by
     precision, and each difference is spread over its k cells. This is repeated, in turn with the
     projection to the simplex, which has the last word. Qardaji, Yang, Li 2014, "PriView",
     sections 4.4 and 4.5.

@@ -173,7 +173,7 @@ def largest_useful_table(
     definition 4.7 and lemma 4.8.
 
     Columns whose joint table is small enough all become parents of each other, in a chain, and
-    one table tells of them all: of d columns, if even the m largest fit together, at most
+    one table covers them all: of d columns, if even the m largest fit together, at most
     d - m + 1 tables are measured. For columns of two values these are the d - k of the paper. The
     fewest tables that go together with the limit they allow are taken.
 

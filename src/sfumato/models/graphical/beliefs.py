@@ -377,7 +377,7 @@ class _Walk:
     def _joined(
         self, columns: Clique, table: Floats, far_columns: Clique, far: Floats, keep: Clique
     ) -> tuple[Clique, Floats]:
-        """The product of a table and a message, summed over what nobody needs any more."""
+        """The product of a table and a message, summed over what no later message needs."""
         out = (*keep, *(c for c in far_columns if c not in columns))
         size = prod(self._sizes[c] for c in out)
         if size > MOST_CELLS:

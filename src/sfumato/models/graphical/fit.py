@@ -83,8 +83,8 @@ def fit_beliefs(
 
     Tseng 2008, "On accelerated proximal gradient methods for convex-concave optimization",
     algorithm 1, with the entropy as distance (Auslender, Teboulle 2006): a fast point z, whose
-    potentials move, and its running mean x, which is the answer. The curvature L is found on the
-    way: a step is taken when ``|z' - z|^2 / 2 <= L KL(z' || z)`` in the norm of the loss.
+    potentials move, and its running mean x, which is the answer. The curvature L is estimated on
+    the way: a step is taken when ``|z' - z|^2 / 2 <= L KL(z' || z)`` in the norm of the loss.
 
     Args:
         start: Calibrated beliefs, which are changed; the pull is towards them.

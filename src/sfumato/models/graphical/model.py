@@ -1,4 +1,4 @@
-"""The graphical model: a distribution over all columns, held as the tables of a junction tree.
+"""The graphical model: a distribution over all columns, stored as the tables of a junction tree.
 
 Fitted to noisy marginals by maximum likelihood. It gives any marginal, also of columns that no
 clique holds together, and draws rows. Inside, columns are sorted by size, so that a table's last
@@ -29,7 +29,7 @@ from sfumato.schema.schema import Marginal, Schema
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphicalModel:
-    """Beliefs over a view of a schema, with what is needed to tell merged codes apart again."""
+    """Beliefs over a view of a schema, with what is needed to split merged codes again."""
 
     view: Coarse
     total: float
@@ -42,7 +42,7 @@ class GraphicalModel:
 
     @property
     def schema(self) -> Schema:
-        """The columns it speaks of, with all their codes."""
+        """Its columns, with all their codes."""
         return self.view.fine
 
     @cached_property
@@ -185,7 +185,7 @@ class Numbering:
 
 
 NEVER_RARE: Final = 0.1
-"""A code with this part of all rows is never merged, however loud the noise: else a column of two
+"""A code with this part of all rows is never merged, however large the noise: else a column of two
 or three values would be gone at a small epsilon."""
 
 
@@ -200,14 +200,14 @@ def rare_groups(
 
     Rare is a noisy count below ``min(sigmas * sigma, NEVER_RARE * total)``; one rare code alone
     stays as it is. Columns that a declared impossible combination names are left whole, since the
-    combination speaks of their codes. McKenna, Miklau, Sheldon 2021, "Winning the NIST contest",
+    combination names their codes. McKenna, Miklau, Sheldon 2021, "Winning the NIST contest",
     arXiv 2108.04978, section 4.2, with 3 sigmas.
 
     Args:
         schema: The columns.
         measurements: Those of single columns are used, by precision if there are several.
         total: The number of rows.
-        sigmas: How loud noise must be to drown a count; 0 merges nothing.
+        sigmas: Counts below this many standard deviations of noise are rare; 0 merges nothing.
     """
     if not 0 <= sigmas < np.inf:
         raise InputError(f"sigmas must be a number of at least 0, got {sigmas!r}")

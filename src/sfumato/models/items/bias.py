@@ -25,7 +25,7 @@ class Spread:
     """Public guesses about ratings, in ratings."""
 
     items: float
-    """The variance of what items get, beyond what their popularity tells."""
+    """The variance of what items get, beyond what their popularity predicts."""
     ratings: float
     """The variance of one rating around its item."""
 
@@ -47,7 +47,7 @@ def best_counts(noisy: NoisySums, mean: float) -> tuple[Floats, float]:
 
     A sum is about mean count, so it counts too: (count + k sum) / (1 + k mean) with
     k = mean sigma_counts^2 / sigma_sums^2 has the least noise, and its noise is not correlated with
-    that of sum - mean count, which tells about liking.
+    that of sum - mean count, which measures liking.
     """
     k = mean * (noisy.sigma_counts / noisy.sigma_sums) ** 2
     counts = (noisy.counts + k * noisy.sums) / (1 + k * mean)
@@ -108,8 +108,8 @@ def item_biases(noisy: NoisySums, *, mean: float, spread: Spread) -> Floats:
 def shrunk_means(sums: Floats, counts: Floats, *, strength: float) -> Floats:
     """b_i = sum_i / (max(count_i, 0) + strength): 0 where nothing is known.
 
-    The minimizer of sum_u (x_ui - b_i)^2 + strength b_i^2. A noisy count may be negative; it says
-    that the item has few ratings.
+    The minimizer of sum_u (x_ui - b_i)^2 + strength b_i^2. A noisy count may be negative: the
+    item then has few ratings.
 
     >>> shrunk_means(np.array([6.0, 1.0]), np.array([1.0, -3.0]), strength=2).tolist()
     [2.0, 0.5]
@@ -148,7 +148,7 @@ def fit_bias(
 
 
 def item_means(ratings: RatingRows, *, low: float, high: float) -> BiasModel:
-    """Each item's mean, whoever asks; the mean of all for an item that nobody rated."""
+    """Each item's mean, for every person; the mean of all for an item without ratings."""
     mean = float(ratings.ratings.mean()) if ratings.items.size else (low + high) / 2
     left = ratings.item_sums(ratings.ratings - mean)
     above = shrunk_means(left, ratings.counts, strength=0.0)

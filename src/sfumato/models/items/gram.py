@@ -42,11 +42,11 @@ def noise_edge(size: int, sigma: float) -> float:
 def spikes(matrix: Floats, *, sigma: float) -> Spikes:
     """Eigenvalues above the edge of the noise, each shrunk to sqrt(y^2 - edge^2).
 
-    An eigenvalue l of the truth is seen at y = l + (edge/2)^2 / l, and its direction with squared
+    An eigenvalue l of the truth appears at y = l + (edge/2)^2 / l, and its direction with squared
     cosine 1 - (edge/2)^2 / l^2 (Capitaine, Donati-Martin, Feral 2009). The value that is nearest to
     the truth in Frobenius norm is their product, l cos^2 = sqrt(y^2 - edge^2) (Gavish, Donoho
     2017, arXiv 1405.7511, the same argument as for singular values). What is below the edge can't
-    be told from noise and is left out, and so are negative ones: the truth has none.
+    be distinguished from noise and is left out, and so are negative ones: the truth has none.
 
     >>> spikes(np.diag([5.0, 1.0, -4.0, 0.0]), sigma=0.75).values.round(6).tolist()
     [4.0]

@@ -32,7 +32,7 @@ from sfumato.randomness import Rng
 
 Matrix = NDArray[np.float64]
 
-_LARGEST_CONDITION: Final = 1e12  # beyond, the inverse has no correct digit to speak of
+_LARGEST_CONDITION: Final = 1e12  # beyond, the inverse has no correct digit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class Channel:
             )
         if not np.linalg.cond(given) < _LARGEST_CONDITION:
             raise InputError(
-                "this channel can't be inverted: its answers do not tell all codes apart."
+                "this channel can't be inverted: its answers do not distinguish all codes."
             )
         return Channel(matrix=given, inverse=np.linalg.inv(given).astype(np.float64))
 
