@@ -341,7 +341,7 @@ def test_with_nobody_left_nothing_is_asked_about_pairs():
 def test_columns_asked_about_code_by_code_are_so_again():
     population, n = people([9, 9, 9, 60], 4.0), 2_000
     known = after_first(population, n)
-    options = {"left": n, "seen": seen(0.2, 0.001)}
+    options = {"left": n, "observed": seen(0.2, 0.001)}
     free = choose_pairs(population, known, **options).questions.bins
     kept = choose_pairs(population, known, whole=("c0", "c1", "c2"), **options).questions.bins
     assert max(free.values()) < 9
