@@ -279,7 +279,7 @@ def fit_graphical(
             all that was measured.
         limit_mb: Refuse a larger model before anything is allocated.
         iterations: The most steps of the fit.
-        pull: The weight of the relative entropy to independent columns (``likelihood``).
+        pull: The weight of the relative entropy to independent columns (``fit_beliefs``).
     """
     numbering = Numbering(view.schema)
     total = max(total, 1.0)
