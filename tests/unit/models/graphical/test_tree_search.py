@@ -394,7 +394,7 @@ def test_a_heavier_marginal_is_measured_more_precisely():
 
 def tree_cells(known, plan):
     numbering = Numbering(known.view.schema)
-    wanted = [numbering.clique(one) for one in (*plan.targets, *known.held)]
+    wanted = [numbering.clique(one) for one in (*plan.targets, *known.required)]
     tree = junction_tree(numbering.sizes, wanted)
     return max(np.prod([tree.sizes[c] for c in clique]) for clique in tree.cliques), tree.cells
 
