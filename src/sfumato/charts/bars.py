@@ -99,20 +99,22 @@ class Bars:
         if not self.labels:
             return "No bars."
         most = int(self.published.argmax())
-        said = [
+        sentences = [
             f"{len(self.labels)} bars from {self.labels[0]} to {self.labels[-1]}; the largest, "
             f"{self.labels[most]}, is {readable(self.published[most])}."
         ]
         if self.errors is not None:
-            said.append(f"Noise reaches up to {readable(float(self.errors.max()))} either way.")
+            sentences.append(
+                f"Noise reaches up to {readable(float(self.errors.max()))} either way."
+            )
         if self.real is not None:
             gaps = np.abs(self.published - self.real)
             worst = int(gaps.argmax())
-            said.append(
+            sentences.append(
                 f"Published and real differ most at {self.labels[worst]}: "
                 f"{readable(self.published[worst])} and {readable(self.real[worst])}."
             )
-        return " ".join(said)
+        return " ".join(sentences)
 
     def tooltip(self, i: int) -> str:
         """The label of a bar and its numbers."""
@@ -197,19 +199,19 @@ def histogram_chart(
 
 def _rects(bars: Bars, centers: Sequence[float], scale: Scale, *, width: float) -> str:
     """A rectangle with a tooltip for each bar; of very many, one path."""
-    zero, parts, told = scale.at(0.0), [], len(bars.labels) <= MOST_TIPS
+    zero, parts, tips = scale.at(0.0), [], len(bars.labels) <= MOST_TIPS
     for i, (value, x) in enumerate(zip(bars.published, centers, strict=True)):
         y = scale.at(float(value))
         if abs(y - zero) < _LEAST_PX:
             continue
-        if told:
+        if tips:
             box = f'x="{px(x - width / 2)}" y="{px(min(y, zero))}" width="{px(width)}"'
             tip = f"<title>{safe(bars.tooltip(i))}</title>"
             parts.append(f'<rect {box} height="{px(abs(y - zero))}">{tip}</rect>')
         else:
             parts.append(f"M{px(x - width / 2)} {px(zero)}V{px(y)}h{px(width)}V{px(zero)}z")
     drawn = "".join(parts)
-    return f"<g {BAR}>{drawn}</g>" if told else f'<path {BAR} d="{drawn}"/>'
+    return f"<g {BAR}>{drawn}</g>" if tips else f'<path {BAR} d="{drawn}"/>'
 
 
 def _outlines(bars: Bars, centers: Sequence[float], scale: Scale, *, width: float) -> list[str]:
@@ -238,8 +240,11 @@ MOST_ROWS: Final = 24
 """Of a chart; the rest, which hold less each, stand in the table beside it."""
 
 _ROW_PX: Final = 19.0
+"""Height of a row: a line of text at 11 px."""
 _BAR_PX: Final = 11.0
+"""Height of its bar."""
 _NAMES_PX: Final = 150.0
+"""Width of the longest name."""
 
 
 def sideways_chart(
@@ -336,8 +341,11 @@ def _middle(row: int) -> float:
 
 
 _STACK_PX: Final = 22.0
+"""Height of a row of parts."""
 _STACK_BAR_PX: Final = 12.0
+"""Height of its bar."""
 _STACK_NAMES_PX: Final = 120.0
+"""Width of the longest name beside it."""
 _PARTS: Final = (
     f'class="sf-bar" fill="{ACCENT}"',
     'class="sf-part-1" fill="#b08a5b"',
@@ -401,8 +409,8 @@ def _checked(labels: Sequence[str], parts: Mapping[str, Sequence[float]]) -> Vec
 
 
 def _name(name: str, group: int | None, *, y: float, right: float) -> str:
-    place = f'x="{px(right - 8)}" y="{px(y + _STACK_PX / 2 + 3.8)}"'
-    label = f'<text class="sf-dark" fill="#2b2933" text-anchor="end" {place}>{safe(name)}</text>'
+    at = f'x="{px(right - 8)}" y="{px(y + _STACK_PX / 2 + 3.8)}"'
+    label = f'<text class="sf-dark" fill="#2b2933" text-anchor="end" {at}>{safe(name)}</text>'
     if group is None:
         return label
     return badge(group, x=10, y=y + 3, height=_STACK_PX - 6) + label

@@ -20,9 +20,9 @@ _DIRECTION: Final = frozenset({"R", "AL", "AN", "RLE", "RLO", "RLI", "LRE", "LRO
 _ISOLATE: Final = "\u2068"
 _END_ISOLATE: Final = "\u2069"
 _CHARACTER_PX: Final = 7.0  # of DejaVu Sans at 11 px: about the widest that a reader may have
-_CAPITAL_PX: Final = 8.2
-_WIDE_CHARACTER_PX: Final = 11.2
-_NARROW_CHARACTER_PX: Final = 4.0
+_CAPITAL_PX: Final = 8.2  # the same for capitals
+_WIDE_CHARACTER_PX: Final = 11.2  # for m, w, % and full-width letters
+_NARROW_CHARACTER_PX: Final = 4.0  # for i, l and punctuation
 _NO_WIDTH: Final = frozenset({"Mn", "Me", "Cf"})
 """Marks above and below letters, joiners and direction marks."""
 _NARROW: Final = frozenset("iljtfI.,:;'|()[]! ")
@@ -59,10 +59,10 @@ def shorten(text: str, room_px: float) -> str:
     """The text, cut with an ellipsis where it would be wider than the room."""
     if width_px(text) <= room_px:
         return text
-    kept = text
-    while kept and width_px(kept) + _WIDE_CHARACTER_PX > room_px:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    short = text
+    while short and width_px(short) + _WIDE_CHARACTER_PX > room_px:
+        short = short[:-1]
+    return short.rstrip() + "…"
 
 
 def width_px(text: str) -> float:
@@ -155,19 +155,24 @@ def ratio(part: float) -> str:
 
 
 TOP: Final = 30
+"""Pixels above a plot, for the title."""
 LEFT: Final = 42
+"""Pixels at its left, for the numbers of an axis."""
 RIGHT: Final = 10
+"""Pixels at its right."""
 PLOT_HEIGHT: Final = 170
+"""Pixels of the plot itself."""
 
 INK: Final = 'class="sf-ink" fill="#4a4754"'
 ACCENT: Final = "#7292aa"
 REAL: Final = "#b4573c"
 
-_SLOPE_DEGREES: Final = 40
-_LABEL_ROOM_PX: Final = 112
+_SLOPE_DEGREES: Final = 40  # of labels that do not fit side by side
+_LABEL_ROOM_PX: Final = 112  # the longest label below an axis
 _NARROWEST_PX: Final = 19  # between two sloped labels: 12 px apart across the slope
 _MOST_THINNED: Final = 12  # where labels are left out anyway, a few are enough to find the way
 _THINNING: Final = (1, 2, 5, 10, 20, 25, 50, 100, 200, 400)
+"""One of how many labels is written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,8 +194,8 @@ class Scale:
 
     def ticks(self) -> list[float]:
         """Round numbers inside the scale: multiples of 1, 2 or 5 times a power of ten."""
-        if self.log and (found := self._log_ticks()):
-            return found  # a narrow stretch, like 201 to 402, may hold none: then evenly
+        if self.log and (ticks := self._log_ticks()):
+            return ticks  # a narrow stretch, like 201 to 402, may hold none: then evenly
         rough = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(rough))
         step = power * next(digit for digit in (1, 2, 5, 10) if digit * power >= 0.999 * rough)
@@ -328,6 +333,7 @@ GROUP_COLORS: Final = ("#3f6f8a", "#a84c32", "#5a6e3f", "#7d5d94", "#85651f", "#
 """They come round again after the sixth group; the numbers do not."""
 
 BADGE_PX: Final = 20.0
+"""Width of the badge of a group, for two digits."""
 
 
 def badge(group: int, *, x: float, y: float, height: float) -> str:

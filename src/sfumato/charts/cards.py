@@ -31,26 +31,26 @@ def facts(named: Mapping[str, str]) -> str:
     """Names and what is to be said of each, one below the other."""
     rows = "".join(
         f'<tr><th style="{_CELL};font-weight:400;opacity:.75">{text(name)}</th>'
-        f'<td style="{_CELL}" dir="auto">{text(said)}</td></tr>'
-        for name, said in named.items()
+        f'<td style="{_CELL}" dir="auto">{text(value)}</td></tr>'
+        for name, value in named.items()
     )
     return _scrolling(f'<table style="{_TABLE}">{rows}</table>')
 
 
 def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "") -> str:
     """A small table of texts; of many rows the first ones, and a line that says so."""
-    kept = list(rows)
-    left = f"and {len(kept) - MOST_ROWS:,} more" if len(kept) > MOST_ROWS else ""
+    listed = list(rows)
+    left = f"and {len(listed) - MOST_ROWS:,} more" if len(listed) > MOST_ROWS else ""
     names = "".join(f'<th style="{_CELL}" dir="auto">{text(name)}</th>' for name in head)
     body = "".join(
         "<tr>"
         + "".join(f'<td style="{_CELL}" dir="auto">{text(cell)}</td>' for cell in row)
         + "</tr>"
-        for row in kept[:MOST_ROWS]
+        for row in listed[:MOST_ROWS]
     )
-    below = "; ".join(said for said in (left, note) if said)
-    said = f'<div style="opacity:.75">{text(below)}</div>' if below else ""
-    return _scrolling(f'<table style="{_TABLE}"><tr>{names}</tr>{body}</table>') + said
+    below = "; ".join(each for each in (left, note) if each)
+    line = f'<div style="opacity:.75">{text(below)}</div>' if below else ""
+    return _scrolling(f'<table style="{_TABLE}"><tr>{names}</tr>{body}</table>') + line
 
 
 def charts(drawn: Iterable[str]) -> str:
@@ -58,9 +58,9 @@ def charts(drawn: Iterable[str]) -> str:
     return f'<div style="{_CHARTS}">{"".join(drawn)}</div>'
 
 
-def text(said: str) -> str:
+def text(content: str) -> str:
     """A text as HTML shows it, whatever it holds."""
-    return escape(printable(said))
+    return escape(printable(content))
 
 
 def _scrolling(inside: str) -> str:

@@ -93,7 +93,7 @@ def _says(across: Sequence[str], down: Sequence[str], table: Vector) -> str:
     if not table.size:
         return f"{size}."
     order = np.argsort(-table, axis=None, kind="stable")[:3]
-    cells = [np.unravel_index(place, table.shape) for place in order]
+    cells = [np.unravel_index(cell, table.shape) for cell in order]
     named = [f"{across[i]} and {down[j]} with {readable(float(table[i, j]))}" for i, j in cells]
     return f"{size}; the largest: {'; '.join(named)}."
 

@@ -42,6 +42,7 @@ _STYLES: Final = (
 MAX_LINES: Final = len(_STYLES)
 """More can't be told apart."""
 _MOST_DOTS: Final = 80
+"""Points up to which each has a dot with a tooltip."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,14 +75,14 @@ def line_chart(
         raise InputError(f"a chart shows at most {MAX_LINES} lines, got {len(series)}")
     every = max(1, -(-len(x_labels) // MAX_POINTS))
     labels = list(x_labels)[::every]
-    places = finite(x_values=list(range(len(x_labels))) if x_values is None else x_values)
-    same_length(x_labels=x_labels, x_values=places)
+    positions = finite(x_values=list(range(len(x_labels))) if x_values is None else x_values)
+    same_length(x_labels=x_labels, x_values=positions)
     curves = [_curve(i, line, points=len(x_labels), every=every) for i, line in enumerate(series)]
     axis = label_axis(labels, left=LEFT, right=width - RIGHT)
     across = (axis.left + RIGHT, width - 2.0 * RIGHT)
-    x = scale_over(places[::every], pixels=across, log=log_x)
+    x = scale_over(positions[::every], pixels=across, log=log_x)
     y = _heights(curves, log=log_y)
-    centers = [x.at(float(place)) for place in places[::every]]
+    centers = [x.at(float(position)) for position in positions[::every]]
     body = [
         *value_axis(y, left=axis.left, right=width - RIGHT),
         *chain.from_iterable(curve.draw(centers, y) for curve in reversed(curves)),

@@ -34,7 +34,7 @@ def run(request: DemoRequest) -> "TableRelease":
     PureDP(request.epsilon)  # refuses before anything is made
     check_free(publishable(request.out), force=request.force)
     internal = internal_folder(request.out)
-    made_up_survey.check_places(internal, force=request.force)
+    made_up_survey.check_free(internal, force=request.force)
     check_internal(internal)
     internal.parent.mkdir(parents=True, exist_ok=True)
     internal.mkdir(mode=0o700, exist_ok=True)
@@ -60,7 +60,7 @@ def show(request: DemoRequest, release: "TableRelease") -> Iterator[str]:
     from sfumato.ledger import Ledger
 
     internal = internal_folder(request.out)
-    table, _ = made_up_survey.places(internal)
+    table, _ = made_up_survey.paths(internal)
     yield f"a survey of {made_up_survey.PEOPLE:,} people who do not exist: {table}"
     yield from lines.release(release, folder=str(request.out))
     path = _ledger_file(internal)

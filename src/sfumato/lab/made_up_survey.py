@@ -11,6 +11,7 @@ from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Number, Ordinal, Schema
 
 PEOPLE = 12_000
+"""Rows of the table: enough that a synthetic table looks like it, and a second of work."""
 
 SCHEMA = Schema(
     dataset="demo-survey",
@@ -25,17 +26,17 @@ SCHEMA = Schema(
 )
 
 
-def places(folder: Path) -> tuple[Path, Path]:
-    """Where the survey and its schema stand in a folder."""
+def paths(folder: Path) -> tuple[Path, Path]:
+    """The paths of the survey and its schema in a folder."""
     return folder / "survey.csv", folder / "survey.schema.json"
 
 
-def check_places(folder: Path, *, force: bool) -> None:
-    """Refuse to write over what is there, unless told to; never through a link."""
-    for path in (folder, *places(folder)):
+def check_free(folder: Path, *, force: bool) -> None:
+    """Refuse to overwrite files unless ``force``; never write through a link."""
+    for path in (folder, *paths(folder)):
         if path.is_symlink():
             raise InputError(f"{path} is a link. Choose another --out.")
-    for path in places(folder):
+    for path in paths(folder):
         if path.exists() and not (force and path.is_file()):
             raise InputError(f"{path} exists. Choose another --out, or --force.")
 
@@ -43,7 +44,7 @@ def check_places(folder: Path, *, force: bool) -> None:
 def make(folder: Path) -> tuple[Path, Path]:
     """Write the survey and its schema; returns both paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, schema = places(folder)
+    table, schema = paths(folder)
     pyarrow.csv.write_csv(_people(), table)
     SCHEMA.save(schema)
     return table, schema

@@ -24,25 +24,25 @@ class MovieLens:
     form: RatingFormat
 
     def fold(self, number: int) -> pa.Table:
-        """The ratings to be told of one of the five official folds."""
+        """The ratings to predict of one of the five official folds."""
         check.whole(at_least=1, at_most=5, number=number)
         return _read(self.folder / f"u{number}.test")
 
 
 def read_movielens(folder: Path | str) -> MovieLens:
-    """What the folder's u.data and u.item hold."""
-    place = Path(folder)
+    """The ratings and titles of a folder's u.data and u.item."""
+    path = Path(folder)
     ids, titles = [], []
     try:
-        lines = (place / "u.item").read_text(encoding="latin-1").splitlines()
+        lines = (path / "u.item").read_text(encoding="latin-1").splitlines()
     except OSError as error:
-        raise StorageError(f"can't read {place / 'u.item'}: {error.strerror}") from None
+        raise StorageError(f"can't read {path / 'u.item'}: {error.strerror}") from None
     for line in lines:
         number, title, *_ = line.split("|")
         ids.append(int(number))
         titles.append(title)
     form = RatingFormat(catalogue=Catalogue.of(ids, titles=titles), scale=RatingScale(1, 5))
-    return MovieLens(folder=place, ratings=_read(place / "u.data"), form=form)
+    return MovieLens(folder=path, ratings=_read(path / "u.data"), form=form)
 
 
 def _read(path: Path) -> pa.Table:

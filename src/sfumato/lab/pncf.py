@@ -39,7 +39,7 @@ class Pncf:
     beta: float = 0.1
     """Sensitivities are multiplied by exp(-beta), which the paper calls smoothing."""
     candidates: int | None = None
-    """So many most similar items may become neighbors; None: all that have a common rater."""
+    """How many of the most similar items may become neighbors; None: all with a common rater."""
     missing: float = 0.5
     """The paper's rho: how likely a neighbor may be far from the k best."""
 
@@ -130,7 +130,7 @@ class PairTable:
         return self.ratings.item_sums(self.ratings.ratings**2)
 
     @cached_property
-    def _places(self) -> tuple[Codes, Codes]:
+    def _by_item(self) -> tuple[Codes, Codes]:
         order = np.argsort(self.ratings.items, kind="stable")
         starts = np.concatenate([[0], np.cumsum(self.ratings.counts)]).astype(np.int64)
         return order, starts
@@ -144,9 +144,9 @@ class PairTable:
 
         There is one RS for both, made for the cosine; for Pearson it bounds nothing.
         """
-        own, place = self._met(item)
+        own, other = self._met(item)
         size, values = self.ratings.catalogue, self.ratings.ratings
-        met, x, y = self.ratings.items[place], values[own], values[place]
+        met, x, y = self.ratings.items[other], values[own], values[other]
         raters = np.bincount(met, minlength=size)
         dots: Floats = np.bincount(met, x * y, size).astype(np.float64)
         norms = np.sqrt(self.squares[item] * self.squares)
@@ -156,32 +156,32 @@ class PairTable:
         )
         sensitivity = np.zeros(size)
         np.maximum.at(sensitivity, met, change)
-        found = cosine if similarity == "cosine" else _correlations(met, x, y, raters, dots)
+        measure = cosine if similarity == "cosine" else _correlations(met, x, y, raters, dots)
         others = np.flatnonzero(raters)
         return ItemPairs(
             others=others,
             raters=raters[others].astype(np.float64),
-            similarity=found[others],
+            similarity=measure[others],
             sensitivity=sensitivity[others],
         )
 
     def only_raters(self, item: int, pairs: ItemPairs) -> Codes:
         """Who alone rated both the item and some other one."""
-        own, place = self._met(item)
+        own, other = self._met(item)
         alone = np.zeros(self.ratings.catalogue, dtype=bool)
         alone[pairs.others[pairs.raters == 1]] = True
-        return np.unique(self._persons[own[alone[self.ratings.items[place]]]])
+        return np.unique(self._persons[own[alone[self.ratings.items[other]]]])
 
     def _met(self, item: int) -> tuple[Codes, Codes]:
-        """The places of the item's ratings, each with every other rating of the same person."""
-        order, starts = self._places
+        """The rows of the item's ratings, each with every other rating of the same person."""
+        order, starts = self._by_item
         own = order[starts[item] : starts[item + 1]]
         first = self.ratings.starts[self._persons[own]]
         lengths = self.ratings.starts[self._persons[own] + 1] - first
         ends = np.cumsum(lengths)
-        place = np.arange(lengths.sum()) + np.repeat(first - ends + lengths, lengths)
-        other = self.ratings.items[place] != item
-        return np.repeat(own, lengths)[other], place[other]
+        other = np.arange(lengths.sum()) + np.repeat(first - ends + lengths, lengths)
+        differs = self.ratings.items[other] != item
+        return np.repeat(own, lengths)[differs], other[differs]
 
 
 def largest_changes(
@@ -216,7 +216,7 @@ def fit_pncf(ratings: RatingRows, spec: Pncf, *, low: float, high: float, rng: R
         spec: Parameters.
         low: The end of the scale.
         high: The other one.
-        rng: For coins and noise.
+        rng: For choices and noise.
     """
     table, width = PairTable(ratings), min(spec.k, ratings.catalogue)
     neighbors = np.full((ratings.catalogue, width), -1, dtype=np.int32)
@@ -239,22 +239,22 @@ def noisy_neighbors(table: PairTable, item: int, spec: Pncf, *, rng: Rng) -> tup
 
 
 def choose_neighbors(pairs: ItemPairs, spec: Pncf, *, rng: Rng) -> Codes:
-    """Places of k others, drawn without replacement in proportion to their weights.
+    """Indices of k others, drawn without replacement in proportion to their weights.
 
     The largest of ln(weight) + Gumbel noise are such a draw (Yellott 1977, Vieira 2014).
     """
-    place, logs = log_weights(pairs, spec)
-    keys = logs + _gumbel(place.size, rng)
-    return place[np.argsort(-keys, kind="stable")[: spec.k]]
+    candidates, logs = log_weights(pairs, spec)
+    keys = logs + _gumbel(candidates.size, rng)
+    return candidates[np.argsort(-keys, kind="stable")[: spec.k]]
 
 
 def log_weights(pairs: ItemPairs, spec: Pncf) -> tuple[Codes, Floats]:
-    """Places of the candidates, and epsilon s / (4 k RS) of each, s truncated, RS its own."""
-    place = np.argsort(-pairs.similarity, kind="stable")[: spec.candidates]
-    sensitivity = exp(-spec.beta) * pairs.sensitivity[place]
-    similarity = truncated(pairs.similarity[place], sensitivity, spec)
+    """Indices of the candidates, and epsilon s / (4 k RS) of each, s truncated, RS its own."""
+    candidates = np.argsort(-pairs.similarity, kind="stable")[: spec.candidates]
+    sensitivity = exp(-spec.beta) * pairs.sensitivity[candidates]
+    similarity = truncated(pairs.similarity[candidates], sensitivity, spec)
     known = np.where(sensitivity > 0, sensitivity, np.inf)
-    return place, spec.epsilon * similarity / (4 * spec.k * known)
+    return candidates, spec.epsilon * similarity / (4 * spec.k * known)
 
 
 def truncated(similarity: Floats, sensitivity: Floats, spec: Pncf) -> Floats:
@@ -284,13 +284,13 @@ def laplace_step(table: PairTable, item: int, others: Codes, spec: Pncf) -> tupl
     return centers[others], spec.scales(sensitivity[others])
 
 
-def without(ratings: RatingRows, places: NDArray[np.bool_]) -> RatingRows:
+def without(ratings: RatingRows, removed: NDArray[np.bool_]) -> RatingRows:
     """The neighboring ratings that lack some, such as ``ratings.persons == p``."""
-    kept = ~places
+    remaining = ~removed
     return RatingRows.of(
-        ratings.persons[kept],
-        ratings.items[kept].astype(np.int64),
-        ratings.ratings[kept],
+        ratings.persons[remaining],
+        ratings.items[remaining].astype(np.int64),
+        ratings.ratings[remaining],
         people=ratings.people,
         catalogue=ratings.catalogue,
     )

@@ -14,14 +14,15 @@ Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 GENRES: Final = 12
+"""Groups of items; each person likes two."""
 FACTORS: Final = 4
 """Hidden numbers of each person and item, beside the genres."""
 _OWN_GENRE: Final = 0.6  # share of choices that stay in the genres a person likes
-_HEAD: Final = 20  # so many first items are about equally popular
+_HEAD: Final = 20  # popularity falls like 1/(20 + rank): the first items are about equally popular
 
 
 def made_ratings(people: int, *, items: int, ratings: int, rng: Rng) -> RatingRows:
-    """Exactly so many ratings from 1 to 5, each person and item at most once.
+    """The given number of ratings from 1 to 5, each person and item at most once.
 
     How active people are is exponential, how popular items are falls like 1/(20 + rank). Each
     person likes two of 12 genres and chooses mostly from these. A rating is 3.5, plus what the
@@ -62,18 +63,18 @@ def _choices(
     while pairs.size < ratings:
         n = ratings - pairs.size + ratings // 8
         person = _draw(active, rng.uniform(n) * active[-1])
-        wanted = liked[rng.below(2, n), person]
+        chosen = liked[rng.below(2, n), person]
         own = rng.uniform(n) < _OWN_GENRE
-        low, high = np.where(own, edges[wanted], 0.0), np.where(own, edges[wanted + 1], upto[-1])
-        place = _draw(upto[1:], low + rng.uniform(n) * (high - low))
-        pairs = np.sort(np.concatenate([pairs, person * items + by_genre[place]]))
+        low, high = np.where(own, edges[chosen], 0.0), np.where(own, edges[chosen + 1], upto[-1])
+        position = _draw(upto[1:], low + rng.uniform(n) * (high - low))
+        pairs = np.sort(np.concatenate([pairs, person * items + by_genre[position]]))
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-    kept = np.sort(rng.permutation(pairs.size)[:ratings])
-    return pairs[kept] // items, pairs[kept] % items
+    drawn = np.sort(rng.permutation(pairs.size)[:ratings])
+    return pairs[drawn] // items, pairs[drawn] % items
 
 
 def _draw(upto: Floats, at: Floats) -> Codes:
-    """The place whose stretch of the cumulated weights holds each number."""
+    """The index whose stretch of the cumulated weights contains each number."""
     return np.minimum(np.searchsorted(upto, at, side="right"), upto.size - 1)
 
 

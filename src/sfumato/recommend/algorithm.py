@@ -22,24 +22,27 @@ class RecommenderFit:
 
     model: Recommender
     measurements: tuple[Mapping[str, Any], ...]
-    """What was asked and with how much noise, without the values."""
+    """Each question and its noise, without the values."""
     found: Mapping[str, Any] = field(default_factory=dict)
-    """Public facts found on the way; a release tells them with its method."""
+    """Public facts that were computed on the way; a release has them under its method."""
 
 
 class RecommenderAlgorithm(Protocol):
     """Look at items, decide by the known noise, look again, fit."""
 
+    __slots__ = ()
     name: ClassVar[str]
 
     def check(self, schema: Schema) -> None:
         """Raise an InputError if the schema is not that of ratings; before any spend."""
+        check_ratings(schema)
 
     def run(self, curator: Curator) -> RecommenderFit:
         """Spend what is left of the curator's budget on a recommender, in one charge."""
 
     def describe(self) -> dict[str, Any]:
-        """Its options, for ``release.json``."""
+        """Its options, for ``release.json``: none."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +119,7 @@ def release_recommender(
     Args:
         algorithm: What is asked and fitted.
         curator: Holds the ratings; what is left of its budget is spent in one charge.
-        receipt: What a release tells of the ledger after the run.
+        receipt: What a release says of the ledger after the run.
     """
     algorithm.check(curator.schema)
     if curator.catalogue is None or curator.scale is None:

@@ -7,25 +7,26 @@ from typing import Any, ClassVar, Final, Literal
 from sfumato import check
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
+from sfumato.recommend.algorithm import PublicRatings, RecommenderAlgorithm, RecommenderFit
 from sfumato.recommend.item_bias import bias_model
 from sfumato.recommend.item_measurements import (
     ItemLook,
     Purpose,
     both_looks,
     clearness,
+    first_look,
     look_at_items,
 )
 from sfumato.recommend.item_popularity import popularity_fit
 from sfumato.recommend.item_ridge import ridge_fit
 from sfumato.recommend.item_tastes import taste_fit
-from sfumato.schema import Schema
 
 Goal = Literal["lists", "ratings"]
 
 RIDGE_FROM: Final = 200.0
+"""People per sigma of a pair's noise from which on pairs bring more than they cost, for lists."""
 TASTES_FROM: Final = 2_000.0
-"""People per sigma of a pair's noise from which on pairs bring more than they cost."""
+"""The same for ratings."""
 FIRST_SHARE: Final[dict[Goal, Fraction]] = {"lists": Fraction(3, 20), "ratings": Fraction(3, 10)}
 """Of the budget, for the first look: as in ``ItemRidge`` and ``ItemTastes``."""
 
@@ -33,8 +34,8 @@ _PURPOSE: Final[dict[Goal, Purpose]] = {"lists": "pairs", "ratings": "ratings"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AutoRecommender:
-    """A first look tells how many people there are; the known noise then decides the second.
+class AutoRecommender(RecommenderAlgorithm):
+    """A first look estimates how many people there are; the known noise then decides the second.
 
     For lists: pairs (``ItemRidge``) or popularity. For ratings: pairs of residuals
     (``ItemTastes``) or biases (``ItemBias``), which at worst are the person's own mean. Where a
@@ -49,16 +50,14 @@ class AutoRecommender:
     def __post_init__(self) -> None:
         check.one_of(("lists", "ratings"), goal=self.goal)
 
-    def check(self, schema: Schema) -> None:
-        """Needs ratings."""
-        check_ratings(schema)
-
     def run(self, curator: Curator) -> RecommenderFit:
         """Look at items, choose, spend the rest on the choice."""
-        budget = reserve_all(curator, f"recommender for {self.goal}")
-        first = ZCDP(budget.rho * FIRST_SHARE[self.goal])
-        look = look_at_items(curator, cost=first, of=_PURPOSE[self.goal])
-        rest = ZCDP(budget.rho - first.rho)
+        look, rest = first_look(
+            curator,
+            f"recommender for {self.goal}",
+            share=FIRST_SHARE[self.goal],
+            of=_PURPOSE[self.goal],
+        )
         clear = clearness(look, curator.protect, rest)
         chosen, fit = self._fit(curator, look, rest, clear)
         description = {"chosen": chosen, "people_per_sigma": clear}
@@ -81,4 +80,4 @@ class AutoRecommender:
             return "item-tastes", taste_fit(curator, look, rest)
         look = both_looks(look, look_at_items(curator, cost=rest, of="ratings"))
         model = bias_model(look, PublicRatings.of(curator.schema))
-        return "item-bias", RecommenderFit(model=model, measurements=look.told)
+        return "item-bias", RecommenderFit(model=model, measurements=look.described)

@@ -1,52 +1,49 @@
 """Private item biases: what each item gets above the mean, and the person's own level beside it."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
 from sfumato.gate import Curator
 from sfumato.models.items.bias import Spread, item_biases, mean_residual
 from sfumato.models.items.recommenders import BiasModel
-from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
+from sfumato.recommend.algorithm import (
+    PublicRatings,
+    RecommenderAlgorithm,
+    RecommenderFit,
+    reserve_all,
+)
 from sfumato.recommend.item_measurements import USUAL, ItemLook, look_at_items
-from sfumato.schema import Schema
 
 ITEM_SPREAD: Final = 1 / 80
+"""Variance of items' means, as a share of the squared range."""
 RATING_SPREAD: Final = 1 / 16
-"""Variances of items' means and of single ratings, as shares of the squared range."""
+"""Variance of single ratings, as a share of the squared range."""
 LEVEL_SPREAD: Final = 1 / 64
 """Variance of the mean of all ratings around where ratings usually lie."""
 PERSON_STRENGTH: Final = 0.5
-"""So many ratings at the base are added to a person's own."""
+"""Ratings at the base that are added to a person's own, as a number of ratings."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ItemBias:
+class ItemBias(RecommenderAlgorithm):
     """Predicts mean + item + person: one look at counts and sums by item.
 
     Items are shrunk towards what items of their popularity get, by the known noise. The person's
     part comes from their own ratings when they ask: those are theirs, so that what another person
-    is told stays private of them (joint differential privacy; Kearns et al. 2014). With all noise
+    gets stays private of them (joint differential privacy; Kearns et al. 2014). With all noise
     and no signal it predicts the person's own mean.
     """
 
     name: ClassVar[str] = "item-bias"
-
-    def check(self, schema: Schema) -> None:
-        """Needs ratings."""
-        check_ratings(schema)
 
     def run(self, curator: Curator) -> RecommenderFit:
         """One look for the whole budget."""
         cost = reserve_all(curator, "recommender: item biases")
         look = look_at_items(curator, cost=cost, of="ratings")
         model = bias_model(look, PublicRatings.of(curator.schema))
-        return RecommenderFit(model=model, measurements=look.told)
-
-    def describe(self) -> dict[str, Any]:
-        """No options."""
-        return {}
+        return RecommenderFit(model=model, measurements=look.described)
 
 
 def bias_model(look: ItemLook, public: PublicRatings) -> BiasModel:

@@ -5,6 +5,7 @@ to 2) and hold for every data set. Splits that figures are reported for have oth
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import sqrt
 from typing import Any, Final, Literal
 
@@ -17,7 +18,7 @@ from sfumato.models.items.gram import beyond_popularity, noise_edge
 from sfumato.privacy import rating_sensitivity
 from sfumato.privacy.guarantees import ZCDP, short
 from sfumato.privacy.protection import OneRow, Protection
-from sfumato.recommend.algorithm import PublicRatings
+from sfumato.recommend.algorithm import PublicRatings, reserve_all
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,21 +31,24 @@ BOUND: Final = 3 / 8
 LIKING: Final = 0.5
 """How much the liking of those who rated an item adds to its popularity."""
 TYPICAL_RATINGS: Final = 100
-"""What a person is taken to give, where the number of people is told by the sum of weights."""
+"""Ratings that a person is assumed to give, where people are estimated from the sum of weights."""
 ITEMS_PER_ROOT: Final = 4.6
-"""Items whose pairs are looked at: so many times sqrt(people / sigma)."""
+"""Items whose pairs are looked at, as a multiple of sqrt(people / sigma)."""
 MOST_PAIRED_ITEMS: Final = 2_000
 """The largest Gram matrix, in items: 32 MB."""
 FEWEST_PAIRED_ITEMS: Final = 30
 """The fewest items whose pairs are looked at, however large the noise."""
 
 _SUMS_C0: Final[dict[Purpose, int]] = {"popularity": 50, "pairs": 20, "ratings": 50}
-_ROW_SUMS_C0: Final = 1_000
-FEWEST_C0: Final = 4
-_GRAM_C0: Final = {"row": 30, "person": 10}
 """Ratings from which on a person's weigh less. One rating more moves sums by 1/sqrt(c0), as much
 as it adds to them: a large c0 treats ratings alike. A person's sums are bounded for any c0: a
 small one makes them large."""
+_ROW_SUMS_C0: Final = 1_000
+"""The same where single ratings are protected."""
+FEWEST_C0: Final = 4
+"""The same at least, where few items are looked at."""
+_GRAM_C0: Final = {"row": 30, "person": 10}
+"""The same for products by pairs of items."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,8 +61,8 @@ class ItemLook:
     liking: float
     """What a sum, in units of its bound, adds to a count in ``popularity``."""
     c0: int
-    told: tuple[dict[str, Any], ...]
-    """The measurements as a release tells them."""
+    described: tuple[dict[str, Any], ...]
+    """The measurements as a release describes them."""
 
     @property
     def popularity(self) -> Floats:
@@ -107,7 +111,17 @@ def look_at_items(
         sigma_sums=result.sigma_sums,
         weight=1 / sqrt(c0),
     )
-    return ItemLook(noisy=noisy, center=center, liking=liking, c0=c0, told=(description,))
+    return ItemLook(noisy=noisy, center=center, liking=liking, c0=c0, described=(description,))
+
+
+def first_look(
+    curator: Curator, label: str, *, share: Fraction, of: Purpose
+) -> tuple[ItemLook, ZCDP]:
+    """Pay for all that is left in one entry, look at items for a share; the look and the rest."""
+    budget = reserve_all(curator, label)
+    first = ZCDP(budget.rho * share)
+    look = look_at_items(curator, cost=first, of=of)
+    return look, ZCDP(budget.rho - first.rho)
 
 
 def both_looks(first: ItemLook, second: ItemLook) -> ItemLook:
@@ -121,7 +135,7 @@ def both_looks(first: ItemLook, second: ItemLook) -> ItemLook:
         sigma_sums=sigma * first.noisy.sigma_sums / first.noisy.sigma_counts,
         weight=first.noisy.weight,
     )
-    return replace(first, noisy=noisy, told=(*first.told, *second.told))
+    return replace(first, noisy=noisy, described=(*first.described, *second.described))
 
 
 def pair_noise(protect: Protection, cost: ZCDP) -> float:
@@ -136,19 +150,19 @@ def clearness(look: ItemLook, protect: Protection, cost: ZCDP) -> float:
 
 
 def paired_items(look: ItemLook, protect: Protection, cost: ZCDP) -> Codes:
-    """The most popular items, so many that their pairs can be told from noise: codes ascending.
+    """The most popular items, as many as stand out of the noise of pairs: codes ascending.
 
     The edge of the noise grows with sqrt(m), what stands out with the number of people: more
     people or less noise carry more items.
     """
-    wanted = round(ITEMS_PER_ROOT * sqrt(clearness(look, protect, cost)))
+    carried = round(ITEMS_PER_ROOT * sqrt(clearness(look, protect, cost)))
     size = look.popularity.size
-    m = min(size, MOST_PAIRED_ITEMS, max(FEWEST_PAIRED_ITEMS, wanted))
-    return np.sort(best_places(look.popularity, m))
+    m = min(size, MOST_PAIRED_ITEMS, max(FEWEST_PAIRED_ITEMS, carried))
+    return np.sort(largest(look.popularity, m))
 
 
-def best_places(scores: Floats, most: int) -> Codes:
-    """Where the largest scores are, best first; of equals the first."""
+def largest(scores: Floats, most: int) -> Codes:
+    """The indices of the largest scores, best first; of equals the first."""
     return np.argsort(-scores, kind="stable")[:most]
 
 
@@ -160,7 +174,7 @@ def look_at_pairs(
     offsets: Floats | None = None,
     bound: float | None = None,
 ) -> tuple[GramMeasurement, dict[str, Any]]:
-    """The Gram matrix of some items for a cost, and how a release tells of it."""
+    """The Gram matrix of some items for a cost, and how a release describes it."""
     c0 = gram_c0(curator.protect)
     ask = Gram(items=items, c0=c0, bound=bound, offsets=offsets)
     result = curator.gram(ask, cost=cost)
@@ -196,8 +210,10 @@ class LikedPairs:
     zero: float
     full: float
     """A rating counts as (rating - zero) / full, at most 1."""
-    told: dict[str, Any]
-    found: dict[str, Any]
+    description: dict[str, Any]
+    """The measurement as a release describes it."""
+    facts: dict[str, Any]
+    """What the filter did, for a release."""
 
 
 def look_at_liking(curator: Curator, look: ItemLook, *, cost: ZCDP) -> LikedPairs:
@@ -211,13 +227,13 @@ def look_at_liking(curator: Curator, look: ItemLook, *, cost: ZCDP) -> LikedPair
     zero, full = public.low - public.step, public.range
     offsets = np.full(public.items, zero)
     gram, description = look_at_pairs(curator, items, cost=cost, offsets=offsets, bound=full)
-    matrix, kept = beyond_popularity(gram.matrix, look.popularity[items], sigma=gram.sigma)
+    matrix, directions = beyond_popularity(gram.matrix, look.popularity[items], sigma=gram.sigma)
     return LikedPairs(
         items=items,
         matrix=matrix,
         edge=noise_edge(items.size, gram.sigma),
         zero=zero,
         full=full,
-        told=description,
-        found={"paired_items": int(items.size), "directions": kept},
+        description=description,
+        facts={"paired_items": int(items.size), "directions": directions},
     )

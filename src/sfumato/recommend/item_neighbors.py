@@ -9,19 +9,17 @@ from sfumato import check
 from sfumato.gate import Curator
 from sfumato.models.items.gram import nearest
 from sfumato.models.items.recommenders import NeighborModel
-from sfumato.privacy.guarantees import ZCDP
-from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
+from sfumato.recommend.algorithm import PublicRatings, RecommenderAlgorithm, RecommenderFit
 from sfumato.recommend.item_bias import bias_model
-from sfumato.recommend.item_measurements import look_at_items, look_at_liking
+from sfumato.recommend.item_measurements import first_look, look_at_liking
 from sfumato.recommend.item_ridge import FIRST_SHARE
-from sfumato.schema import Schema
 
 PREDICTION_SHRINK: Final = 1.0
-"""So much similarity to the history halves what neighbors say of a rating."""
+"""The similarity to the history at which the neighbors' part of a prediction is halved."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ItemNeighbors:
+class ItemNeighbors(RecommenderAlgorithm):
     """The items that go most with each item, by the cosine of the matrix of ``ItemRidge``.
 
     Lists and ratings come from the person's own ratings when they ask (joint differential
@@ -36,16 +34,11 @@ class ItemNeighbors:
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=1_000, k=self.k)
 
-    def check(self, schema: Schema) -> None:
-        """Needs ratings."""
-        check_ratings(schema)
-
     def run(self, curator: Curator) -> RecommenderFit:
         """Count, choose items, look at their pairs, filter, keep the nearest."""
-        budget = reserve_all(curator, "recommender: item neighbors")
-        first = ZCDP(budget.rho * FIRST_SHARE)
-        look = look_at_items(curator, cost=first, of="pairs")
-        pairs = look_at_liking(curator, look, cost=ZCDP(budget.rho - first.rho))
+        label = "recommender: item neighbors"
+        look, rest = first_look(curator, label, share=FIRST_SHARE, of="pairs")
+        pairs = look_at_liking(curator, look, cost=rest)
         indices, cosines = nearest(pairs.matrix, self.k)
         public = PublicRatings.of(curator.schema)
         neighbors = np.full((public.items, indices.shape[1]), -1, dtype=np.int32)
@@ -59,8 +52,8 @@ class ItemNeighbors:
             shrink=PREDICTION_SHRINK,
             popularity=look.popularity,
         )
-        measured = (*look.told, pairs.told)
-        return RecommenderFit(model=model, measurements=measured, found=pairs.found)
+        measured = (*look.described, pairs.description)
+        return RecommenderFit(model=model, measurements=measured, found=pairs.facts)
 
     def describe(self) -> dict[str, Any]:
         """How many are kept."""

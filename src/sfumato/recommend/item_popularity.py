@@ -12,27 +12,31 @@ from sfumato.gate import Curator
 from sfumato.models.items.recommenders import PopularityModel
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OneRow
-from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
+from sfumato.recommend.algorithm import (
+    PublicRatings,
+    RecommenderAlgorithm,
+    RecommenderFit,
+    reserve_all,
+)
 from sfumato.recommend.item_bias import bias_model
 from sfumato.recommend.item_measurements import (
     FEWEST_PAIRED_ITEMS,
     ItemLook,
     Purpose,
-    best_places,
     both_looks,
     clearness,
+    largest,
     look_at_items,
     look_at_pairs,
     paired_items,
 )
-from sfumato.schema import Schema
 
 Floats = NDArray[np.float64]
 
 FIRST_SHARE: Final = Fraction(1, 4)
 """Of the budget, for a first look where persons are protected: it decides what comes next."""
 COUNT_SHARE: Final = Fraction(7, 10)
-"""Of the budget, for counts where pairs can be told from noise; pairs get the rest."""
+"""Of the budget, for counts where pairs stand out of the noise; pairs get the rest."""
 NARROW_BELOW: Final = 100
 """People per sigma of the noise of pairs, below which items are looked at again instead."""
 NARROWED: Final = (Fraction(1, 3), Fraction(1, 9), Fraction(1, 27))
@@ -40,7 +44,7 @@ NARROWED: Final = (Fraction(1, 3), Fraction(1, 9), Fraction(1, 27))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ItemPopularity:
+class ItemPopularity(RecommenderAlgorithm):
     """Ranks items by how many rated them and how much; predicts by item biases.
 
     For single ratings, one look at counts. For persons, whose counts carry more noise, a first
@@ -51,18 +55,10 @@ class ItemPopularity:
 
     name: ClassVar[str] = "item-popularity"
 
-    def check(self, schema: Schema) -> None:
-        """Needs ratings."""
-        check_ratings(schema)
-
     def run(self, curator: Curator) -> RecommenderFit:
         """Count; for persons, sharpen."""
         budget = reserve_all(curator, "recommender: item popularity")
         return popularity_fit(curator, None, budget, of="popularity")
-
-    def describe(self) -> dict[str, Any]:
-        """No options."""
-        return {}
 
 
 def popularity_fit(
@@ -72,7 +68,7 @@ def popularity_fit(
     public = PublicRatings.of(curator.schema)
     if isinstance(curator.protect, OneRow):
         counted = _counted(curator, look, rest, of)
-        popularity, description = counted.popularity, counted.told
+        popularity, description = counted.popularity, counted.described
     else:
         first = ZCDP(rest.rho * FIRST_SHARE)
         counted = _counted(curator, look, first, of)
@@ -99,12 +95,12 @@ def _narrowed(
     Looks are put on one scale by the weight of a rating, 1/sqrt(c0), and averaged by precision.
     """
     cost = ZCDP(rest.rho / len(NARROWED))
-    ranking, description = look.popularity * sqrt(look.c0), look.told
+    ranking, description = look.popularity * sqrt(look.c0), look.described
     items, score = np.arange(ranking.size), ranking.copy()
     variance = look.noisy.sigma_counts**2 * look.c0
     for part in NARROWED:
-        kept = np.sort(best_places(score, max(FEWEST_PAIRED_ITEMS, int(ranking.size * part))))
-        items, score = items[kept], score[kept]
+        best = np.sort(largest(score, max(FEWEST_PAIRED_ITEMS, int(ranking.size * part))))
+        items, score = items[best], score[best]
         again = look_at_items(curator, cost=cost, of=of, items=items)
         noise = again.noisy.sigma_counts**2 * again.c0
         share = variance / (variance + noise)
@@ -112,7 +108,7 @@ def _narrowed(
         variance *= 1 - share
         ranking = ranking - ranking.max() - 1
         ranking[items] = score - score.min()
-        description = (*description, *again.told)
+        description = (*description, *again.described)
     return ranking, description
 
 
@@ -131,4 +127,4 @@ def _sharpened(
     sharp = first / sizes[0] + second / sizes[1]
     popularity = look.popularity - look.popularity.max() - 1 + sharp.min()
     popularity[items] = sharp
-    return popularity, (*look.told, description)
+    return popularity, (*look.described, description)

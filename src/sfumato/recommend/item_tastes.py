@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.gate import Curator
 from sfumato.models.items.gram import rank_one_scale, spikes
-from sfumato.models.items.recommenders import BiasModel, TasteModel
+from sfumato.models.items.recommenders import TasteModel
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.recommend.algorithm import PublicRatings, RecommenderFit, check_ratings, reserve_all
+from sfumato.recommend.algorithm import PublicRatings, RecommenderAlgorithm, RecommenderFit
 from sfumato.recommend.item_bias import bias_model
-from sfumato.recommend.item_measurements import ItemLook, look_at_items, look_at_pairs, paired_items
-from sfumato.schema import Schema
+from sfumato.recommend.item_measurements import ItemLook, first_look, look_at_pairs, paired_items
 
 Floats = NDArray[np.float64]
 
@@ -23,16 +22,17 @@ FIRST_SHARE: Final = Fraction(3, 10)
 RESIDUAL_BOUND: Final = 1 / 8
 """Residuals count up to this share of the range: nearly their sign, which noise hides least."""
 COMMON_VARIANCE: Final = 1 / 160
+"""What people differ in together as the matrix shows it, as a share of the squared range."""
 PERSON_SPREAD: Final = 9 / 80
+"""The spread of people's own levels, as a share of the range."""
 UNEXPLAINED: Final = 1 / 20
-"""Of the range, or its square: what people differ in together as the matrix shows it, the spread
-of people's own levels, and the variance of a rating that tastes leave."""
+"""The variance of a rating that tastes leave, as a share of the squared range."""
 MOST_TASTES: Final = 16
 """The most directions that are used, the strongest first; chosen by judgment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ItemTastes:
+class ItemTastes(RecommenderAlgorithm):
     """Predicts mean + item + person + tastes: products of residuals by pairs of items.
 
     Residuals subtract released item means only. The person's tastes come from their own ratings
@@ -42,20 +42,10 @@ class ItemTastes:
 
     name: ClassVar[str] = "item-tastes"
 
-    def check(self, schema: Schema) -> None:
-        """Needs ratings."""
-        check_ratings(schema)
-
     def run(self, curator: Curator) -> RecommenderFit:
         """Count and sum, then look at pairs of residuals."""
-        budget = reserve_all(curator, "recommender: item tastes")
-        first = ZCDP(budget.rho * FIRST_SHARE)
-        look = look_at_items(curator, cost=first, of="ratings")
-        return taste_fit(curator, look, ZCDP(budget.rho - first.rho))
-
-    def describe(self) -> dict[str, Any]:
-        """No options."""
-        return {}
+        label = "recommender: item tastes"
+        return taste_fit(curator, *first_look(curator, label, share=FIRST_SHARE, of="ratings"))
 
 
 def taste_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
@@ -76,10 +66,16 @@ def taste_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
     )
     loadings = np.zeros((public.items, result.shape[1]))
     loadings[items] = result
-    model = _taste_model(bias, loadings, look.popularity, public)
+    model = TasteModel(
+        bias=bias,
+        loadings=loadings,
+        person_spread=PERSON_SPREAD * public.range,
+        noise=UNEXPLAINED * public.range**2,
+        popularity=look.popularity,
+    )
     return RecommenderFit(
         model=model,
-        measurements=(*look.told, description),
+        measurements=(*look.described, description),
         found={"paired_items": int(items.size), "directions": result.shape[1]},
     )
 
@@ -102,15 +98,3 @@ def taste_loadings(gram: Floats, counts: Floats, *, sigma: float, common: float)
     values, vectors = above.values[:MOST_TASTES], above.vectors[:, :MOST_TASTES]
     loadings: Floats = vectors * np.sqrt(values * common / scale) / together[:, None]
     return loadings
-
-
-def _taste_model(
-    bias: BiasModel, loadings: Floats, popularity: Floats, public: PublicRatings
-) -> TasteModel:
-    return TasteModel(
-        bias=bias,
-        loadings=loadings,
-        person_spread=PERSON_SPREAD * public.range,
-        noise=UNEXPLAINED * public.range**2,
-        popularity=popularity,
-    )

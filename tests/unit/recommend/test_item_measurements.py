@@ -22,7 +22,7 @@ def look(counts, *, sigma=1.0, c0=20):
         sigma_sums=2 * sigma,
         weight=1.0,
     )
-    return ItemLook(noisy=noisy, center=3.0, liking=1.0, c0=c0, told=({"asked": "it"},))
+    return ItemLook(noisy=noisy, center=3.0, liking=1.0, c0=c0, described=({"asked": "it"},))
 
 
 def test_two_answers_are_weighted_by_their_noise():
@@ -31,7 +31,7 @@ def test_two_answers_are_weighted_by_their_noise():
     assert both.noisy.counts.tolist() == pytest.approx([12.0, 0.6])
     assert both.noisy.sigma_counts == pytest.approx(np.sqrt(4 / 5))
     assert both.noisy.sigma_sums == pytest.approx(2 * np.sqrt(4 / 5))
-    assert len(both.told) == 2
+    assert len(both.described) == 2
 
 
 def test_two_halves_of_a_budget_together_have_the_noise_of_the_whole(gate):
