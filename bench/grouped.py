@@ -25,7 +25,8 @@ from sfumato.models.product import ProductModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer, Schema
 from sfumato.survey.device.device import draw_rounds, simulate_clients
-from sfumato.survey.dp2pub.grouped_rounds import column_tables, columns_plan, count
+from sfumato.survey.dp2pub.grouped_rounds import column_tables, one_column_question
+from sfumato.survey.dp2pub.round_tally import count
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.rounds import Agreement
 
@@ -102,7 +103,7 @@ def grouped(schema, codes, rounds, epsilon, rng):
 def independent(schema, codes, epsilon, rng):
     """The rows of a product after everybody answered about one column."""
     agreed = Agreement(schema=schema, epsilon=Fraction(epsilon))
-    plan = columns_plan(agreed)
+    plan = one_column_question(agreed)
     everybody = np.ones(codes.shape[1], dtype=np.int64)
     answers = simulate_clients(plan.to_dict(), codes, everybody, agreed=agreed.manifest(), rng=rng)
     known = possible_tables(schema, column_tables(agreed, [count(plan, agreed, answers)]))

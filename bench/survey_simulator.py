@@ -39,11 +39,11 @@ from sfumato.survey.protocol.http_client import Patience, Reply
 from sfumato.survey.protocol.messages import VERSION
 from sfumato.survey.protocol.rounds import (
     Agreement,
-    PlanPart,
-    RecordPlan,
+    ColumnsQuestion,
+    PartsQuestion,
+    QuestionPart,
     RecordRows,
-    RoundPlan,
-    read_plan,
+    read_question,
 )
 
 Attack = Literal["copies", "crafted", "replay", "garbage"]
@@ -321,7 +321,7 @@ class _Crowd:
     ) -> None:
         people = simulation_rng(4 * wanted.seed)
         self._wanted, self._agreed = wanted, agreed
-        self._plan = read_plan(plan, agreed)
+        self._plan = read_question(plan, agreed)
         self._rng = simulation_rng(4 * wanted.seed + number)  # the same people, other noise
         block = (
             made_up_codes(agreed, wanted.people, rng=people)
@@ -479,7 +479,12 @@ def _report_ids(number: int, *, rng: Rng) -> list[str]:
 
 
 def fake_values(
-    attack: Attack, number: int, plan: RoundPlan | RecordPlan, agreed: Agreement, *, rng: Rng
+    attack: Attack,
+    number: int,
+    plan: PartsQuestion | ColumnsQuestion,
+    agreed: Agreement,
+    *,
+    rng: Rng,
 ) -> list[list[int]]:
     """As many answers that fit the plan and are no honest ones.
 
@@ -488,8 +493,8 @@ def fake_values(
     """
     if not number:
         return []
-    if isinstance(plan, RecordPlan):
-        return [[0] * len(agreed.asked)] * number
+    if isinstance(plan, ColumnsQuestion):
+        return [[0] * len(agreed.columns)] * number
     index = max(range(len(plan.parts)), key=plan.weights.__getitem__)
     part = plan.parts[index]
     if attack == "copies":
@@ -546,7 +551,7 @@ def upload_of(report: str, value: Sequence[int], question: str, token: str | Non
     return json.dumps({**head, "answer": answer}, separators=(",", ":")).encode()
 
 
-def _supporting(part: PlanPart, plan: RoundPlan, agreed: Agreement, *, rng: Rng) -> int:
+def _supporting(part: QuestionPart, plan: PartsQuestion, agreed: Agreement, *, rng: Rng) -> int:
     """An answer that counts for the first cell: drawn for it until it does."""
     mechanism = part.mechanism(agreed.schema, plan.epsilon)
     drawn = mechanism.answer_many(np.zeros(_TRIES, dtype=np.uint32), rng=rng)

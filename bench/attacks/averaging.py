@@ -13,7 +13,7 @@ import sfumato as sf
 from attacks.figures import Figure, guess_allowed, of_share
 from sfumato.errors import SfumatoError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
-from sfumato.survey.dp2pub import single_round
+from sfumato.survey.dp2pub import grouped_rounds
 from sfumato.survey.protocol.rounds import Agreement
 
 VALUES: Final = 4
@@ -43,7 +43,7 @@ def of_client(code: int, rng: Rng) -> list[int]:
     """Ours: a device that a server asks again and again, with the same plan and with new ones."""
     agreed = Agreement(schema=SCHEMA, epsilon=EPSILON, variant="single")
     client = sf.Client({"help": code}, agreed=agreed.manifest(), rng=rng, coded=True)
-    plan = single_round.first_plan(agreed).to_dict()
+    plan = grouped_rounds.one_column_question(agreed).to_dict()
     (part,) = plan["parts"]
     others = plan | {"epsilon": "2"}, plan | {"parts": [part | {"protocol": "oue"}]}
     told = []

@@ -20,7 +20,7 @@ from attacks.figures import Figure
 from attacks.membership import OUTLIER, ours, people
 from attacks.recommenders import auc
 from sfumato.randomness import Rng, secure_rng, simulation_rng
-from sfumato.survey.dp2pub import single_round
+from sfumato.survey.dp2pub import grouped_rounds
 from sfumato.survey.protocol.rounds import Agreement
 
 DEVIATIONS: Final = 3.3
@@ -110,7 +110,7 @@ def devices() -> dict[str, tuple[Callable[[int], Any], bool]]:
 def _clients(rng: Rng, codes: tuple[int, int]) -> Callable[[int], Any]:
     schema = sf.Schema.from_dict({"place": CATEGORIES})
     agreed = Agreement(schema=schema, epsilon=Fraction(1), variant="single")
-    manifest, plan = agreed.manifest(), single_round.first_plan(agreed).to_dict()
+    manifest, plan = agreed.manifest(), grouped_rounds.one_column_question(agreed).to_dict()
 
     def answered(kind: int) -> Any:
         client = sf.Client({"place": codes[kind]}, agreed=manifest, rng=rng, coded=True)

@@ -13,7 +13,7 @@ MECHANISMS = [name for room, names in sfumato._ROOMS.items() if ".local." in roo
 
 LIGHT = {
     "import sfumato": [*HEAVY, "numpy", "typer", "rich"],
-    "import sfumato.survey.device.client, sfumato.survey.protocol.messages": HEAVY,
+    "import sfumato.survey.device.form, sfumato.survey.protocol.messages": HEAVY,
     "import sfumato.survey.device.device, sfumato.survey.protocol.rounds": HEAVY,
     "import sfumato.survey.protocol.rounds": HEAVY,
     "import sfumato.survey.device.remote, sfumato.survey.owner": HEAVY,

@@ -31,10 +31,10 @@ from sfumato.schema import Schema
 from sfumato.schema.files import column_to_dict
 from sfumato.schema.values import code_of
 from sfumato.survey.device.device import Client
-from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds
 from sfumato.survey.protocol.announcements import Announcement
 from sfumato.survey.protocol.envelopes import Envelope, Signer, canonical
-from sfumato.survey.protocol.rounds import Agreement, RecordPlan, read_plan
+from sfumato.survey.protocol.rounds import Agreement, ColumnsQuestion, read_question
 
 FILE = Path(__file__).with_name("local_vectors.json")
 
@@ -163,15 +163,15 @@ def surveys() -> list:
 
 def _plans(agreed: Agreement) -> list:
     if agreed.variant == "single":
-        return [single_round.first_plan(agreed)]
+        return [grouped_rounds.one_column_question(agreed)]
     if agreed.variant == "faithful":
-        first = faithful_rounds.first_plan(agreed)
+        first = faithful_rounds.first_question(agreed)
         shares = {name: budget / 2 for name, budget in first.budgets.items()}
-        shares[agreed.asked[-1]] *= 3
-        return [first, RecordPlan(survey=agreed.id, round=2, budgets=shares)]
-    first = grouped_rounds.first_plan(agreed)
+        shares[agreed.columns[-1]] *= 3
+        return [first, ColumnsQuestion(survey=agreed.id, round=2, budgets=shares)]
+    first = grouped_rounds.first_question(agreed)
     text = canonical(first.to_dict() | {"round": 2}).replace("fast-olh", "hadamard")
-    return [first, read_plan(json.loads(text), agreed)]
+    return [first, read_question(json.loads(text), agreed)]
 
 
 def _client(agreed: Agreement, plans: list, seed: int) -> dict:
@@ -213,7 +213,7 @@ def refusals() -> list:
 
 def _refusal(message: dict, agreed: Agreement) -> str | None:
     try:
-        read_plan(message, agreed)
+        read_question(message, agreed)
     except BudgetError:
         return "budget"
     except InputError:
@@ -226,7 +226,7 @@ def ledgers() -> list:
     agreed = small("grouped")
     first, second = (plan.to_dict() for plan in _plans(agreed))
     other = first | {"parts": first["parts"][:-1]}
-    other = read_plan(other | {"bins": _used(other)}, agreed).to_dict()
+    other = read_question(other | {"bins": _used(other)}, agreed).to_dict()
     both = small("faithful")
     one, two = (plan.to_dict() for plan in _plans(both))
     more = two | {"budgets": dict.fromkeys(two["budgets"], "1/2")}
@@ -275,7 +275,7 @@ def signatures() -> list:
         task="0123456789abcdef" * 2,
         title="نظرسنجی 綠🟢",
         agreement=agreed,
-        first_plan=grouped_rounds.first_plan(agreed).id,
+        first_question=grouped_rounds.first_question(agreed).id,
         text="Two\nlines",
         questions={"smoker": "آیا سیگار می کشید؟", "age": "How old are you?"},
         minimum=10**12,
@@ -312,8 +312,8 @@ def _opens(envelope: Envelope, key: str) -> bool:
 def announcements() -> list:
     """Signed or not, an announcement that is not as this program writes it is refused."""
     agreed = small("single")
-    plan = single_round.first_plan(agreed).id
-    said = Announcement(task="0" * 32, title="T", agreement=agreed, first_plan=plan).to_dict()
+    plan = grouped_rounds.one_column_question(agreed).id
+    said = Announcement(task="0" * 32, title="T", agreement=agreed, first_question=plan).to_dict()
     manifest = said["agreement"]
     columns = manifest["columns"]
     changes = [

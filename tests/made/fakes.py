@@ -21,8 +21,9 @@ from sfumato.local.frequency.unary import Unary
 from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.randomness import Rng
 from sfumato.schema import Schema
-from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
-from sfumato.survey.protocol.rounds import Agreement, AnswerRows, RecordRows, RoundPlan
+from sfumato.survey.dp2pub import two_round
+from sfumato.survey.dp2pub.round_tally import count
+from sfumato.survey.protocol.rounds import Agreement, AnswerRows, PartsQuestion, RecordRows
 
 TARGETS = 10
 SEEDS_EACH = 50
@@ -62,7 +63,7 @@ class MadeSurvey:
 
     agreed: Agreement
     codes: dict[str, NDArray[np.uint32]]
-    plan: Any
+    question: Any
 
     @staticmethod
     def draw(sizes: Sequence[int], people: int, *, epsilon: Fraction, variant: str, rng: Rng):
@@ -72,17 +73,15 @@ class MadeSurvey:
         ]
         schema = Schema.from_dict({"sfumato": 1, "columns": columns})
         agreed = Agreement(schema=schema, epsilon=epsilon, variant=variant)
-        rounds = {"grouped": grouped_rounds, "single": single_round, "faithful": faithful_rounds}
         codes = {column.name: skewed(column.size, people, rng=rng) for column in schema}
-        return MadeSurvey(agreed, codes, rounds[variant].first_plan(agreed))
+        return MadeSurvey(agreed, codes, two_round.first_question(agreed))
 
     def honest(self, *, rng: Rng):
         """Everybody's answers."""
-        return self.plan.answer_many(self.codes, self.agreed.schema, rng=rng)
+        return self.question.answer_many(self.codes, self.agreed.schema, rng=rng)
 
     def tally(self, rows):
-        made = faithful_rounds if self.agreed.variant == "faithful" else grouped_rounds
-        return made.count(self.plan, self.agreed, rows)
+        return count(self.question, self.agreed, rows)
 
 
 def replaced(rows: Any, fakes: Any) -> Any:
@@ -97,13 +96,13 @@ def replaced(rows: Any, fakes: Any) -> Any:
 
 
 def crafted_parts(survey: MadeSurvey, fakes: int, *, rng: Rng) -> tuple[Any, Any]:
-    """Parts as the plan says, and crafted answers about each."""
-    plan: RoundPlan = survey.plan
-    share = np.array(plan.weights) / sum(plan.weights)
+    """Parts as the question says, and crafted answers about each."""
+    question: PartsQuestion = survey.question
+    share = np.array(question.weights) / sum(question.weights)
     part = np.searchsorted(np.cumsum(share)[:-1], rng.uniform(fakes))
     answer = np.zeros(fakes, dtype=np.uint64)
     for place in np.unique(part):
-        mechanism = plan.parts[place].mechanism(survey.agreed.schema, plan.epsilon)
+        mechanism = question.parts[place].mechanism(survey.agreed.schema, question.epsilon)
         targets = targets_of(mechanism.categories, rng=rng, most=5)
         mine = part == place
         answer[mine] = crafted(mechanism, targets, int(mine.sum()), rng=rng)
@@ -112,23 +111,27 @@ def crafted_parts(survey: MadeSurvey, fakes: int, *, rng: Rng) -> tuple[Any, Any
 
 def copied_parts(survey: MadeSurvey, fakes: int, *, rng: Rng) -> tuple[Any, Any]:
     """One and the same answer, about the part that is asked most."""
-    place = int(np.argmax(survey.plan.weights))
-    mechanism = survey.plan.parts[place].mechanism(survey.agreed.schema, survey.plan.epsilon)
+    place = int(np.argmax(survey.question.weights))
+    mechanism = survey.question.parts[place].mechanism(
+        survey.agreed.schema, survey.question.epsilon
+    )
     one = crafted(mechanism, targets_of(mechanism.categories, rng=rng), 1, rng=rng)
     return np.full(fakes, place), np.full(fakes, one[0], dtype=np.uint64)
 
 
 def one_part(survey: MadeSurvey, fakes: int, *, rng: Rng) -> tuple[Any, Any]:
     """Answers that look honest, all about the part that is asked least."""
-    place = int(np.argmin(survey.plan.weights))
-    mechanism = survey.plan.parts[place].mechanism(survey.agreed.schema, survey.plan.epsilon)
+    place = int(np.argmin(survey.question.weights))
+    mechanism = survey.question.parts[place].mechanism(
+        survey.agreed.schema, survey.question.epsilon
+    )
     said = mechanism.answer_many(np.zeros(fakes, dtype=np.uint32), rng=rng)
     return np.full(fakes, place), said.astype(np.uint64)
 
 
 def copied_records(survey: MadeSurvey, fakes: int, *, rng: Rng) -> Any:
     """One and the same record."""
-    sizes = survey.agreed.schema.shape(survey.agreed.asked)
+    sizes = survey.agreed.schema.shape(survey.agreed.columns)
     record = np.array([int(rng.below(size, 1)[0]) for size in sizes])
     return np.repeat(record[:, None], fakes, axis=1)
 

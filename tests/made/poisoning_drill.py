@@ -18,7 +18,7 @@ import sfumato as sf
 from made import fakes
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.server.surveys.poisoning import shared_traces
-from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds
+from sfumato.survey.dp2pub import two_round
 from sfumato.survey.poisoning.check import PoisoningCheck, poisoning_check
 from sfumato.survey.poisoning.traces import Trace, round_traces
 
@@ -220,12 +220,11 @@ def survey_drill(held: Sequence[Held], variant: str, attack: Callable[..., Any] 
 
 def second_round_drill(held: Sequence[Held], variant: str) -> Drill:
     """The second round of a survey, planned from the first: honest."""
-    rounds: Any = faithful_rounds if variant == "faithful" else grouped_rounds
 
     def run(detector: Detector, rng: Rng, number: int) -> bool:
         survey = _drawn(held[number % len(held)], variant, rng)
         first = survey.tally(survey.honest(rng=rng))
-        plan = rounds.second_plan(survey.agreed, first).plan
+        plan = two_round.second_round(survey.agreed, first).question
         later = fakes.MadeSurvey(survey.agreed, survey.codes, plan)
         return detector(_looked(later, later.tally(later.honest(rng=rng))))
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from sfumato.schema import Schema
-from sfumato.survey.dp2pub import single_round
+from sfumato.survey.dp2pub import grouped_rounds
 from sfumato.survey.protocol.announcements import Announcement, SurveyLink
 from sfumato.survey.protocol.envelopes import Signer
 from sfumato.survey.protocol.messages import fingerprint
@@ -50,9 +50,9 @@ class Liar:
             epsilon=Fraction(epsilon),
             variant="single",
         )
-        first = {**single_round.first_plan(agreed).to_dict(), **plan}
+        first = {**grouped_rounds.one_column_question(agreed).to_dict(), **plan}
         announced = Announcement(
-            task=TASK, title=title, agreement=agreed, first_plan=fingerprint(first)
+            task=TASK, title=title, agreement=agreed, first_question=fingerprint(first)
         )
         told = {**announced.to_dict(), **(says or {})}
         signed = self.signer.sign(told).to_dict()

@@ -18,7 +18,7 @@ from service.conftest import Made, Running
 from sfumato.randomness import Rng
 from sfumato.server.storage.answers import NAME_BYTES
 from sfumato.survey.protocol.announcements import Announcement
-from sfumato.survey.protocol.rounds import read_plan
+from sfumato.survey.protocol.rounds import read_question
 
 COLUMNS = [{"name": "smoker", "kind": "boolean"}]
 LOST = (OSError, EOFError, ValueError, TimeoutError)
@@ -155,7 +155,7 @@ def target(made: Made, token: str | None) -> Target:
     _, told = made.running.call(f"/v1/surveys/{made.task}")
     agreed = Announcement.from_dict(json.loads(told["survey"]["payload"])).agreement
     _, plan = made.running.call(f"/v1/surveys/{made.task}/rounds/1")
-    question = read_plan(json.loads(plan["payload"]), agreed).id
+    question = read_question(json.loads(plan["payload"]), agreed).id
     return Target(task=made.task, question=question, token=token)
 
 

@@ -264,7 +264,7 @@ def test_a_first_plan_that_was_not_announced_to_everybody_is_refused(service, tm
     plan["parts"][0]["weight"] += 1
     signed = survey.signer.sign(plan)
     surveys._rounds[survey.id, 1] = replace(surveys.round(survey, 1), signed=signed)
-    with pytest.raises(InputError, match="another plan for the first round"):
+    with pytest.raises(InputError, match="another question for the first round"):
         device(made.link(made.invite()), tmp_path).step()
     assert made.answers == {"1": 0}
 

@@ -183,7 +183,7 @@ def test_a_first_plan_that_was_announced_is_held_to_the_agreement_too(liar, tmp_
 def test_a_survey_that_announces_no_first_plan_gets_nothing(liar, tmp_path, said):
     """It would have one hash for all, and a plan for each device."""
     liar.announce(says={"first_plan": said})
-    with pytest.raises(InputError, match="does not announce the plan of its first round"):
+    with pytest.raises(InputError, match="does not announce the question of its first round"):
         device(liar, tmp_path).step()
     assert (liar.asked, liar.posted) == ([ANNOUNCED], [])
     assert not (tmp_path / "state").exists(), "nothing is pinned"
@@ -276,7 +276,7 @@ def test_a_round_that_comes_back_is_not_answered_again(liar, tmp_path):
     for state in ("closed-1", "open-1", "open-2", "open-3", "nonsense"):
         liar.announce(state=state)
         if state == "open-2":
-            with pytest.raises(InputError, match="no plan"):
+            with pytest.raises(InputError, match="no question"):
                 client.step()
         else:
             assert client.step().what in ("known", "over")

@@ -24,7 +24,7 @@ import pytest
 from service.bad_bodies import MARK
 from service.served import Served, served
 from sfumato.randomness import simulation_rng
-from sfumato.survey.protocol.rounds import Agreement, read_plan
+from sfumato.survey.protocol.rounds import Agreement, read_question
 
 ADDRESSES = ("127.0.0.2", "127.0.0.3")
 CLAIMED = "198.51.100.77"
@@ -134,7 +134,7 @@ def _answer(found: Served, path: str, life: Life) -> None:
     told = json.loads(found.call(path)[1]["survey"]["payload"])
     payload = json.loads(found.call(f"{path}/rounds/1")[1]["payload"])
     agreed = Agreement.from_manifest(told["agreement"])
-    plan = read_plan(payload, agreed)
+    plan = read_question(payload, agreed)
     below = plan.parts[0].mechanism(agreed.schema, plan.epsilon).layout.below
     words = simulation_rng(5).words(3 * 8).reshape(8, 3)
     for token, (first, second, third) in zip(life.tokens[3:], words.tolist(), strict=True):

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
 from sfumato.server.pages.build import SOURCE
-from sfumato.survey.dp2pub import single_round
+from sfumato.survey.dp2pub import grouped_rounds
 from sfumato.survey.protocol.envelopes import canonical
 from sfumato.survey.protocol.rounds import PROTOCOLS, Agreement, mechanism_of
 
@@ -88,7 +88,7 @@ def small_survey() -> tuple[Agreement, dict[str, int]]:
 
 def joint_shares(agreed: Agreement, codes: dict[str, int]) -> dict[str, float]:
     """Of every pair of a part and an answer, by the weights and the transition matrices."""
-    plan, found = single_round.first_plan(agreed), {}
+    plan, found = grouped_rounds.one_column_question(agreed), {}
     for place, (part, weight) in enumerate(zip(plan.parts, plan.weights, strict=True)):
         made = part.made(agreed.schema, plan.epsilon)
         own = shares(part.protocol, made.mechanism.inputs, "1", made.cell(codes))
@@ -99,7 +99,7 @@ def joint_shares(agreed: Agreement, codes: dict[str, int]) -> dict[str, float]:
 
 def test_whole_devices_draw_parts_and_answers_as_the_plan_says(node):
     agreed, codes = small_survey()
-    plan = canonical(single_round.first_plan(agreed).to_dict())
+    plan = canonical(grouped_rounds.one_column_question(agreed).to_dict())
     task = {"agreement": canonical(agreed.manifest()), "plan": plan}
     counts = drawn(node, 2, 25 * DRAWS, codes=codes, **task)
     assert p_value(counts, joint_shares(agreed, codes)) > ALARM

@@ -14,8 +14,8 @@ from sfumato.schema import Schema
 from sfumato.server.http import app as metrics
 from sfumato.server.surveys import estimates
 from sfumato.server.surveys.publication import Publication
-from sfumato.survey.dp2pub.grouped_rounds import RoundTally
-from sfumato.survey.protocol.rounds import Agreement, PlanPart, RoundPlan
+from sfumato.survey.dp2pub.round_tally import PartsTally
+from sfumato.survey.protocol.rounds import Agreement, PartsQuestion, QuestionPart
 
 SMOKER = [{"name": "smoker", "kind": "boolean"}]
 COLUMNS = [
@@ -208,12 +208,14 @@ def test_a_column_less_a_pair_leaves_no_estimate_of_few_answers():
     schema = Schema.from_dict({"sfumato": 1, "columns": columns})
     agreed = Agreement(schema=schema, epsilon=Fraction(2), variant="grouped")
     parts = (
-        PlanPart(columns=("a",), bins=(None,), protocol="grr"),
-        PlanPart(columns=("a", "b"), bins=(None, None)),
+        QuestionPart(columns=("a",), bins=(None,), protocol="grr"),
+        QuestionPart(columns=("a", "b"), bins=(None, None)),
     )
-    plan = RoundPlan(survey=agreed.id, round=1, epsilon=agreed.epsilon, parts=parts, weights=(1, 1))
+    plan = PartsQuestion(
+        survey=agreed.id, round=1, epsilon=agreed.epsilon, parts=parts, weights=(1, 1)
+    )
     counts = (np.array([30, 22]), np.array([100, 200, 150, 150]))
-    tally = RoundTally(plan=plan, counts=counts, answers=np.array([52, 600]), simulated=False)
+    tally = PartsTally(question=plan, counts=counts, answers=np.array([52, 600]), simulated=False)
     told = estimates.estimates(agreed, [tally], minimum=500)
     assert {name: answers for name, (answers, _) in units(told).items()} == {
         "a": 600,

@@ -37,9 +37,9 @@ from sfumato.publishing.algorithm_release import ledger_part, released
 from sfumato.publishing.methods import check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
+from sfumato.survey.dp2pub.semi_honest import check_pairs
 from sfumato.survey.dp2pub.table_survey import (
-    asked_columns,
-    check_pairs,
+    answerable_columns,
     people_of,
     resized,
     semi_honest_release,
@@ -164,7 +164,7 @@ def _semi_honest(
     schema: Schema, budget: PureDP, *, degree: int, max_cluster: int, rows: int | None
 ) -> Make:
     """The server gets one randomized report a person; all else is post-processing."""
-    columns = len(asked_columns(schema))
+    columns = len(answerable_columns(schema))
     _check_epsilon(budget, least=MIN_EPSILON * columns, most=MAX_EPSILON * columns)
     check_pairs(schema)
     check.whole(at_least=1, degree=degree)
@@ -181,7 +181,7 @@ def _semi_honest(
 
 def _nobody(schema: Schema, budget: PureDP, *, variant: Variant, rows: int | None) -> Make:
     """Two rounds of answers: people answer in one of them, or in both with half of epsilon."""
-    columns = len(asked_columns(schema))
+    columns = len(answerable_columns(schema))
     if variant == "grouped":
         _check_epsilon(budget, least=MIN_EPSILON, most=MAX_EPSILON)
     else:

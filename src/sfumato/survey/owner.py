@@ -57,16 +57,16 @@ class SurveyKeys:
     def load(path: str | Path) -> "SurveyKeys":
         """The keys in a file."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise StorageError(f"can't read {path}: {error.strerror}.") from None
         except (ValueError, RecursionError):
-            found = None
-        known = isinstance(found, dict) and set(found) | {"survey_hash"} == _FIELDS
-        if not known or found["kind"] != _KIND:
+            content = None
+        known = isinstance(content, dict) and set(content) | {"survey_hash"} == _FIELDS
+        if not known or content["kind"] != _KIND:
             raise InputError(f"{path} is no file of keys as `sfumato survey create` writes it.")
         names = _FIELDS - {"sfumato", "kind"}
-        return SurveyKeys(**{name: found[name] for name in names if name in found})
+        return SurveyKeys(**{name: content[name] for name in names if name in content})
 
     def link(self, token: str | None = None) -> SurveyLink:
         """The link for a person."""
@@ -96,7 +96,7 @@ class SurveyOwner:
     def create(
         cls,
         server: str,
-        wanted: Mapping[str, Any],
+        request: Mapping[str, Any],
         *,
         token: str,
         patience: Patience | None = None,
@@ -105,13 +105,13 @@ class SurveyOwner:
 
         Args:
             server: Its address.
-            wanted: What ``POST /v1/surveys`` takes: title, schema, epsilon, and more.
+            request: What ``POST /v1/surveys`` takes: title, schema, epsilon, and more.
             token: The server's.
             patience: How often a server that does not answer is asked.
         """
         matching(TOKEN, token=token)
         called = Server(address=server, patience=patience or Patience())
-        made = called.owned("/v1/surveys", dict(wanted), token=token).message
+        made = called.owned("/v1/surveys", dict(request), token=token).message
         names = ("task", "key", "admin", "reader", "survey_hash")
         try:
             keys = SurveyKeys(server=server, **{name: made[name] for name in names})
@@ -157,9 +157,9 @@ class SurveyOwner:
         path = f"/v1/surveys/{self.keys.task}/{what}"
         return dict(self._server.owned(path, token=self.keys.reader).message)
 
-    def _do(self, what: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    def _do(self, what: str, request: Mapping[str, Any]) -> dict[str, Any]:
         path = f"/v1/surveys/{self.keys.task}/{what}"
-        return dict(self._server.owned(path, dict(wanted), token=self.keys.admin).message)
+        return dict(self._server.owned(path, dict(request), token=self.keys.admin).message)
 
 
 def write_secret(path: Path, text: str) -> None:

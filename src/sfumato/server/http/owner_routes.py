@@ -182,7 +182,7 @@ def _announcement(requested: messages.NewSurvey, page: str) -> tuple[Announcemen
             epsilon=check.exact(epsilon=requested.epsilon),
             variant=requested.variant,
         ),
-        first_plan="0" * 32,
+        first_question="0" * 32,
         text=requested.text,
         questions=requested.questions,
         minimum=requested.minimum,

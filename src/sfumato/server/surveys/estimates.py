@@ -22,12 +22,10 @@ from sfumato.schema.columns import Column
 from sfumato.server.surveys import poisoning
 from sfumato.server.surveys.lifecycle import ABANDONED, Survey, Surveys
 from sfumato.server.surveys.publication import Publication
-from sfumato.server.surveys.rounds import Tally
-from sfumato.survey.dp2pub.faithful_rounds import RecordCounts
-from sfumato.survey.dp2pub.grouped_rounds import RoundTally
+from sfumato.survey.dp2pub.round_tally import PartsTally, RoundTally
 from sfumato.survey.estimate.estimates import z_of
-from sfumato.survey.poisoning.marginal_answers import heard_ways, together
-from sfumato.survey.protocol.rounds import Agreement, PlanPart
+from sfumato.survey.poisoning.marginal_answers import answered_ways, together
+from sfumato.survey.protocol.rounds import Agreement, QuestionPart
 
 CONFIDENCE: Final = 0.95
 """Of the intervals: the usual level."""
@@ -106,8 +104,8 @@ class Watch:
         tallies = self.publication.tallies(survey)
         made = estimates(announced.agreement, tallies, minimum=minimum)
         counts = {str(n): answers for n, answers in self.publication.counts(survey).items()}
-        whole = [each for each in tallies if not isinstance(each, RecordCounts)]
-        closed = [each for each in whole if self.publication.is_whole(survey, each.plan.round)]
+        is_whole = self.publication.is_whole
+        closed = [each for each in tallies if is_whole(survey, each.question.round)]
         took = self.now() - begun
         look = Look(
             shown=shown,
@@ -134,14 +132,12 @@ def _not_yet(survey: Survey) -> str:
     )
 
 
-def estimates(
-    agreed: Agreement, tallies: Sequence[Tally | RecordCounts], *, minimum: int
-) -> dict[str, Any]:
+def estimates(agreed: Agreement, tallies: Sequence[RoundTally], *, minimum: int) -> dict[str, Any]:
     """The frequencies of every column, from all parts of all rounds that have enough answers."""
     same_people = agreed.variant == "faithful"
     most = max if same_people else sum
     tallies = _with_enough(tallies, minimum)
-    columns, known = [], heard_ways(agreed, tallies)
+    columns, known = [], answered_ways(agreed, tallies)
     for name, heard in known.items():
         frequencies, errors = together(heard, same_people=same_people)
         reach = z_of(CONFIDENCE) * errors
@@ -159,8 +155,8 @@ def estimates(
     pairs, later = _pairs(agreed, tallies)
     return {
         "minimum": minimum,
-        "later": {"columns": [n for n in agreed.asked if n not in known], "pairs": later},
-        "rounds": [tally.plan.round for tally in tallies if tally.people],
+        "later": {"columns": [n for n in agreed.columns if n not in known], "pairs": later},
+        "rounds": [tally.question.round for tally in tallies if tally.people],
         "answers": sum(tally.people for tally in tallies),
         "epsilon": str(agreed.epsilon),
         "confidence": CONFIDENCE,
@@ -170,17 +166,15 @@ def estimates(
     }
 
 
-def _with_enough(
-    tallies: Sequence[Tally | RecordCounts], minimum: int
-) -> list[Tally | RecordCounts]:
+def _with_enough(tallies: Sequence[RoundTally], minimum: int) -> list[RoundTally]:
     """The same without the answers about parts, or in rounds asked of all, that have too few.
 
     Estimates are functions of what is left. So whoever subtracts one from another, of one round or
     of two, never gets at fewer answers than the minimum.
     """
-    enough_people: list[Tally | RecordCounts] = []
+    enough_people: list[RoundTally] = []
     for tally in tallies:
-        if isinstance(tally, RoundTally):
+        if isinstance(tally, PartsTally):
             shown = tally.answers >= minimum
             counts = tuple(own * enough for own, enough in zip(tally.counts, shown, strict=True))
             enough_people.append(replace(tally, counts=counts, answers=tally.answers * shown))
@@ -189,18 +183,16 @@ def _with_enough(
     return enough_people
 
 
-def _pairs(
-    agreed: Agreement, tallies: Sequence[Tally | RecordCounts]
-) -> tuple[list[dict[str, Any]], int]:
+def _pairs(agreed: Agreement, tallies: Sequence[RoundTally]) -> tuple[list[dict[str, Any]], int]:
     """The tables of pairs with enough answers, the most first; how many were asked and have not.
 
     Answers about a pair are a sample with shares s, so a cell (s - q)/(p - q) has the standard
     error sqrt(s(1 - s)/n)/(p - q).
     """
-    counted: dict[PlanPart, NDArray[np.int64]] = {}
+    counted: dict[QuestionPart, NDArray[np.int64]] = {}
     for tally in tallies:
-        if isinstance(tally, RoundTally):
-            for part, counts in zip(tally.plan.parts, tally.counts, strict=True):
+        if isinstance(tally, PartsTally):
+            for part, counts in zip(tally.question.parts, tally.counts, strict=True):
                 if len(part.columns) == 2:
                     counted[part] = counted[part] + counts if part in counted else counts
     enough = {part: counts for part, counts in counted.items() if counts.any()}
@@ -208,7 +200,7 @@ def _pairs(
     return [_pair(agreed, part, counts) for part, counts in listed], len(counted) - len(enough)
 
 
-def _pair(agreed: Agreement, part: PlanPart, counts: NDArray[np.int64]) -> dict[str, Any]:
+def _pair(agreed: Agreement, part: QuestionPart, counts: NDArray[np.int64]) -> dict[str, Any]:
     mechanism, shape = part.mechanism(agreed.schema, agreed.epsilon), part.shape(agreed.schema)
     p, q, n = float(mechanism.p), float(mechanism.q), int(counts.sum())
     smooth = (counts + 1) / (n + 2)

@@ -21,11 +21,13 @@ from sfumato.server.storage.answers import RoundId, statements
 from sfumato.server.storage.database import Storage
 from sfumato.server.storage.uploads import settle
 from sfumato.server.surveys import rounds
-from sfumato.server.surveys.rounds import Round, Tally
+from sfumato.server.surveys.rounds import Round
 from sfumato.server.tokens import Role, digest, new_id, new_token, same
+from sfumato.survey.dp2pub import two_round
+from sfumato.survey.dp2pub.round_tally import RoundTally
 from sfumato.survey.protocol.announcements import Announcement, hour_of, moment, survey_hash
 from sfumato.survey.protocol.envelopes import KEY_BYTES, Envelope, Signer
-from sfumato.survey.protocol.rounds import read_plan
+from sfumato.survey.protocol.rounds import read_question
 
 MOST_INVITED: Final = 1_000_000
 """Invitations made at once, and answers of one invitation: a limit against abuse."""
@@ -135,7 +137,7 @@ class Surveys:
         """
         secret = self._rng.words(KEY_BYTES // 8).tobytes()
         signer, task = Signer(secret), new_id(rng=self._rng)
-        plan = rounds.first_round(announced.agreement)  # refused now, if at all
+        plan = two_round.first_question(announced.agreement)  # refused now, if at all
         own = {"task": task, "first_plan": plan.id}
         announcement = Announcement.from_dict({**announced.to_dict(), **own})
         signed = signer.sign(announcement.to_dict())
@@ -192,7 +194,7 @@ class Surveys:
         agreed = survey.announcement.agreement
         self._rounds[survey.id, number] = made = Round(
             agreed=agreed,
-            plan=read_plan(json.loads(row.payload), agreed),
+            plan=read_question(json.loads(row.payload), agreed),
             signed=Envelope(payload=row.payload, signature=row.signature),
             why=json.loads(row.planned),
         )
@@ -296,7 +298,7 @@ class Surveys:
                 "to look below that. Wait for more answers, or give the survey up."
             )
 
-    def tally(self, survey: Survey, number: int) -> Tally:
+    def tally(self, survey: Survey, number: int) -> RoundTally:
         """The counted answers of a round; refused below the minimum."""
         self.check_minimum(survey, number)
         known = self.round(survey, number)

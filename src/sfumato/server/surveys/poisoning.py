@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from sfumato.server.storage import tables
 from sfumato.server.surveys.lifecycle import Survey, Surveys
-from sfumato.server.surveys.rounds import Tally
+from sfumato.survey.dp2pub.round_tally import RoundTally
 from sfumato.survey.poisoning.check import UNSEEN, Gain, PoisoningCheck, gains
 from sfumato.survey.poisoning.traces import LEAST_ANSWERS, Trace, gap_chance, round_traces
 
@@ -46,7 +46,7 @@ def figure(surveys: Surveys, survey: Survey, counts: Mapping[int, int]) -> dict[
     columns = [
         {
             "name": gain.column,
-            "by_plan": round(100 * gain.by_plan, 2),
+            "by_plan": round(100 * gain.by_weights, 2),
             "one_part": round(100 * gain.one_part, 2),
         }
         for gain in computed
@@ -71,7 +71,7 @@ def _gain_words(worst: Gain) -> str:
 
 
 def verdict(
-    surveys: Surveys, survey: Survey, tallies: Sequence[Tally], *, least: int = LEAST_ANSWERS
+    surveys: Surveys, survey: Survey, tallies: Sequence[RoundTally], *, least: int = LEAST_ANSWERS
 ) -> dict[str, Any]:
     """Whether the answers look as if some were fake.
 
@@ -81,7 +81,7 @@ def verdict(
         tallies: Of the rounds that are looked at; nothing is said of others.
         least: Answers about a part below which what they say is not looked at.
     """
-    agreed, numbers = survey.announcement.agreement, [tally.plan.round for tally in tallies]
+    agreed, numbers = survey.announcement.agreement, [tally.question.round for tally in tallies]
     traces = [trace for tally in tallies for trace in round_traces(agreed, tally, least=least)]
     for number in numbers:
         traces += shared_traces(number, _uses_of_shared(surveys, survey, number))

@@ -26,11 +26,10 @@ from sqlalchemy import select, text, update
 from sfumato.errors import InternalError
 from sfumato.server.storage import tables
 from sfumato.server.surveys.lifecycle import Survey, Surveys, open_round
-from sfumato.server.surveys.rounds import Round, Tally
-from sfumato.survey.dp2pub.faithful_rounds import RecordCounts
-from sfumato.survey.dp2pub.grouped_rounds import RoundTally
+from sfumato.server.surveys.rounds import Round
+from sfumato.survey.dp2pub.round_tally import ColumnsTally, PartsTally, RoundTally
 from sfumato.survey.protocol.announcements import hour_of
-from sfumato.survey.protocol.rounds import RecordPlan
+from sfumato.survey.protocol.rounds import ColumnsQuestion
 
 _INSERT: Final = (
     "INSERT INTO shown (survey, round, hour, answers, counts, waiting) "
@@ -53,12 +52,9 @@ class Units:
         return Units(np.zeros(lengths.size, np.int64), np.zeros(int(lengths.sum()), np.int64))
 
     @staticmethod
-    def of(tally: Tally, lengths: NDArray[np.int64]) -> "Units":
+    def of(tally: RoundTally) -> "Units":
         """The units of a tally."""
-        if isinstance(tally, RoundTally):
-            return Units(tally.answers, np.concatenate(tally.counts))
-        people = np.full(lengths.size, tally.people, dtype=np.int64)
-        return Units(people, np.concatenate(tally.column_counts(tuple(lengths.tolist()))))
+        return Units(tally.answers, np.concatenate(tally.counts))
 
     def where(self, chosen: NDArray[np.bool_], other: "Units", lengths: Any) -> "Units":
         """These where chosen, those of another elsewhere."""
@@ -129,27 +125,29 @@ class Publication:
         """Whether all answers of a round are shown."""
         return survey.announcement.rehearsal or open_round(survey.state) != number
 
-    def tallies(self, survey: Survey) -> list[Tally | RecordCounts]:
+    def tallies(self, survey: Survey) -> list[RoundTally]:
         """The counted answers of each round, as they may be estimated from."""
         number = None if survey.announcement.rehearsal else open_round(survey.state)
         known = self.surveys.counts(survey)
         whole = [each for each in known if each != number]
         enough = [each for each in whole if known[each] >= survey.announcement.minimum]
-        tallies: list[Tally | RecordCounts] = [self.surveys.tally(survey, each) for each in enough]
+        tallies: list[RoundTally] = [self.surveys.tally(survey, each) for each in enough]
         if number is not None:
             tallies.append(self._part(survey, number))
         return [tally for tally in tallies if tally.people]
 
-    def _part(self, survey: Survey, number: int) -> RoundTally | RecordCounts:
+    def _part(self, survey: Survey, number: int) -> RoundTally:
         """What is shown of an open round, as a tally."""
         current = self._round(survey, number)
         lengths = current.sizes
         units = Units.read(self._shown(survey, number).counts, lengths)
         parts = tuple(np.split(units.counts, np.cumsum(lengths)[:-1]))
-        if isinstance(current.plan, RecordPlan):
+        if isinstance(current.plan, ColumnsQuestion):
             people = int(units.people[0])
-            return RecordCounts(plan=current.plan, counts=parts, people=people, simulated=False)
-        return RoundTally(plan=current.plan, counts=parts, answers=units.people, simulated=False)
+            return ColumnsTally(question=current.plan, counts=parts, people=people, simulated=False)
+        return PartsTally(
+            question=current.plan, counts=parts, answers=units.people, simulated=False
+        )
 
     def _shown(self, survey: Survey, number: int) -> Shown:
         """What is shown this hour; who asks first in an hour refreshes it for everybody."""
@@ -178,7 +176,7 @@ class Publication:
         if came < batch:
             return replace(before, hour=hour, answers=answers)
         lengths = self._round(survey, number).sizes
-        now = Units.of(self.surveys.tally(survey, number), lengths)
+        now = Units.of(self.surveys.tally(survey, number))
         counts, waiting = (Units.read(each, lengths) for each in (before.counts, before.waiting))
         full = now.people - waiting.people >= batch
         counts = waiting.where(full, counts, lengths)

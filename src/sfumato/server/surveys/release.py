@@ -25,7 +25,7 @@ from sfumato.report.view import ReportView
 from sfumato.server.storage import tables
 from sfumato.server.surveys import poisoning, rounds
 from sfumato.server.surveys.lifecycle import RELEASED, Survey, Surveys
-from sfumato.server.surveys.rounds import Tally
+from sfumato.survey.dp2pub.round_tally import RoundTally
 from sfumato.survey.protocol import seal
 
 _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
@@ -61,7 +61,7 @@ def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
     return {"state": RELEASED}
 
 
-def _collected(surveys: Surveys, survey: Survey, tallies: Sequence[Tally]) -> dict[str, Any]:
+def _collected(surveys: Surveys, survey: Survey, tallies: Sequence[RoundTally]) -> dict[str, Any]:
     """What a release says of how its answers were collected."""
     announcement = survey.announcement
     return {

@@ -5,7 +5,7 @@ last part explains a plan to the owner in words and numbers.
 """
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -19,18 +19,18 @@ from sfumato.local.layout import IntegerLayout, Layout
 from sfumato.models.answers.pair_tables import NoisyTable
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
-from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, two_round
+from sfumato.survey.dp2pub.round_tally import ColumnsTally, PartsTally, RoundTally, count
 from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.rounds import (
     Agreement,
     AnswerRows,
-    RecordPlan,
+    ColumnsQuestion,
+    PartsQuestion,
     RecordRows,
-    RoundPlan,
+    RoundQuestion,
 )
 
-Plan = RoundPlan | RecordPlan
-Tally = grouped_rounds.RoundTally | faithful_rounds.RecordTally
 _ONE: Final = np.dtype([("part", "<u4"), ("value", "<u8")])
 """An answer about one part, as it is stored; one about every column is its codes as ``<u4``."""
 _pack_one: Final = struct.Struct("<IQ").pack
@@ -41,7 +41,7 @@ class Round:
     """A round of a survey: its plan, and how answers are checked against it, fast."""
 
     agreed: Agreement
-    plan: Plan
+    plan: RoundQuestion
     signed: Envelope
     """The plan as devices get it."""
     why: Mapping[str, Any]
@@ -51,8 +51,8 @@ class Round:
     def limits(self) -> tuple[int, ...]:
         """For each part, or each column, the number that its answers are below."""
         plan, schema = self.plan, self.agreed.schema
-        if isinstance(plan, RecordPlan):
-            return schema.shape(self.agreed.asked)
+        if isinstance(plan, ColumnsQuestion):
+            return schema.shape(self.agreed.columns)
         mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
         return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
 
@@ -60,14 +60,14 @@ class Round:
     def sizes(self) -> NDArray[np.int64]:
         """The length of the tally of each part, or of each column where all are asked about."""
         plan, schema = self.plan, self.agreed.schema
-        if isinstance(plan, RecordPlan):
+        if isinstance(plan, ColumnsQuestion):
             return np.array(self.limits, dtype=np.int64)
         cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
         return np.array(cells, dtype=np.int64)
 
     def contents(self, values: Sequence[Any]) -> bytes:
         """Answers of the right form as they are stored; the error never quotes one."""
-        if isinstance(self.plan, RecordPlan):
+        if isinstance(self.plan, ColumnsQuestion):
             return b"".join([self._codes(value) for value in values])
         return b"".join([self._one(value) for value in values])
 
@@ -91,13 +91,13 @@ class Round:
                 raise _misfit()
         return struct.pack(f"<{len(value)}I", *value)
 
-    def tally(self, contents: bytes, *, simulated: bool) -> Tally:
+    def tally(self, contents: bytes, *, simulated: bool) -> RoundTally:
         """The counted answers, from all that was stored of a round."""
         plan = self.plan
-        if isinstance(plan, RecordPlan):
+        if isinstance(plan, ColumnsQuestion):
             block = np.frombuffer(contents, dtype="<u4").reshape(-1, len(self.limits)).T
             rows = RecordRows(question=plan.id, codes=block, simulated=simulated)
-            return faithful_rounds.count(plan, self.agreed, rows)
+            return count(plan, self.agreed, rows)
         stored = np.frombuffer(contents, dtype=_ONE)
         answers = AnswerRows(
             question=plan.id,
@@ -105,77 +105,62 @@ class Round:
             answer=stored["value"].astype(np.uint64),
             simulated=simulated,
         )
-        return grouped_rounds.count(plan, self.agreed, answers)
+        return count(plan, self.agreed, answers)
 
 
-def first_round(agreed: Agreement) -> Plan:
-    """What everybody, or half of them, is asked first."""
-    makers: dict[str, Callable[[Agreement], Plan]] = {
-        "single": single_round.first_plan,
-        "grouped": grouped_rounds.first_plan,
-        "faithful": faithful_rounds.first_plan,
-    }
-    return makers[agreed.variant](agreed)
-
-
-def second_round(agreed: Agreement, heard: Tally, *, minimum: int) -> tuple[Plan, dict[str, Any]]:
+def second_round(
+    agreed: Agreement, heard: RoundTally, *, minimum: int
+) -> tuple[RoundQuestion, dict[str, Any]]:
     """What is asked next, and why: what the owner is shown of the choice.
 
     How much columns depend on each other is part of it if at least ``minimum`` people answered
     about pairs.
     """
-    if isinstance(heard, faithful_rounds.RecordTally):
-        chosen = faithful_rounds.second_plan(agreed, heard)
+    second = two_round.second_round(agreed, heard)
+    if isinstance(second, faithful_rounds.SecondRound):
         why: dict[str, Any] = {
-            "network": {child: list(parents) for child, parents in chosen.network.items()},
-            "clusters": [list(cluster) for cluster in chosen.clusters],
-            "budgets": {name: float(share) for name, share in chosen.plan.budgets.items()},
+            "network": {child: list(parents) for child, parents in second.network.items()},
+            "clusters": [list(cluster) for cluster in second.clusters],
+            "budgets": {name: float(share) for name, share in second.question.budgets.items()},
         }
-        return chosen.plan, why
-    second = grouped_rounds.second_plan(agreed, heard)
-    pairs = sum(
-        int(people)
-        for part, people in zip(heard.plan.parts, heard.answers, strict=True)
-        if len(part.columns) == 2
-    )
-    return second.plan, _reasons_of(second, dependence=pairs >= minimum)
+        return second.question, why
+    pairs = 0
+    if isinstance(heard, PartsTally):
+        parts = zip(heard.question.parts, heard.answers, strict=True)
+        pairs = sum(int(people) for part, people in parts if len(part.columns) == 2)
+    return second.question, _reasons_of(second, enough=pairs >= minimum)
 
 
 def release(
-    agreed: Agreement, tallies: Sequence[Tally], plans: Sequence[Plan], *, rng: Rng
+    agreed: Agreement, tallies: Sequence[RoundTally], plans: Sequence[RoundQuestion], *, rng: Rng
 ) -> TableRelease:
     """The table of a model fitted to the answers of all rounds.
 
     How the second round was planned follows from the answers of the first, so it is computed
     again; it must come out as the plan that people were asked by.
     """
-    if agreed.variant == "single":
-        return single_round.release(agreed, _grouped(tallies[0]), rng=rng)
-    first, second = tallies
-    if isinstance(first, faithful_rounds.RecordTally):
-        repeated = faithful_rounds.second_plan(agreed, first)
-        _check_same(repeated.plan, plans[1])
-        if not isinstance(second, faithful_rounds.RecordTally):
-            raise InternalError("the rounds of a survey are of one variant")
-        return faithful_rounds.release(agreed, repeated, first, second, rng=rng)
-    again = grouped_rounds.second_plan(agreed, first)
-    _check_same(again.plan, plans[1])
-    return grouped_rounds.release(agreed, again, first, _grouped(second), rng=rng)
+    again = None
+    if agreed.rounds > 1:
+        again = two_round.second_round(agreed, tallies[0])
+        _check_same(again.question, plans[1])
+    return two_round.release(agreed, tallies, again, rng=rng)
 
 
-def column_tables(agreed: Agreement, tallies: Sequence[Tally]) -> Mapping[str, NoisyTable]:
+def column_tables(agreed: Agreement, tallies: Sequence[RoundTally]) -> Mapping[str, NoisyTable]:
     """Of each column that anybody answered about, its frequencies without bias."""
     heard = [tally for tally in tallies if tally.people]
-    records = [tally for tally in heard if isinstance(tally, faithful_rounds.RecordTally)]
+    records = [tally for tally in heard if isinstance(tally, ColumnsTally)]
     if records:
         return {
-            name: faithful_rounds.noisy_table(agreed, records, (name,)) for name in agreed.asked
+            name: faithful_rounds.noisy_table(agreed, records, (name,)) for name in agreed.columns
         }
-    return grouped_rounds.column_tables(agreed, [_grouped(tally) for tally in heard])
+    parts = [tally for tally in heard if isinstance(tally, PartsTally)]
+    return grouped_rounds.column_tables(agreed, parts)
 
 
-def _reasons_of(second: grouped_rounds.SecondRound, *, dependence: bool) -> dict[str, Any]:
-    parts, weights = second.plan.parts, second.plan.weights
+def _reasons_of(second: grouped_rounds.SecondRound, *, enough: bool) -> dict[str, Any]:
+    parts, weights = second.question.parts, second.question.weights
+    dependence = second.dependence
     pairs = [
         {"columns": list(part.columns), "share": weight / sum(weights)}
         for part, weight in zip(parts, weights, strict=True)
@@ -184,20 +169,12 @@ def _reasons_of(second: grouped_rounds.SecondRound, *, dependence: bool) -> dict
     return {
         "pairs": sorted(pairs, key=lambda pair: -pair["share"]),
         "bins": {name: bins.count for name, bins in second.bins.items()},
-        "dependence": [second.seen.squared, second.seen.error]
-        if dependence and second.seen
-        else None,
+        "dependence": [dependence.squared, dependence.error] if enough and dependence else None,
         "predicted": second.choice.predicted,
     }
 
 
-def _grouped(tally: Tally) -> grouped_rounds.RoundTally:
-    if not isinstance(tally, grouped_rounds.RoundTally):
-        raise InternalError("the rounds of a survey are of one variant")
-    return tally
-
-
-def _check_same(again: Plan, first: Plan) -> None:
+def _check_same(again: RoundQuestion, first: RoundQuestion) -> None:
     if again.id != first.id:
         raise InternalError(
             "the answers of the first round lead to another plan than people were asked by: the "
@@ -222,11 +199,11 @@ MOST_PARTS: Final = 60
 def explained(this: Round) -> dict[str, Any]:
     """A round as the owner reads it."""
     agreed, plan, why = this.agreed, this.plan, this.why
-    made = _record(plan, why) if isinstance(plan, RecordPlan) else _parts(agreed, plan, why)
+    made = _record(plan, why) if isinstance(plan, ColumnsQuestion) else _parts(agreed, plan, why)
     return {"round": plan.round, "plan": plan.to_dict(), "why": dict(why), **made}
 
 
-def _record(plan: RecordPlan, why: Mapping[str, Any]) -> dict[str, Any]:
+def _record(plan: ColumnsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
     budgets = {name: float(epsilon) for name, epsilon in plan.budgets.items()}
     least, most = min(budgets, key=budgets.__getitem__), max(budgets, key=budgets.__getitem__)
     words = [f"Everybody answers about all {len(budgets)} questions, randomized one by one."]
@@ -244,7 +221,7 @@ def _record(plan: RecordPlan, why: Mapping[str, Any]) -> dict[str, Any]:
     return {"words": words, "budgets": budgets, "parts": []}
 
 
-def _parts(agreed: Agreement, plan: RoundPlan, why: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(agreed: Agreement, plan: PartsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
     total = sum(plan.weights)
     parts: list[dict[str, Any]] = [
         {

@@ -27,10 +27,9 @@ from sfumato.survey.protocol.rounds import (
     ROUNDS,
     Agreement,
     AnswerRows,
-    RecordPlan,
     RecordRows,
-    RoundPlan,
-    read_plan,
+    RoundQuestion,
+    read_question,
 )
 
 _HEAD: Final = {"sfumato", "kind", "survey", "plans"}
@@ -46,18 +45,19 @@ class Client:
 
     Formal guarantee: all that a client ever sends is epsilon-local DP for the whole record, with
     the agreed epsilon, whatever the server asks and however often. In the variant "grouped" it
-    answers in one round, which a coin chooses; in "single" in the only one; in "faithful" in both,
-    and its ledger adds up what they cost. Its round, the part it draws and every refusal of a plan
-    do not depend on the record. This holds as long as the client lives: a device that may restart
-    keeps ``to_dict()`` before it sends, and goes on with ``restore``. A client can't be copied, nor
-    answer after a fork: the other one would answer afresh. Its noise is its generator's: two people
-    with equal records answer differently, and nobody can replay what ``secure_rng`` drew.
+    answers in one round, drawn at random; in "single" in the only one; in "faithful" in both,
+    and its ledger adds up what they cost. Its round, the part it draws and every refusal of a
+    question do not depend on the record. This holds as long as the client lives: a device that may
+    restart keeps ``to_dict()`` before it sends, and goes on with ``restore``. A client can't be
+    copied, nor answer after a fork: the other one would answer afresh. Its noise is its
+    generator's: two people with equal records answer differently, and nobody can replay what
+    ``secure_rng`` drew.
 
     Args:
         record: The person's values by column. One that does not fit is refused here, before
             anything is asked: that must not reach the server, nor that nothing follows.
         agreed: The survey's manifest, as it was shown to the person.
-        rng: Where the coin and the answers come from.
+        rng: Draws the round and the answers.
         coded: Whether the record holds codes instead of values.
     """
 
@@ -78,23 +78,23 @@ class Client:
         self._ledger = _Ledger(epsilon=self._agreed.epsilon, rounds=_own_rounds(self._agreed, rng))
 
     def answer(self, message: Any) -> Answer | None:
-        """The answer to a plan, or None where the round is not this client's own.
+        """The answer to a question, or None where the round is not this client's own.
 
-        The first answer of a round is the only one: the same plan gets the same answer again. A
-        plan that costs more than is left, another plan for a round that was seen already, or one
-        for a round that is over, is refused.
+        The first answer of a round is the only one: the same question gets the same answer again. A
+        question that costs more than is left, another one of a round whose question is known, or
+        one of a round that is over, is refused.
         """
         self._check_process()
-        plan = read_plan(message, self._agreed)
+        question = read_question(message, self._agreed)
         with self._lock:  # asked twice at once, it still draws once
-            self._ledger.admit(plan)
-            if self._ledger.to_draw(plan):
-                value = plan.answer(self._codes, self._agreed.schema, rng=self._rng)
-                answer = Answer(question=plan.id, value=value, simulated=not self._rng.secure)
-                self._ledger.answers[plan.round] = answer
-                self._ledger.spent[plan.round] = plan.cost
-            self._ledger.plans[plan.round] = plan.id
-            return self._ledger.answers.get(plan.round)
+            self._ledger.admit(question)
+            if self._ledger.to_draw(question):
+                value = question.answer(self._codes, self._agreed.schema, rng=self._rng)
+                answer = Answer(question=question.id, value=value, simulated=not self._rng.secure)
+                self._ledger.answers[question.round] = answer
+                self._ledger.spent[question.round] = question.cost
+            self._ledger.questions[question.round] = question.id
+            return self._ledger.answers.get(question.round)
 
     def to_dict(self) -> dict[str, Any]:
         """The client's ledger: what it saw, answered and spent, without the record.
@@ -152,49 +152,49 @@ class Client:
 
 @dataclass(kw_only=True)
 class _Ledger:
-    """By round: the plan that was seen, the answer that was drawn and what it cost."""
+    """By round: the question that was seen, the answer that was drawn and what it cost."""
 
     epsilon: Fraction
     rounds: tuple[int, ...]
     """Those in which the client answers."""
-    plans: dict[int, str] = field(default_factory=dict)
+    questions: dict[int, str] = field(default_factory=dict)
     answers: dict[int, Answer] = field(default_factory=dict)
     spent: dict[int, Fraction] = field(default_factory=dict)
 
-    def to_draw(self, plan: RoundPlan | RecordPlan) -> bool:
-        """Whether a plan is to be answered now for the first time."""
-        return plan.round in self.rounds and plan.round not in self.answers
+    def to_draw(self, question: RoundQuestion) -> bool:
+        """Whether a question is to be answered now for the first time."""
+        return question.round in self.rounds and question.round not in self.answers
 
-    def admit(self, plan: RoundPlan | RecordPlan) -> None:
-        """Each round has one plan, rounds don't come back, and the sum never exceeds epsilon."""
-        seen = self.plans.get(plan.round)
-        if seen is not None and seen != plan.id:
+    def admit(self, question: RoundQuestion) -> None:
+        """A round has one question, rounds don't come back, and the sum never exceeds epsilon."""
+        known = self.questions.get(question.round)
+        if known is not None and known != question.id:
             raise BudgetError(
-                f"round {plan.round} was asked with another plan before, and a second answer "
+                f"round {question.round} asked another question before, and a second answer "
                 "would cost epsilon again."
             )
-        if seen is None and any(number > plan.round for number in self.plans):
-            raise BudgetError(f"round {plan.round} is over: a later one was asked already.")
+        if known is None and any(number > question.round for number in self.questions):
+            raise BudgetError(f"round {question.round} is over: a later one was asked already.")
         left = self.epsilon - sum(self.spent.values())
-        if self.to_draw(plan) and plan.cost > left:
+        if self.to_draw(question) and question.cost > left:
             raise BudgetError(
-                f"the plan asks for epsilon {plan.cost}, but {left} is left of the agreed "
+                f"the question asks for epsilon {question.cost}, but {left} is left of the agreed "
                 f"{self.epsilon}."
             )
 
     def to_dict(self) -> dict[str, Any]:
         """The ledger's part of a client's state."""
-        plans = {"plans": _by_text(self.plans)}
+        questions = {"plans": _by_text(self.questions)}
         answers = {number: answer.to_dict() for number, answer in self.answers.items()}
         if len(self.rounds) == 1:
             (own,) = self.rounds
-            return plans | {"round": own, "answer": answers.get(own)}
+            return questions | {"round": own, "answer": answers.get(own)}
         spent = {number: str(cost) for number, cost in self.spent.items()}
-        return plans | {"answers": _by_text(answers), "spent": _by_text(spent)}
+        return questions | {"answers": _by_text(answers), "spent": _by_text(spent)}
 
 
 def draw_rounds(people: int, *, rng: Rng) -> NDArray[np.int64]:
-    """The round of each of many people: the coins of so many clients of the variant "grouped"."""
+    """The round of each of many people, as clients of the variant "grouped" draw theirs."""
     return 1 + rng.below(ROUNDS, people)
 
 
@@ -206,12 +206,12 @@ def simulate_clients(
     agreed: Mapping[str, Any],
     rng: Rng,
 ) -> AnswerRows | RecordRows:
-    """What so many clients would answer to a plan, drawn together: the same distribution.
+    """What many clients would answer to a question, drawn together: the same distribution.
 
     Whoever holds all records and a generator is a trusted party, whatever the answers look like.
 
     Args:
-        message: The plan.
+        message: The question.
         codes: A row a column of the agreed schema, a column a person.
         rounds: The round of each person, see ``draw_rounds``; None where everybody answers in
             each, so in all variants but "grouped".
@@ -220,16 +220,16 @@ def simulate_clients(
     """
     check_rng(rng)
     agreement = Agreement.from_manifest(agreed)
-    plan, schema = read_plan(message, agreement), agreement.schema
+    question, schema = read_question(message, agreement), agreement.schema
     if (rounds is None) != (agreement.variant != "grouped"):
         raise InputError(
             'rounds are needed in the variant "grouped" (see draw_rounds), and only there: '
             f'otherwise everybody answers in each; this survey is "{agreement.variant}".'
         )
     block = _checked_block(codes, schema, people=None if rounds is None else len(rounds))
-    mine = slice(None) if rounds is None else np.flatnonzero(np.asarray(rounds) == plan.round)
+    mine = slice(None) if rounds is None else np.flatnonzero(np.asarray(rounds) == question.round)
     own = {name: row[mine] for name, row in zip(schema.names, block, strict=True)}
-    return plan.answer_many(own, schema, rng=rng)
+    return question.answer_many(own, schema, rng=rng)
 
 
 def fitted(
@@ -251,7 +251,7 @@ def fitted(
 
 
 def _own_rounds(agreed: Agreement, rng: Rng) -> tuple[int, ...]:
-    """The rounds in which a client answers; of two, a coin chooses one where people are halved."""
+    """The rounds in which a client answers; where people are halved, one of two at random."""
     if agreed.variant == "faithful":
         return 1, 2
     return (1 + int(rng.below(agreed.rounds, 1)[0]),)
@@ -259,10 +259,10 @@ def _own_rounds(agreed: Agreement, rng: Rng) -> tuple[int, ...]:
 
 def _checked_block(codes: ArrayLike, schema: Schema, *, people: int | None) -> NDArray[Any]:
     block = np.asarray(codes)
-    wanted = block.shape[-1] if people is None and block.ndim else people
-    if block.shape != (len(schema), wanted) or block.dtype.kind not in "iu":
+    width = block.shape[-1] if people is None and block.ndim else people
+    if block.shape != (len(schema), width) or block.dtype.kind not in "iu":
         raise InputError(
-            f"codes must be {len(schema)} rows of {wanted} whole numbers, got {block.dtype} of "
+            f"codes must be {len(schema)} rows of {width} whole numbers, got {block.dtype} of "
             f"the shape {block.shape}."
         )
     for column, row in zip(schema, block, strict=True):
@@ -298,55 +298,61 @@ def _restored(state: Any, agreed: Agreement) -> _Ledger:
     version(state)
     if state["survey"] != agreed.id:
         raise _no_state("this one is of another survey")
-    plans = _by_round(state["plans"], "plans")
-    if not all(isinstance(plan, str) for plan in plans.values()):
-        raise _no_state("its plans are fingerprints by round")
+    questions = _by_round(state["plans"], "plans")
+    if not all(isinstance(question, str) for question in questions.values()):
+        raise _no_state("its questions are fingerprints by round")
     read = _both_rounds if agreed.variant == "faithful" else _one_round
-    found = read(state, plans, agreed)
-    named = {number: answer.question for number, answer in found.answers.items()}
-    if named != {number: plan for number, plan in plans.items() if number in found.rounds}:
-        raise _no_state("its answers belong to the plans of its rounds")
-    return found
+    ledger = read(state, questions, agreed)
+    named = {number: answer.question for number, answer in ledger.answers.items()}
+    if named != {
+        number: question for number, question in questions.items() if number in ledger.rounds
+    }:
+        raise _no_state("its answers belong to the questions of its rounds")
+    return ledger
 
 
-def _one_round(state: Mapping[str, Any], plans: dict[int, str], agreed: Agreement) -> _Ledger:
+def _one_round(state: Mapping[str, Any], questions: dict[int, str], agreed: Agreement) -> _Ledger:
     own = check.whole(at_least=1, at_most=agreed.rounds, round=state["round"])
-    kept = state["answer"]
+    answer = state["answer"]
     return _Ledger(
         epsilon=agreed.epsilon,
         rounds=(own,),
-        plans=plans,
-        answers={} if kept is None else {own: Answer.from_dict(kept)},
-        spent={} if kept is None else {own: agreed.epsilon},
+        questions=questions,
+        answers={} if answer is None else {own: Answer.from_dict(answer)},
+        spent={} if answer is None else {own: agreed.epsilon},
     )
 
 
-def _both_rounds(state: Mapping[str, Any], plans: dict[int, str], agreed: Agreement) -> _Ledger:
-    kept, costs = _by_round(state["answers"], "answers"), _by_round(state["spent"], "spent")
+def _both_rounds(state: Mapping[str, Any], questions: dict[int, str], agreed: Agreement) -> _Ledger:
+    answers, costs = _by_round(state["answers"], "answers"), _by_round(state["spent"], "spent")
     spent = {number: exact_epsilon(cost) for number, cost in costs.items()}
     first = spent.get(1, agreed.round_epsilon)
-    if set(spent) != set(kept) or sum(spent.values()) > agreed.epsilon or not all(spent.values()):
+    if (
+        set(spent) != set(answers)
+        or sum(spent.values()) > agreed.epsilon
+        or not all(spent.values())
+    ):
         raise _no_state("every answer has its cost, together at most the agreed epsilon")
     if first != agreed.round_epsilon:
         raise _no_state("the first round costs what was agreed")
     return _Ledger(
         epsilon=agreed.epsilon,
         rounds=(1, 2),
-        plans=plans,
-        answers={number: Answer.from_dict(answer) for number, answer in kept.items()},
+        questions=questions,
+        answers={number: Answer.from_dict(answer) for number, answer in answers.items()},
         spent=spent,
     )
 
 
-def _by_text(found: Mapping[int, Any]) -> dict[str, Any]:
+def _by_text(rounds: Mapping[int, Any]) -> dict[str, Any]:
     """Rounds as JSON names them."""
-    return {str(number): value for number, value in sorted(found.items())}
+    return {str(number): value for number, value in sorted(rounds.items())}
 
 
-def _by_round(found: Any, what: str) -> dict[int, Any]:
-    if not isinstance(found, Mapping) or not set(found) <= {"1", "2"}:
+def _by_round(rounds: Any, what: str) -> dict[int, Any]:
+    if not isinstance(rounds, Mapping) or not set(rounds) <= {"1", "2"}:
         raise _no_state(f"its {what} are given by round")
-    return {int(number): value for number, value in found.items()}
+    return {int(number): value for number, value in rounds.items()}
 
 
 def _no_state(why: str) -> InputError:

@@ -35,7 +35,7 @@ _ROUNDS: Final = {"1", "2"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class DeviceState:
     """The state of one device in one survey."""
 
     task: str
@@ -44,7 +44,7 @@ class Kept:
     survey: Envelope
     """The announcement, as it was shown first."""
     client: Mapping[str, Any] | None = None
-    """``Client.to_dict()``; None before the first plan was seen."""
+    """``Client.to_dict()``; None before the first question was seen."""
     uploads: Mapping[int, str] = field(default_factory=dict)
     """By round, the very text that is sent."""
     receipts: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class Kept:
             "survey": self.survey.to_dict(),
             "client": self.client,
             "uploads": {str(number): text for number, text in self.uploads.items()},
-            "receipts": {str(number): dict(said) for number, said in self.receipts.items()},
+            "receipts": {str(number): dict(receipt) for number, receipt in self.receipts.items()},
         }
 
     @staticmethod
-    def from_dict(content: Any) -> "Kept":
+    def from_dict(content: Any) -> "DeviceState":
         """The state in a file; anything else is refused."""
         if not isinstance(content, dict) or set(content) != _FIELDS:
             raise InputError("no state of a device")
@@ -72,18 +72,18 @@ class Kept:
         fits = content["sfumato"] == VERSION and content["kind"] == "device"
         if not fits or not _by_round(uploads, str) or not _by_round(receipts, dict):
             raise InputError("no state of a device")
-        return Kept(
+        return DeviceState(
             task=str(content["task"]),
             key=str(content["key"]),
             survey=Envelope.from_dict(content["survey"]),
             client=content["client"],
             uploads={int(number): text for number, text in uploads.items()},
-            receipts={int(number): said for number, said in receipts.items()},
+            receipts={int(number): receipt for number, receipt in receipts.items()},
         )
 
 
 @dataclass(frozen=True)
-class Keepsake:
+class StateFile:
     """The file of one device in one survey; a link is followed, and stays one."""
 
     path: Path
@@ -92,7 +92,7 @@ class Keepsake:
         object.__setattr__(self, "path", Path(os.path.realpath(self.path)))
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Nobody else uses the file meanwhile; the lock ends with the process, however it ends."""
         lock = self.path.with_name(f".{self.path.name}.lock")
         with self._plain_errors():
@@ -104,7 +104,7 @@ class Keepsake:
         finally:
             os.close(descriptor)
 
-    def read(self) -> Kept | None:
+    def read(self) -> DeviceState | None:
         """What was kept; None if there is no file yet. One that can't be trusted is refused."""
         with self._plain_errors():
             try:
@@ -112,17 +112,17 @@ class Keepsake:
             except FileNotFoundError:
                 return None
         try:
-            return Kept.from_dict(json.loads(text))
+            return DeviceState.from_dict(json.loads(text))
         except (ValueError, RecursionError):
             raise StorageError(
                 f"{self.path} is not the whole state of a device. Put back a copy; without it the "
                 "device would answer once more, at the cost of epsilon again."
             ) from None
 
-    def write(self, kept: Kept) -> None:
+    def write(self, state: DeviceState) -> None:
         """Keep a state: on the disk when this returns, and never half of it."""
         with self._plain_errors():
-            write_file(self.path, json.dumps(kept.to_dict(), indent=1).encode(), mode=0o600)
+            write_file(self.path, json.dumps(state.to_dict(), indent=1).encode(), mode=0o600)
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
@@ -135,9 +135,9 @@ class Keepsake:
             ) from None
 
 
-def _by_round(found: Any, kind: type) -> bool:
+def _by_round(rounds: Any, kind: type) -> bool:
     return (
-        isinstance(found, dict)
-        and set(found) <= _ROUNDS
-        and all(isinstance(each, kind) for each in found.values())
+        isinstance(rounds, dict)
+        and set(rounds) <= _ROUNDS
+        and all(isinstance(each, kind) for each in rounds.values())
     )

@@ -17,7 +17,7 @@ from sfumato import check
 from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError
 from sfumato.randomness import Rng, check_rng
 from sfumato.survey.device.device import Client, fitted
-from sfumato.survey.device.device_state import Keepsake, Kept
+from sfumato.survey.device.device_state import DeviceState, StateFile
 from sfumato.survey.protocol.announcements import Announcement, SurveyLink, Upload, survey_hash
 from sfumato.survey.protocol.envelopes import Envelope
 from sfumato.survey.protocol.http_client import Patience, Reply, Server
@@ -76,15 +76,15 @@ class SurveyClient:
 
     Refused, with nothing sent: a signature of another key than the one in the link (or else the
     first that was seen), a survey whose hash is not the one in the link, one that is announced
-    otherwise than before or asks for more than ``max_epsilon``, a first plan that was not announced
-    with it, a plan with a larger epsilon or other columns, a second plan for a round, a round after
-    a later one.
+    otherwise than before or asks for more than ``max_epsilon``, a first question that was not
+    announced with it, a question with a larger epsilon or other columns, a second question of a
+    round, a round after a later one.
 
     Args:
         link: The invitation, or its parts.
         record: The person's values by column.
         state: The file that this device keeps its state in; it does not hold the record.
-        rng: Where the coin, the answers and the report ids come from.
+        rng: Draws the round, the answers and the report ids.
         coded: Whether the record holds codes instead of values.
         max_epsilon: The largest epsilon that is answered; for more, say so here.
         patience: How often a server that does not answer is asked.
@@ -107,18 +107,18 @@ class SurveyClient:
             raise InputError("a record is a mapping of columns to values.")
         self._link = link if isinstance(link, SurveyLink) else SurveyLink.read(link)
         self._record, self._coded, self._rng = dict(record), coded, rng
-        self._keepsake = Keepsake(Path(state))
+        self._state_file = StateFile(Path(state))
         self._sent = 0
         self._server = Server(address=self._link.server, patience=patience or Patience())
 
     def announcement(self) -> Announcement:
         """What the survey says of itself: verified, and pinned from now on.
 
-        It is told also where its epsilon is more than this device answers.
+        Shown also where its epsilon is more than this device answers.
         """
         with self._sending_boundary():
-            _, kept = self._look()
-            return self._read(kept)
+            _, saved = self._look()
+            return self._read(saved)
 
     def preview(self) -> str | None:
         """The very text that ``step`` will send in the open round; None if it sends nothing.
@@ -137,26 +137,26 @@ class SurveyClient:
         An answer that is due is drawn and kept: it stays the same, also if the record changes.
         """
         with self._sending_boundary():
-            state, kept = self._look()
-            self._check_epsilon(self._read(kept))
-            found = self._found(state, kept)
-            return replace(found, misfits=self._fitted(self._read(kept))[1])
+            state, saved = self._look()
+            self._check_epsilon(self._read(saved))
+            step = self._next_step(state, saved)
+            return replace(step, misfits=self._fitted(self._read(saved))[1])
 
     def send(self, due: SurveyStep) -> SurveyStep:
         """Send what ``due`` showed and nothing else, without asking what is due now."""
         if due.what != "due" or due.round is None or due.leaves is None:
             return due
         with self._sending_boundary():
-            kept = self._keepsake.read()
-            if kept is None or kept.uploads.get(due.round) != due.leaves:
+            saved = self._state_file.read()
+            if saved is None or saved.uploads.get(due.round) != due.leaves:
                 raise InputError("this is not what this device has kept.")
-            self._check_epsilon(self._read(kept))
+            self._check_epsilon(self._read(saved))
             return replace(due, what="answered", receipt=self._send(due.round, due.leaves))
 
     def sent(self) -> dict[int, str]:
         """By round, the text that was drawn to leave this device, whether or not it arrived."""
-        kept = self._keepsake.read()
-        return {} if kept is None else dict(kept.uploads)
+        saved = self._state_file.read()
+        return {} if saved is None else dict(saved.uploads)
 
     @contextmanager
     def _sending_boundary(self) -> Iterator[None]:
@@ -168,78 +168,78 @@ class SurveyClient:
             error.outcome = NOTHING_SENT if self._sent == before else None
             raise
 
-    def _found(self, state: str, kept: Kept) -> SurveyStep:
+    def _next_step(self, state: str, saved: DeviceState) -> SurveyStep:
         number = _OPEN.get(state)
         if number is None:
-            last = self._read(kept).agreement.rounds
+            last = self._read(saved).agreement.rounds
             later = state == "created" or (state == "closed-1" and last > 1)
             return SurveyStep(what="waiting" if later else "over")
-        if number in kept.receipts:
-            return SurveyStep(what="known", round=number, receipt=kept.receipts[number])
+        if number in saved.receipts:
+            return SurveyStep(what="known", round=number, receipt=saved.receipts[number])
         text = self._drawn(number)
         if text is None:
             return SurveyStep(what="not-asked", round=number)
         return SurveyStep(what="due", round=number, leaves=text)
 
-    def _look(self) -> tuple[str, Kept]:
-        """The state that the server tells, and what this device holds the survey to."""
+    def _look(self) -> tuple[str, DeviceState]:
+        """The state that the server reports, and the saved state of this device."""
         path = f"/v1/surveys/{self._link.task}"
         reply = self._server.call(path)
         if reply.status != 200:
             raise InputError(f"there is no such survey: {reply.refusal}.")
-        told = reply.message
-        envelope = Envelope.from_dict(told.get("survey"))
-        with self._keepsake.alone():
-            kept = self._keepsake.read()
-            if kept is None:
-                kept = self._pinned(envelope, told.get("key"))
-                self._keepsake.write(kept)
-        self._check_same(kept, envelope)
-        return str(told.get("state")), kept
+        message = reply.message
+        envelope = Envelope.from_dict(message.get("survey"))
+        with self._state_file.locked():
+            saved = self._state_file.read()
+            if saved is None:
+                saved = self._pinned(envelope, message.get("key"))
+                self._state_file.write(saved)
+        self._check_same(saved, envelope)
+        return str(message.get("state")), saved
 
-    def _pinned(self, envelope: Envelope, shown: Any) -> Kept:
+    def _pinned(self, envelope: Envelope, shown: Any) -> DeviceState:
         """The survey as it was shown first, verified; the record has no part in this."""
         key = self._link.key or (shown if isinstance(shown, str) else "")
-        kept = Kept(task=self._link.task, key=key, survey=envelope)
-        self._read(kept)
-        return kept
+        saved = DeviceState(task=self._link.task, key=key, survey=envelope)
+        self._read(saved)
+        return saved
 
-    def _check_same(self, kept: Kept, envelope: Envelope) -> None:
-        if kept.task != self._link.task:
+    def _check_same(self, saved: DeviceState, envelope: Envelope) -> None:
+        if saved.task != self._link.task:
             raise InputError(
-                f"{self._keepsake.path} is the state of another survey. Use a state file for each "
-                "survey."
+                f"{self._state_file.path} is the state of another survey. Use a state file for "
+                "each survey."
             )
-        if self._link.key not in (None, kept.key):
+        if self._link.key not in (None, saved.key):
             raise InputError("the link has another key than the one this survey is known by.")
-        envelope.opened(kept.key)
-        if envelope.payload != kept.survey.payload:
+        envelope.opened(saved.key)
+        if envelope.payload != saved.survey.payload:
             raise BudgetError(
                 "the survey is announced otherwise than before: its words, columns or epsilon "
                 "were changed after this device agreed."
             )
 
     def _check_epsilon(self, announced: Announcement) -> None:
-        asked = announced.agreement.epsilon
-        if asked > self._max_epsilon:
+        epsilon = announced.agreement.epsilon
+        if epsilon > self._max_epsilon:
             raise BudgetError(
-                f"the survey asks for epsilon {asked}, and this device answers up to "
-                f"{self._max_epsilon}. {epsilon_words(asked)} If you want to answer all the same, "
-                f"allow it: --max-epsilon {asked}."
+                f"the survey asks for epsilon {epsilon}, and this device answers up to "
+                f"{self._max_epsilon}. {epsilon_words(epsilon)} If you want to answer all the same"
+                f", allow it: --max-epsilon {epsilon}."
             )
 
-    def _read(self, kept: Kept) -> Announcement:
-        wanted = self._link.survey_hash
-        if wanted is not None and survey_hash(kept.survey.payload) != wanted:
+    def _read(self, saved: DeviceState) -> Announcement:
+        expected = self._link.survey_hash
+        if expected is not None and survey_hash(saved.survey.payload) != expected:
             raise InputError(
                 "the server shows another survey than the one whose hash is in the link (or was "
                 "given). Ask whoever invited you which one is right: a survey that differs from "
                 "the others' could mark your answer."
             )
-        found = Announcement.from_dict(kept.survey.opened(kept.key))
-        if found.task != self._link.task:
+        announcement = Announcement.from_dict(saved.survey.opened(saved.key))
+        if announcement.task != self._link.task:
             raise InputError("the server announced another survey.")
-        return found
+        return announcement
 
     def _made(self, announced: Announcement, state: Mapping[str, Any] | None) -> Client:
         agreed, (codes, _) = announced.agreement.manifest(), self._fitted(announced)
@@ -252,49 +252,50 @@ class SurveyClient:
 
     def _drawn(self, number: int) -> str | None:
         """The text to send in a round: drawn once, kept before anybody sees it."""
-        kept = self._keepsake.read()
-        if kept is not None and number in kept.uploads:
-            return kept.uploads[number]
+        saved = self._state_file.read()
+        if saved is not None and number in saved.uploads:
+            return saved.uploads[number]
         reply = self._server.call(f"/v1/surveys/{self._link.task}/rounds/{number}")
         if reply.status != 200:
-            raise InputError(f"the server gives no plan: {reply.refusal}.")
+            raise InputError(f"the server gives no question: {reply.refusal}.")
         signed = Envelope.from_dict(reply.message)
-        with self._keepsake.alone():
-            kept = self._keepsake.read()  # again: another process may have drawn meanwhile
-            if kept is None:
-                raise StorageError(f"{self._keepsake.path} was removed.")
-            if number not in kept.uploads:
-                kept = self._answered(kept, number, signed)
-                self._keepsake.write(kept)
-        return kept.uploads.get(number)
+        with self._state_file.locked():
+            saved = self._state_file.read()  # again: another process may have drawn meanwhile
+            if saved is None:
+                raise StorageError(f"{self._state_file.path} was removed.")
+            if number not in saved.uploads:
+                saved = self._answered(saved, number, signed)
+                self._state_file.write(saved)
+        return saved.uploads.get(number)
 
-    def _answered(self, kept: Kept, number: int, signed: Envelope) -> Kept:
-        """The state after a plan was seen, and answered if the round is this device's own."""
-        plan = signed.opened(kept.key)
-        if not isinstance(plan, dict) or plan.get("round") != number:
-            raise InputError("the server gave the plan of another round.")
-        announced = self._read(kept)
-        if number == 1 and announced.first_plan != fingerprint(plan):
+    def _answered(self, saved: DeviceState, number: int, signed: Envelope) -> DeviceState:
+        """The state after a question was seen, and answered if the round is this device's own."""
+        question = signed.opened(saved.key)
+        if not isinstance(question, dict) or question.get("round") != number:
+            raise InputError("the server gave the question of another round.")
+        announced = self._read(saved)
+        if number == 1 and announced.first_question != fingerprint(question):
             raise InputError(
-                "the server gave another plan for the first round than it announced to everybody."
+                "the server gave another question for the first round than it announced to "
+                "everybody."
             )
-        client = self._made(announced, kept.client)
-        answer, uploads = client.answer(plan), dict(kept.uploads)
+        client = self._made(announced, saved.client)
+        answer, uploads = client.answer(question), dict(saved.uploads)
         if answer is not None:
             report = self._rng.words(2).tobytes().hex()
             upload = Upload(report=report, answer=answer, token=self._link.token)
             uploads[number] = json.dumps(upload.to_dict(), separators=(",", ":"))
-        return replace(kept, client=client.to_dict(), uploads=uploads)
+        return replace(saved, client=client.to_dict(), uploads=uploads)
 
     def _send(self, number: int, text: str) -> Mapping[str, Any]:
         self._sent += 1  # before: what fails from here on may have arrived
         reply = self._server.call(f"/v1/surveys/{self._link.task}/answers", text.encode())
         receipt = _receipt(reply, json.loads(text)["report"])
-        with self._keepsake.alone():
-            kept = self._keepsake.read()
-            if kept is not None:
-                receipts = {**kept.receipts, number: receipt}
-                self._keepsake.write(replace(kept, receipts=receipts))
+        with self._state_file.locked():
+            saved = self._state_file.read()
+            if saved is not None:
+                receipts = {**saved.receipts, number: receipt}
+                self._state_file.write(replace(saved, receipts=receipts))
         return receipt
 
 

@@ -1,24 +1,20 @@
-"""The rounds of the variant with groups: what each person is asked once, counted, and fitted.
+"""The variants in which each person answers once, about one part of a question.
 
-Half of the people answer first, most about one column and some about a pair of them; what they
-say decides how the other half is asked. All functions take public values: the server sees answers
-only.
+"grouped": half of the people answer first, most about one column and some about a pair; their
+answers decide the question for the other half. "single": everybody answers about one column, so
+nothing is learned about how columns depend on each other. All functions take public values.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import sqrt
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sfumato import check
 from sfumato.errors import InputError
 from sfumato.local.mechanism import FrequencyMechanism
-from sfumato.local.records.parts import by_part
 from sfumato.models.answers.dependence import (
     NO_PAIRS,
     Dependence,
@@ -30,7 +26,7 @@ from sfumato.models.answers.dependence import (
     column_shares,
     mean_dependence,
 )
-from sfumato.models.answers.group_fit import GroupedFit, fit_grouped, strongest_ties
+from sfumato.models.answers.group_fit import fit_grouped, strongest_ties
 from sfumato.models.answers.pair_tables import (
     WIDE,
     Bins,
@@ -44,64 +40,36 @@ from sfumato.models.answers.pair_tables import (
     ordered_codes,
     whole,
 )
-from sfumato.privacy.protection import OneRow
+from sfumato.models.product import ProductModel
 from sfumato.randomness import Rng
-from sfumato.release import TableRelease, draw_table
+from sfumato.release import TableRelease
 from sfumato.schema.columns import Column
 from sfumato.schema.schema import Marginal
-from sfumato.survey.protocol.messages import Answer
+from sfumato.survey.dp2pub.round_tally import PartsTally, table_release
 from sfumato.survey.protocol.rounds import (
     PROTOCOLS,
     Agreement,
-    AnswerRows,
-    PlanPart,
-    RoundPlan,
-    check_question,
+    PartsQuestion,
+    QuestionPart,
     mechanism_of,
 )
-
-Collected = AnswerRows | Answer | Mapping[str, Any] | None
-"""What may be counted: many answers, one, its message, or None from who had nothing to answer."""
 
 _UNIT: Final = 2**32
 """Shares become whole-number weights out of this."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RoundTally:
-    """The counted answers to a plan: an array for each part."""
-
-    plan: RoundPlan
-    counts: tuple[NDArray[np.int64], ...]
-    answers: NDArray[np.int64]
-    """The number of people who answered about each part."""
-    simulated: bool
-
-    @property
-    def people(self) -> int:
-        """Everybody who answered."""
-        return int(self.answers.sum())
-
-    def of(self, columns: Marginal) -> tuple[NDArray[np.int64], int] | None:
-        """Counts and people of the part about these columns, if it was asked about."""
-        for part, counts, people in zip(self.plan.parts, self.counts, self.answers, strict=True):
-            if part.columns == columns:
-                return counts, int(people)
-        return None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class SecondRound:
-    """The plan of the second round and why: bins of every column, the predicted error."""
+    """The question of the second round and why: bins of every column, the predicted error."""
 
-    plan: RoundPlan
+    question: PartsQuestion
     bins: Mapping[str, Bins]
     choice: PairChoice
-    seen: Dependence | None
+    dependence: Dependence | None
     """The mean squared total variation between columns and their product, by the first round."""
 
 
-def first_plan(agreed: Agreement) -> RoundPlan:
+def first_question(agreed: Agreement) -> PartsQuestion:
     """Most people are asked about one column, larger ones more often; some about a pair.
 
     As many about pairs as hardly cost anything should columns be independent: see
@@ -110,32 +78,33 @@ def first_plan(agreed: Agreement) -> RoundPlan:
     people = _population(agreed)
     questions = choose_pilot(people)
     bins = {name: even_bins(people.sizes[name], most=k) for name, k in questions.bins.items()}
-    return _plan(agreed, 1, questions, bins)
+    return _question(agreed, 1, questions, bins)
 
 
-def columns_plan(agreed: Agreement) -> RoundPlan:
-    """Everybody of the first round is asked about one column: what others are compared with."""
-    return _plan(agreed, 1, NO_PAIRS, {})
+def one_column_question(agreed: Agreement) -> PartsQuestion:
+    """Everybody is asked about one column: all that the variant "single" asks."""
+    return _question(agreed, 1, NO_PAIRS, {})
 
 
-def second_plan(agreed: Agreement, heard: RoundTally) -> SecondRound:
-    """How the second round is asked, from what was heard in the first: post-processing.
+def second_question(agreed: Agreement, first: PartsTally) -> SecondRound:
+    """The question of the second round, from the answers of the first: post-processing.
 
-    As many people are expected to answer as in the first round: a coin divides them.
+    As many people are expected to answer as in the first round: they are divided at random.
     """
-    if heard.people == 0:
+    if first.people == 0:
         raise InputError("nobody answered in the first round: there is nothing to plan with.")
-    schema, one_ways = agreed.schema, column_tables(agreed, [heard])
-    cut = {column.name: _bins_of(heard.plan, column) for column in schema}
-    pairs = {each.columns: each.table() for each in pair_answers(agreed, [heard], cut)}
+    schema, one_ways = agreed.schema, column_tables(agreed, [first])
+    cut = {column.name: _bins_of(first.question, column) for column in schema}
+    pairs = {each.columns: each.table() for each in pair_answers(agreed, [first], cut)}
     known = known_columns(schema, one_ways=one_ways, pairs=pairs, bins=cut)
     averages = column_averages(one_ways=one_ways, pairs=pairs, bins=cut)
-    seen = mean_dependence(pairs, averages) if pairs else None
-    kept = {name: known[name].variance / table.variance for name, table in one_ways.items()}
-    people = _population(agreed, smoothed=kept)
-    asked = {name for part in heard.plan.parts for name in part.columns if len(part.columns) == 2}
-    whole_ones = {name for name in asked if cut[name].count == cut[name].codes}
-    choice = choose_pairs(people, known, left=heard.people, observed=seen, whole=whole_ones)
+    dependence = mean_dependence(pairs, averages) if pairs else None
+    smoothed = {name: known[name].variance / table.variance for name, table in one_ways.items()}
+    people = _population(agreed, smoothed=smoothed)
+    pairs_of = [part.columns for part in first.question.parts if len(part.columns) == 2]
+    paired = {name for columns in pairs_of for name in columns}
+    unbinned = {name for name in paired if cut[name].count == cut[name].codes}
+    choice = choose_pairs(people, known, left=first.people, observed=dependence, whole=unbinned)
     bins = {
         column.name: bins_by_mass(
             known[column.name].frequencies,
@@ -144,52 +113,35 @@ def second_plan(agreed: Agreement, heard: RoundTally) -> SecondRound:
         )
         for column in schema
     }
-    plan = _plan(agreed, 2, choice.questions, bins)
-    return SecondRound(plan=plan, bins=bins, choice=choice, seen=seen)
+    question = _question(agreed, 2, choice.questions, bins)
+    return SecondRound(question=question, bins=bins, choice=choice, dependence=dependence)
 
 
-def count(
-    plan: RoundPlan, agreed: Agreement, answers: Collected | Iterable[Collected]
-) -> RoundTally:
-    """Check and count answers to a plan; one that does not fit refuses all of them."""
-    mechanisms = [part.mechanism(agreed.schema, plan.epsilon) for part in plan.parts]
-    counts = tuple(np.zeros(mechanism.cells, dtype=np.int64) for mechanism in mechanisms)
-    people = np.zeros(len(plan.parts), dtype=np.int64)
-    simulated = False
-    for rows in _gathered(answers, plan):
-        simulated |= rows.simulated
-        for place, mine in by_part(rows.part, len(plan.parts)):
-            mechanism = mechanisms[place]
-            mechanism.add(mechanism.layout.checked_many(rows.answer[mine]), counts[place])
-            people[place] += mine.size
-    return RoundTally(plan=plan, counts=counts, answers=people, simulated=simulated)
-
-
-def column_tables(agreed: Agreement, rounds: Iterable[RoundTally]) -> dict[str, NoisyTable]:
+def column_tables(agreed: Agreement, tallies: Iterable[PartsTally]) -> dict[str, NoisyTable]:
     """The debiased one-way tables from all answers about one column; without any, none."""
-    rounds, found = list(rounds), {}
-    for name in agreed.asked:
-        heard = [own for own in (each.of((name,)) for each in rounds) if own is not None]
-        people = sum(own[1] for own in heard)
+    tallies, tables = list(tallies), {}
+    for name in agreed.columns:
+        matches = [match for match in (tally.of((name,)) for tally in tallies) if match is not None]
+        people = sum(own for _, own in matches)
         if people == 0:
             continue
         mechanism = best_protocol(agreed.schema[name].size, agreed.epsilon)[1]
-        supports = mechanism.supports(np.sum([own[0] for own in heard], axis=0))
+        supports = mechanism.supports(np.sum([counts for counts, _ in matches], axis=0))
         p, q = float(mechanism.p), float(mechanism.q)
-        found[name] = NoisyTable(
+        tables[name] = NoisyTable(
             frequencies=(supports / people - q) / (p - q),
             variance=cell_noise(mechanism) / people,
         )
-    return found
+    return tables
 
 
 def pair_answers(
-    agreed: Agreement, rounds: Iterable[RoundTally], bins: Mapping[str, Bins]
+    agreed: Agreement, tallies: Iterable[PartsTally], bins: Mapping[str, Bins]
 ) -> list[PairAnswers]:
     """The counted answers about pairs of columns, of all rounds that asked in these bins."""
-    found: dict[Edge, PairAnswers] = {}
-    for heard in rounds:
-        for part, counts in zip(heard.plan.parts, heard.counts, strict=True):
+    pairs: dict[Edge, PairAnswers] = {}
+    for tally in tallies:
+        for part, counts in zip(tally.question.parts, tally.counts, strict=True):
             if len(part.columns) == 1 or not counts.any():
                 continue
             edge = part.columns[0], part.columns[1]
@@ -197,43 +149,58 @@ def pair_answers(
                 continue
             mechanism = part.mechanism(agreed.schema, agreed.epsilon)
             table = counts.reshape(part.shape(agreed.schema))
-            total = table + found[edge].counts if edge in found else table
+            total = table + pairs[edge].counts if edge in pairs else table
             p, q = float(mechanism.p), float(mechanism.q)
-            found[edge] = PairAnswers(columns=edge, counts=total, p=p, q=q)
-    return list(found.values())
+            pairs[edge] = PairAnswers(columns=edge, counts=total, p=p, q=q)
+    return list(pairs.values())
 
 
 def release(
-    agreed: Agreement, asked: SecondRound, first: RoundTally, second: RoundTally, *, rng: Rng
+    agreed: Agreement, chosen: SecondRound, first: PartsTally, second: PartsTally, *, rng: Rng
 ) -> TableRelease:
-    """Fit and draw: a row for each person who answered, a number that is public."""
-    people = first.people + second.people
-    one_ways = column_tables(agreed, [first, second])
-    pairs = pair_answers(agreed, [first, second], asked.bins)
+    """Fit and draw: a row for each person who answered."""
+    tallies, people = [first, second], first.people + second.people
+    one_ways = column_tables(agreed, tallies)
+    pairs = pair_answers(agreed, tallies, chosen.bins)
     fit = fit_grouped(
         agreed.schema,
         total=float(people),
         one_ways=one_ways,
         answers=pairs,
-        bins=asked.bins,
+        bins=chosen.bins,
         rng=rng,
     )
     tables: dict[Marginal, NoisyTable] = {(name,): table for name, table in one_ways.items()}
     tables |= {each.columns: each.table() for each in pairs}
-    return TableRelease(
-        dataset=agreed.schema.dataset or f"survey {agreed.id}",
-        guarantee=agreed.guarantee,
-        protect=OneRow(neighbors="replace"),
-        private=not (first.simulated or second.simulated),
-        method=_method(agreed, asked, fit, first, second),
-        schema=agreed.schema,
-        model=fit.model,
-        measurements=tuple(
-            {"target": list(columns), "sigma_counts": people * sqrt(table.variance)}
-            for columns, table in tables.items()
-        ),
-        data=draw_table(fit.model, n_rows=people, rng=rng),
-        ledger={"head": {"seq": 0, "hash": agreed.id}, "entries": []},  # devices keep their own
+    dependence = chosen.dependence
+    method = {
+        "asked_about_pairs": [_share_of_pairs(tally.question) for tally in tallies],
+        "dependence": None if dependence is None else [dependence.squared, dependence.error],
+        "most_bins": max(chosen.choice.questions.bins.values(), default=0),
+        "predicted": chosen.choice.predicted,
+        "structure": fit.kind,
+        "ties": strongest_ties(fit),
+        "worth": dict(fit.worth),
+    }
+    return table_release(
+        agreed, tallies, people=people, model=fit.model, tables=tables, method=method, rng=rng
+    )
+
+
+def release_columns(agreed: Agreement, tally: PartsTally, *, rng: Rng) -> TableRelease:
+    """A table of independent columns, from one round: a row for each person who answered."""
+    tables = column_tables(agreed, [tally])
+    bins = {column.name: whole(column.size) for column in agreed.schema}
+    known = known_columns(agreed.schema, one_ways=tables, pairs={}, bins=bins)
+    shares = {name: table.frequencies for name, table in known.items()}
+    return table_release(
+        agreed,
+        [tally],
+        people=tally.people,
+        model=ProductModel(schema=agreed.schema, total=float(tally.people), shares=shares),
+        tables={(name,): table for name, table in tables.items()},
+        method={"structure": "none"},
+        rng=rng,
     )
 
 
@@ -261,125 +228,57 @@ def _pair_noise(cells: int, epsilon: Fraction) -> float:
 
 def _population(agreed: Agreement, *, smoothed: Mapping[str, float] | None = None) -> Population:
     """The columns that are asked about; smoothing lowers the noise of ordered ones by a factor."""
-    sizes = {name: agreed.schema[name].size for name in agreed.asked}
+    sizes = {name: agreed.schema[name].size for name in agreed.columns}
     alone = {
         size: cell_noise(best_protocol(size, agreed.epsilon)[1]) for size in set(sizes.values())
     }
     wide = {name for name in sizes if ordered_codes(agreed.schema[name]) >= WIDE}
-    kept = {name: part for name, part in (smoothed or {}).items() if name in wide}
+    factors = {name: part for name, part in (smoothed or {}).items() if name in wide}
     return Population(
         sizes=sizes,
-        alone={name: alone[size] * kept.get(name, 1.0) for name, size in sizes.items()},
+        alone={name: alone[size] * factors.get(name, 1.0) for name, size in sizes.items()},
         noise=lambda cells: _pair_noise(cells, agreed.epsilon),
         shares=column_shares(sizes, noise=alone.__getitem__),
     )
 
 
-def _bins_of(plan: RoundPlan, column: Column) -> Bins:
-    """The bins in which a plan asks about pairs with a column; each code, if it does not."""
-    for part in plan.parts:
+def _bins_of(question: PartsQuestion, column: Column) -> Bins:
+    """The bins in which a question asks about pairs with a column; each code, if it does not."""
+    for part in question.parts:
         if len(part.columns) == 2 and column.name in part.columns:
-            asked = part.bins[part.columns.index(column.name)]
-            return whole(column.size) if asked is None else Bins(of=np.array(asked))
+            cut = part.bins[part.columns.index(column.name)]
+            return whole(column.size) if cut is None else Bins(of=np.array(cut))
     return whole(column.size)
 
 
-def _pair_part(edge: Edge, bins: Mapping[str, Bins]) -> PlanPart:
+def _pair_part(edge: Edge, bins: Mapping[str, Bins]) -> QuestionPart:
     cuts = [bins[name] for name in edge]
-    asked = (None if cut.count == cut.codes else tuple(cut.of.tolist()) for cut in cuts)
-    return PlanPart(columns=edge, bins=tuple(asked))
+    coarser = (None if cut.count == cut.codes else tuple(cut.of.tolist()) for cut in cuts)
+    return QuestionPart(columns=edge, bins=tuple(coarser))
 
 
-def _plan(
+def _question(
     agreed: Agreement, number: int, questions: Questions, bins: Mapping[str, Bins]
-) -> RoundPlan:
-    people, found = _population(agreed), list[tuple[PlanPart, float]]()
+) -> PartsQuestion:
+    people, parts = _population(agreed), list[tuple[QuestionPart, float]]()
     for name, share in people.shares.items():
         left = 1 - questions.share if name in questions.bins else 1.0
         if left > 0:
             protocol = best_protocol(people.sizes[name], agreed.epsilon)[0]
-            part = PlanPart(columns=(name,), bins=(None,), protocol=protocol)
-            found.append((part, left * share))
+            part = QuestionPart(columns=(name,), bins=(None,), protocol=protocol)
+            parts.append((part, left * share))
     each = people.each(questions)
-    found += [(_pair_part(edge, bins), each) for edge in questions.edges]
-    return RoundPlan(
+    parts += [(_pair_part(edge, bins), each) for edge in questions.edges]
+    return PartsQuestion(
         survey=agreed.id,
         round=number,
         epsilon=agreed.epsilon,
-        parts=tuple(part for part, _ in found),
-        weights=tuple(max(1, round(share * _UNIT)) for _, share in found),
+        parts=tuple(part for part, _ in parts),
+        weights=tuple(max(1, round(share * _UNIT)) for _, share in parts),
     )
 
 
-def _method(
-    agreed: Agreement, asked: SecondRound, fit: GroupedFit, first: RoundTally, second: RoundTally
-) -> dict[str, Any]:
-    """What a release says of how it was made: public numbers only."""
-    return {
-        "name": "dp2pub",
-        "trust": "nobody",
-        "variant": agreed.variant,
-        "survey": agreed.id,
-        "answers": [first.people, second.people],
-        "asked_about_pairs": [_asked_about_pairs(plan) for plan in (first.plan, second.plan)],
-        "dependence": None if asked.seen is None else [asked.seen.squared, asked.seen.error],
-        "most_bins": max(asked.choice.questions.bins.values(), default=0),
-        "predicted": asked.choice.predicted,
-        "structure": fit.kind,
-        "ties": strongest_ties(fit),
-        "worth": dict(fit.worth),
-    }
-
-
-def _asked_about_pairs(plan: RoundPlan) -> float:
-    weighed = zip(plan.parts, plan.weights, strict=True)
+def _share_of_pairs(question: PartsQuestion) -> float:
+    weighed = zip(question.parts, question.weights, strict=True)
     pairs = sum(weight for part, weight in weighed if len(part.columns) == 2)
-    return pairs / sum(plan.weights)
-
-
-def _gathered(answers: Collected | Iterable[Collected], plan: RoundPlan) -> Iterable[AnswerRows]:
-    """Checked answers as rows: those of one person each put together at the end."""
-    if answers is None or isinstance(answers, AnswerRows | Answer | Mapping):
-        answers = [answers]
-    if not isinstance(answers, Iterable) or isinstance(answers, str | bytes):
-        raise InputError(
-            f"answers are rows, answers or their messages; got {type(answers).__name__}."
-        )
-    parts, values, simulated = [], [], False
-    for each in answers:
-        if each is None:
-            continue
-        if isinstance(each, AnswerRows):
-            yield _checked(each, plan)
-            continue
-        answer = each if isinstance(each, Answer) else Answer.from_dict(each)
-        place, value = _read(answer, plan)
-        parts.append(place)
-        values.append(value)
-        simulated |= answer.simulated
-    yield AnswerRows(
-        question=plan.id,
-        part=np.array(parts, dtype=np.int64),
-        answer=np.array(values, dtype=np.uint64),
-        simulated=simulated,
-    )
-
-
-def _read(answer: Answer, plan: RoundPlan) -> tuple[int, int]:
-    check_question(answer.question, plan)
-    value = answer.value
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InputError("an answer is a part and what is answered about it.")
-    place = check.whole(at_least=0, at_most=len(plan.parts) - 1, part=value[0])
-    return place, check.whole(at_least=0, at_most=2**63 - 1, answer=value[1])
-
-
-def _checked(rows: AnswerRows, plan: RoundPlan) -> AnswerRows:
-    check_question(rows.question, plan)
-    part, answer = np.asarray(rows.part), np.asarray(rows.answer)
-    whole_numbers = part.dtype.kind in "iu" and answer.dtype.kind in "iu"
-    if part.ndim != 1 or part.shape != answer.shape or not whole_numbers:
-        raise InputError("rows are two arrays of whole numbers, of one length.")
-    if part.size and (part.min() < 0 or part.max() >= len(plan.parts)):
-        raise InputError(f"parts are from 0 to {len(plan.parts) - 1}; some are not.")
-    return rows
+    return pairs / sum(question.weights)

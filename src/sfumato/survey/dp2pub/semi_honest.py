@@ -102,7 +102,7 @@ class SemiHonestResult:
             "trust": "semi-honest",
             "variant": "faithful",
             "published": "redrawn" if self.helped else "answers",
-            "network": {child: [self.asked[place] for place in own] for child, own in parents},
+            "network": {child: [self.asked[index] for index in own] for child, own in parents},
             "clusters": [list(cluster) for cluster in self.clusters],
             "shares": [str(share) for share in self.shares],
             "budgets": {name: str(epsilon) for name, epsilon in self.budgets.items()},
@@ -177,10 +177,11 @@ def publish_answers(
     check_rng(rng)
     check.one_of(get_args(Pram), pram=pram)
     answers = _Answers.checked(schema, block, mechanisms)
+    check_pairs(schema)
     learned = greedy_network_from_scores(_debiased_scores(answers), degree=degree, rng=rng)
     blankets = {
-        name: tuple(answers.names[other] for other in learned.network.markov_blanket(place))
-        for place, name in enumerate(answers.names)
+        name: tuple(answers.names[other] for other in learned.network.markov_blanket(index))
+        for index, name in enumerate(answers.names)
     }
     clusters = disjoint_clusters(answers.names, blankets, max_size=max_cluster, rng=rng)
     single = {name: _redraw(answers, (name,), estimator, rng) for name in answers.names}
@@ -206,6 +207,17 @@ def publish_answers(
         second_round={n: epsilon * s for n, s in attribute_shares(clusters, shares).items()},
         parts=parts,
     )
+
+
+def check_pairs(schema: Schema) -> None:
+    """Refuse two columns whose table is too large to learn a network from."""
+    largest = sorted(schema, key=lambda column: column.size)[-2:]
+    cells = prod(column.size for column in largest)
+    if len(largest) == 2 and cells > LARGEST_PAIR:
+        raise InputError(
+            f"the table of {largest[0].name!r} and {largest[1].name!r} has {cells:,} cells, at "
+            f"most {LARGEST_PAIR:,} are compared. Use coarser bins."
+        )
 
 
 def channel_of(mechanism: Grr) -> Channel:
@@ -241,8 +253,8 @@ class _Answers:
                 f"mechanisms must have an entry for each of the {len(schema)} columns, got "
                 f"{len(mechanisms)}."
             )
-        asked: dict[str, tuple[int, Grr]] = {}
-        for place, (column, row, made) in enumerate(zip(schema, codes, mechanisms, strict=True)):
+        answered: dict[str, tuple[int, Grr]] = {}
+        for index, (column, row, made) in enumerate(zip(schema, codes, mechanisms, strict=True)):
             if row.size and (row.min() < 0 or row.max() >= column.size):
                 raise InputError(f"{column.name!r} has answers that are no codes of the column")
             if (1 if made is None else made.categories) != column.size:
@@ -252,16 +264,16 @@ class _Answers:
                     f"answers went through, got {given}."
                 )
             if made is not None:
-                asked[column.name] = place, made
-        if not asked or not codes.shape[1]:
+                answered[column.name] = index, made
+        if not answered or not codes.shape[1]:
             raise InputError("there are no answers about a column of two values or more.")
-        rows = [place for place, _ in asked.values()]
+        rows = [index for index, _ in answered.values()]
         own = codes if len(rows) == len(codes) else codes[rows]
         return _Answers(
-            names=tuple(asked),
+            names=tuple(answered),
             block=narrow(own, max(column.size for column in schema)),
-            mechanisms=tuple(made for _, made in asked.values()),
-            channels={name: channel_of(made) for name, (_, made) in asked.items()},
+            mechanisms=tuple(made for _, made in answered.values()),
+            channels={name: channel_of(made) for name, (_, made) in answered.items()},
         )
 
     def of(self, names: Cluster) -> tuple[Codes, list[Channel]]:
@@ -276,12 +288,6 @@ class _Answers:
 
 def _debiased_scores(answers: _Answers) -> NDArray[np.float64]:
     """The mutual information of every pair, in nats, of its debiased table."""
-    largest = tuple(sorted(answers.names, key=lambda name: answers.channels[name].size)[-2:])
-    if len(largest) == 2 and answers.cells(largest) > LARGEST_PAIR:
-        raise InputError(
-            f"the table of {largest[0]!r} and {largest[1]!r} has {answers.cells(largest):,} "
-            f"cells, at most {LARGEST_PAIR:,} are compared. Use coarser bins."
-        )
     sizes = [made.categories for made in answers.mechanisms]
     responses = [(made.p, made.q) for made in answers.mechanisms]
     return debiased_information(answers.block, sizes, responses)
@@ -333,8 +339,8 @@ def _gains(
 
 def _whole_block(schema: Schema, block: Codes, parts: Mapping[Cluster, PramResult]) -> Codes:
     """The redrawn codes in the schema's order; columns of one value as they came."""
-    place = {name: number for number, name in enumerate(schema.names)}
-    found = block.copy()
+    index = {name: number for number, name in enumerate(schema.names)}
+    codes = block.copy()
     for names, part in parts.items():
-        found[[place[name] for name in names]] = part.codes
-    return found
+        codes[[index[name] for name in names]] = part.codes
+    return codes

@@ -7,7 +7,7 @@ release, and the table's ledger is charged with it. Whatever could be refused is
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from math import comb, prod
+from math import comb
 from typing import Any, Final, get_args
 
 import numpy as np
@@ -24,16 +24,16 @@ from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.schema.codes import code_type
 from sfumato.schema.schema import Marginal, Schema
-from sfumato.survey.dp2pub.semi_honest import LARGEST_PAIR, publish_answers
+from sfumato.survey.dp2pub.semi_honest import check_pairs, publish_answers
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.rounds import (
     MAX_PARTS,
     Agreement,
     AnswerRows,
-    RecordPlan,
+    ColumnsQuestion,
+    PartsQuestion,
     RecordRows,
-    RoundPlan,
-    read_plan,
+    read_question,
 )
 
 Receipt = Callable[[Curator], Mapping[str, Any]]
@@ -43,7 +43,7 @@ Ask = Callable[[Mapping[str, Any]], AnswerRows | RecordRows]
 """From the message of a round to the answers of its people."""
 
 LEAST_PEOPLE: Final = 32
-"""Coins divide the rows into two groups; of so many rows one is empty with a chance of 2^-31."""
+"""Rows are divided into two groups at random; of 32 rows one group is empty with chance 2^-31."""
 
 
 def semi_honest_release(
@@ -67,15 +67,15 @@ def semi_honest_release(
         pram: See ``publish_answers``.
         rows: How many rows to publish, at most as many as there are; by default all of them.
     """
-    asked, schema = asked_columns(curator.schema), curator.schema
+    columns, schema = answerable_columns(curator.schema), curator.schema
     check.whole(at_least=1, degree=degree)
     check.whole(at_least=1, max_cluster=max_cluster)
     check.one_of(get_args(Pram), pram=pram)
     check_pairs(schema)
     if rows is not None:
         people_of(curator, rows=check.whole(at_least=1, rows=rows))
-    epsilon = _epsilon(curator) / len(asked)
-    answers = curator.respond(dict.fromkeys(asked, epsilon))
+    epsilon = _epsilon(curator) / len(columns)
+    answers = curator.respond(dict.fromkeys(columns, epsilon))
     curator.tell("network, clusters and redrawing", 0, 0)
     result = publish_answers(
         schema,
@@ -119,7 +119,7 @@ def two_round_release(
     survey = TwoRound(curator.schema, _epsilon(curator), variant=variant)
     agreed = Agreement.from_manifest(survey.manifest)
     first = survey.first_round()
-    read_plan(first, agreed)  # what no device would answer is refused before it is paid for
+    read_question(first, agreed)  # what no device would answer is refused before it is paid for
     ask = _groups(curator, agreed) if variant == "grouped" else _everybody(curator, agreed)
     heard = ask(survey.second_round(ask(first)))
     curator.tell("fitting and drawing", 0, 0)
@@ -133,23 +133,12 @@ def two_round_release(
     return resized(restated, rows, rng=curator.rng)
 
 
-def asked_columns(schema: Schema) -> Marginal:
+def answerable_columns(schema: Schema) -> Marginal:
     """The columns that have anything to answer: those of two values or more; there must be one."""
-    asked = tuple(column.name for column in schema if column.size > 1)
-    if not asked:
+    columns = tuple(column.name for column in schema if column.size > 1)
+    if not columns:
         raise InputError("every column of the schema has one value only: there is nothing to ask.")
-    return asked
-
-
-def check_pairs(schema: Schema) -> None:
-    """Refuse two columns whose table is too large to learn a network from, before any spend."""
-    largest = sorted(schema, key=lambda column: column.size)[-2:]
-    cells = prod(column.size for column in largest)
-    if len(largest) == 2 and cells > LARGEST_PAIR:
-        raise InputError(
-            f"the table of {largest[0].name!r} and {largest[1].name!r} has {cells:,} cells, at "
-            f"most {LARGEST_PAIR:,} are compared. Use coarser bins."
-        )
+    return columns
 
 
 def people_of(curator: Curator, *, rows: int | None = None, at_least: int = 1) -> int:
@@ -186,41 +175,41 @@ def resized(release: TableRelease, rows: int | None, *, rng: Rng) -> TableReleas
 
 
 def _groups(curator: Curator, agreed: Agreement) -> Ask:
-    """Rows that are asked once, with all of epsilon, in the round that a coin says; now paid for.
+    """Rows that are asked once, with all of epsilon, in a round drawn at random; now paid for.
 
     The second round may ask about every column and every pair.
     """
-    columns = len(agreed.asked)
+    columns = len(agreed.columns)
     if comb(columns, 2) + columns > MAX_PARTS:
         raise InputError(
-            f"{columns:,} columns have more pairs than the {MAX_PARTS:,} questions a plan may "
+            f"{columns:,} columns have more pairs than the {MAX_PARTS:,} parts that a question may "
             "have. Publish fewer columns."
         )
     people_of(curator, at_least=LEAST_PEOPLE)
-    interview = curator.interview(PureDP(agreed.epsilon), columns=agreed.asked)
+    interview = curator.interview(PureDP(agreed.epsilon), columns=agreed.columns)
 
     def ask(message: Mapping[str, Any]) -> AnswerRows:
-        plan = RoundPlan.from_dict(message, agreed)
-        curator.tell(f"asking round {plan.round}", 0, 0)
-        parts = [part.made(agreed.schema, agreed.epsilon) for part in plan.parts]
-        drawn, said = interview.ask(parts, plan.weights)
+        question = PartsQuestion.from_dict(message, agreed)
+        curator.tell(f"asking round {question.round}", 0, 0)
+        parts = [part.made(agreed.schema, agreed.epsilon) for part in question.parts]
+        drawn, values = interview.ask(parts, question.weights)
         simulated = not curator.private
-        return AnswerRows(question=plan.id, part=drawn, answer=said, simulated=simulated)
+        return AnswerRows(question=question.id, part=drawn, answer=values, simulated=simulated)
 
     return ask
 
 
 def _everybody(curator: Curator, agreed: Agreement) -> Ask:
     """Rows that are asked in both rounds, about every column; now paid for."""
-    label = f"respond in two rounds, {len(agreed.asked)} targets"
+    label = f"respond in two rounds, {len(agreed.columns)} targets"
     curator.reserve(PureDP(agreed.epsilon), label=label)
 
     def ask(message: Mapping[str, Any]) -> RecordRows:
-        plan = RecordPlan.from_dict(message, agreed)
-        curator.tell(f"asking round {plan.round}", 0, 0)
-        said = curator.respond(plan.budgets).codes
-        codes = np.stack([said[name] for name in plan.budgets])
-        return RecordRows(question=plan.id, codes=codes, simulated=not curator.private)
+        question = ColumnsQuestion.from_dict(message, agreed)
+        curator.tell(f"asking round {question.round}", 0, 0)
+        answers = curator.respond(question.budgets).codes
+        codes = np.stack([answers[name] for name in question.budgets])
+        return RecordRows(question=question.id, codes=codes, simulated=not curator.private)
 
     return ask
 
@@ -248,7 +237,7 @@ def _epsilon(curator: Curator) -> Fraction:
 def _block(schema: Schema, codes: Mapping[str, NDArray[Any]], rows: int) -> NDArray[Any]:
     """A row for each column of the schema; a column of one value holds nothing but that."""
     block = np.zeros((len(schema), rows), dtype=np.result_type(*map(code_type, schema)))
-    for place, name in enumerate(schema.names):
+    for index, name in enumerate(schema.names):
         if name in codes:
-            block[place] = codes[name]
+            block[index] = codes[name]
     return block

@@ -16,6 +16,7 @@ from sfumato.local.probabilities import local_epsilon
 from sfumato.survey.protocol import mechanism_choice
 
 CHART_EPSILONS: Final = (0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6)
+"""From strong protection to little: where the order of the methods changes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

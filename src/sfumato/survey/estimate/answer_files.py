@@ -29,8 +29,9 @@ COLUMN: Final = "answer"
 """The column of answers in a Parquet file."""
 _END: Final = "answers"
 _LINES: Final = 65_536
-_NAME_KEPT: Final = 40
-"""Signs of a file's name that its temporary name begins with."""
+"""Answers of a batch read from JSON lines: bounded memory, and few calls."""
+_NAME_PREFIX: Final = 40
+"""Characters of a file's name that its temporary name begins with."""
 
 
 def check_suffix(path: Path) -> Path:
@@ -171,7 +172,7 @@ def _read_lines(path: Path) -> tuple[Question, Iterator[AnswerBatch]]:
 
 def _line_batches(path: Path, question: Question, simulated: bool) -> Iterator[AnswerBatch]:
     counted, end = 0, None
-    held: list[Answers] = []
+    values: list[Answers] = []
     with path.open(encoding="utf-8") as lines:
         next(lines)
         for number, line in enumerate(lines, start=2):
@@ -179,34 +180,34 @@ def _line_batches(path: Path, question: Question, simulated: bool) -> Iterator[A
             if isinstance(read, dict) and end is None:
                 end = read
                 continue
-            held.append(_checked(read, question, f"{path}:{number}"))
-            if len(held) == _LINES:
-                yield _joined(held, question, simulated)
-                counted, held = counted + len(held), []
-    if end != {_END: counted + len(held)}:
+            values.append(_checked(read, question, f"{path}:{number}"))
+            if len(values) == _LINES:
+                yield _joined(values, question, simulated)
+                counted, values = counted + len(values), []
+    if end != {_END: counted + len(values)}:
         raise InputError(f"{path} is truncated: its last line must say how many answers there are.")
-    if held:
-        yield _joined(held, question, simulated)
+    if values:
+        yield _joined(values, question, simulated)
 
 
-def _parsed(line: str, place: str) -> Any:
+def _parsed(line: str, where: str) -> Any:
     try:
         return parse(line)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
-def _checked(read: Any, question: Question, place: str) -> Answers:
+def _checked(read: Any, question: Question, where: str) -> Answers:
     layout = question.mechanism.layout
     try:
         return layout.one(layout.from_json(read))
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
-def _joined(held: list[Answers], question: Question, simulated: bool) -> AnswerBatch:
-    values = np.concatenate(held)
-    return AnswerBatch(question=question.id, values=values, simulated=simulated)
+def _joined(values: list[Answers], question: Question, simulated: bool) -> AnswerBatch:
+    joined = np.concatenate(values)
+    return AnswerBatch(question=question.id, values=joined, simulated=simulated)
 
 
 @contextmanager
@@ -215,7 +216,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
     It is no longer than a name can be: whatever ``path`` is called, it can be written.
     """
-    unfinished = path.with_name(f".{path.name[:_NAME_KEPT]}.{os.getpid()}.part")
+    unfinished = path.with_name(f".{path.name[:_NAME_PREFIX]}.{os.getpid()}.part")
     try:
         yield unfinished
         unfinished.replace(path)

@@ -26,6 +26,7 @@ from sfumato.privacy.guarantees import LocalDP
 Vector = NDArray[np.float64]
 
 _SHOWN: Final = 6
+"""Values that one line shows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +56,7 @@ class _Estimate:
         return {
             "protocol": self.protocol,
             "answers": f"{self.answers:,}",
-            "promise": told_promise(self.guarantee, private=self.private),
+            "promise": promise_text(self.guarantee, private=self.private),
         }
 
 
@@ -120,9 +121,9 @@ class FrequencyEstimate(_Estimate):
     def __repr__(self) -> str:
         """One line, with the first values."""
         shown = list(zip(self.labels, self.frequencies, self.standard_errors, strict=True))
-        told = ", ".join(f"{label} {f:.3f} ± {e:.3f}" for label, f, e in shown[:_SHOWN])
+        text = ", ".join(f"{label} {f:.3f} ± {e:.3f}" for label, f, e in shown[:_SHOWN])
         more = f", {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        return f"<FrequencyEstimate {self.column!r} from {self.answers:,} answers: {told}{more}>"
+        return f"<FrequencyEstimate {self.column!r} from {self.answers:,} answers: {text}{more}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the chart and what it rests on."""
@@ -153,8 +154,8 @@ class MeanEstimate(_Estimate):
 
     def __repr__(self) -> str:
         """One line."""
-        told = f"{self.mean:.5g} ± {self.standard_error:.2g}"
-        return f"<MeanEstimate {self.column!r} from {self.answers:,} answers: {told}>"
+        text = f"{self.mean:.5g} ± {self.standard_error:.2g}"
+        return f"<MeanEstimate {self.column!r} from {self.answers:,} answers: {text}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: the mean, its interval and what they rest on."""
@@ -167,7 +168,7 @@ class MeanEstimate(_Estimate):
         return cards.card(self.column, cards.facts({**figures, **self._facts()}))
 
 
-def told_promise(guarantee: LocalDP, *, private: bool) -> str:
+def promise_text(guarantee: LocalDP, *, private: bool) -> str:
     """The promise to each person in a line; what seeded randomness made has none."""
     return str(guarantee) if private else "none: the answers were simulated"
 

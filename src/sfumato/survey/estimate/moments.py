@@ -1,7 +1,7 @@
 """Mean and variance of a number: half of the people are asked for it, half for its square.
 
-To ask everybody for both with epsilon each would cost 2 epsilon. Here each device throws a public
-coin, answers one of the two with all of epsilon, and says which.
+To ask everybody for both with epsilon each would cost 2 epsilon. Here each device draws one of the
+two at random, answers it with all of epsilon, and says which.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.columns import Column, Number
 from sfumato.schema.values import limits, number_of
-from sfumato.survey.estimate.estimates import told_promise
+from sfumato.survey.estimate.estimates import promise_text
 from sfumato.survey.estimate.question import Question
 from sfumato.survey.estimate.tally import AnswerBatch, Collected, Tally
 from sfumato.survey.protocol.mechanism_choice import MEANS, number_mechanism
@@ -42,20 +42,20 @@ class Moments:
 
     def _repr_html_(self) -> str:
         """For notebooks: both figures and what they rest on."""
-        told = {
+        figures = {
             "mean": f"{self.mean:.5g} ± {self.mean_error:.2g}",
             "variance": f"{self.variance:.5g} ± {self.variance_error:.2g}",
             "answers": f"{self.answers[0]:,} of the number, {self.answers[1]:,} of its square",
-            "promise": told_promise(self.guarantee, private=self.private),
+            "promise": promise_text(self.guarantee, private=self.private),
         }
-        return cards.card("Mean and variance", cards.facts(told))
+        return cards.card("Mean and variance", cards.facts(figures))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceQuestion:
     """Asks for the mean and the variance of a column of numbers.
 
-    Formal guarantee: the coin is thrown without looking at the value, and the one answer is
+    Formal guarantee: the draw does not look at the value, and the one answer is
     epsilon-local DP.
     """
 

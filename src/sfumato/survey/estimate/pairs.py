@@ -23,7 +23,7 @@ from sfumato.models.answers.keyvalue import KeyValueEstimate
 from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
-from sfumato.survey.estimate.estimates import told_promise
+from sfumato.survey.estimate.estimates import promise_text
 from sfumato.survey.estimate.tally import AnswerBatch, Collected, Tally
 from sfumato.survey.protocol.messages import VERSION, Answer, fingerprint
 
@@ -50,27 +50,27 @@ class PairsEstimate:
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; what is not estimable is null."""
         figures = {}
-        for place, key in enumerate(self.keys):
+        for index, key in enumerate(self.keys):
             figures[key] = {
-                "answers": int(self.found.answers[place]),
-                "frequency": self.found.frequency_of(place),
-                "frequency_error": _finite(self.found.frequency_errors[place]),
-                "mean": self.found.mean_of(place),
-                "mean_error": _finite(self.found.mean_errors[place]),
+                "answers": int(self.found.answers[index]),
+                "frequency": self.found.frequency_of(index),
+                "frequency_error": _finite(self.found.frequency_errors[index]),
+                "mean": self.found.mean_of(index),
+                "mean_error": _finite(self.found.mean_errors[index]),
             }
         promise = guarantees.to_json(self.guarantee) if self.private else None
         return {"private": self.private, "guarantee": promise, "keys": figures}
 
     def __str__(self) -> str:
-        described = (self.found.describe(place) for place in range(len(self.keys)))
-        told = (text.partition(": ")[2] for text in described)
-        return "\n".join(f"{key}: {text}" for key, text in zip(self.keys, told, strict=True))
+        described = (self.found.describe(index) for index in range(len(self.keys)))
+        texts = (text.partition(": ")[2] for text in described)
+        return "\n".join(f"{key}: {text}" for key, text in zip(self.keys, texts, strict=True))
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each key."""
-        promise = told_promise(self.guarantee, private=self.private)
+        promise = promise_text(self.guarantee, private=self.private)
         lines = (line.partition(": ") for line in str(self).splitlines())
-        rows = [(key, told) for key, (_, _, told) in zip(self.keys, lines, strict=True)]
+        rows = [(key, text) for key, (_, _, text) in zip(self.keys, lines, strict=True)]
         table = cards.rows_table(("key", "estimate"), rows)
         return cards.card("Keys and their values", cards.facts({"promise": promise}), table)
 
@@ -139,8 +139,8 @@ class PairsQuestion:
         unknown = set(pairs) - set(self.keys)
         if unknown:
             raise InputError("a pair has a key that is not in the question.")
-        by_place = {self.keys.index(name): value for name, value in pairs.items()}
-        drawn = self.mechanism.answer(by_place, rng=rng)
+        by_index = {self.keys.index(name): value for name, value in pairs.items()}
+        drawn = self.mechanism.answer(by_index, rng=rng)
         shown = self.mechanism.layout.to_json(drawn)
         return Answer(question=self.id, value=shown, simulated=not rng.secure)
 

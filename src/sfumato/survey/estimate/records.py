@@ -25,11 +25,12 @@ from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.values import code_of
-from sfumato.survey.estimate.estimates import told_promise, z_of
+from sfumato.survey.estimate.estimates import promise_text, z_of
 from sfumato.survey.protocol.messages import VERSION, Answer, fingerprint
 
 METHODS: Final = ("sampling", "splitting", "rsfd")
-_CHARTS: Final = 6  # in a notebook
+_CHARTS: Final = 6
+"""Charts that a notebook shows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,9 +61,9 @@ class RecordEstimate:
 
     def _repr_html_(self) -> str:
         """For notebooks: columns as bars with intervals; of pairs a row for each."""
-        promise = told_promise(self.guarantee, private=self.private)
+        promise = promise_text(self.guarantee, private=self.private)
         head = f"Frequencies of {len(self.frequencies)} marginals"
-        said = cards.facts({"promise": promise})
+        promises = cards.facts({"promise": promise})
         single = [names for names in self.frequencies if len(names) == 1][:_CHARTS]
         drawn = cards.charts(self._chart(names) for names in single)
         rows = [
@@ -70,7 +71,7 @@ class RecordEstimate:
             for names, table in self.frequencies.items()
         ]
         table = cards.rows_table(("marginal", "cells", "mean standard error"), rows)
-        return cards.card(head, said, table, drawn)
+        return cards.card(head, promises, table, drawn)
 
     def _chart(self, names: Marginal) -> str:
         return charts.histogram_chart(
@@ -172,11 +173,11 @@ class RecordQuestion:
                 singles.append(self._from_json(answer.value))
         if singles:
             self._add(self.mechanism.gather(singles), state)
-        found = self.mechanism.estimate(state)
-        names = [tuple(self.schema.names[i] for i in part.columns) for part in found]
+        parts = self.mechanism.estimate(state)
+        names = [tuple(self.schema.names[i] for i in part.columns) for part in parts]
         return RecordEstimate(
-            frequencies=dict(zip(names, (part.frequencies for part in found), strict=True)),
-            standard_errors=dict(zip(names, (part.standard_errors for part in found), strict=True)),
+            frequencies=dict(zip(names, (part.frequencies for part in parts), strict=True)),
+            standard_errors=dict(zip(names, (part.standard_errors for part in parts), strict=True)),
             labels={column.name: column.labels for column in self.schema},
             guarantee=self.guarantee,
             private=not simulated,

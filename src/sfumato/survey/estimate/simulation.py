@@ -1,4 +1,4 @@
-"""Many clients in one process: a table's rows answer as so many devices would.
+"""Many clients in one process: a table's rows answer as devices would.
 
 The table is read through the curator, so its ledger is charged: whoever holds a table and a
 generator is a trusted curator, whatever the answers look like.
@@ -19,9 +19,9 @@ from sfumato.survey.estimate.tally import AnswerBatch
 
 def simulate(question: Question, curator: Curator) -> Iterator[AnswerBatch]:
     """One answer for each row of the curator's table; the charge comes before the first."""
-    asked = _checked(question, curator)
+    columns = _checked(question, curator)
     batches = curator.perturb(
-        asked, question.mechanism, grid=question.grid, numbers=_numbers(question)
+        columns, question.mechanism, grid=question.grid, numbers=_numbers(question)
     )
     return (
         AnswerBatch(question=question.id, values=batch, simulated=not curator.private)
@@ -31,9 +31,9 @@ def simulate(question: Question, curator: Curator) -> Iterator[AnswerBatch]:
 
 def simulate_to(folder: str, question: Question, curator: Curator) -> int:
     """The same, as Parquet files that the machines with the rows write; how many answers."""
-    asked = _checked(question, curator)
+    columns = _checked(question, curator)
     return curator.perturb_to(
-        folder, asked, question.mechanism, grid=question.grid, numbers=_numbers(question)
+        folder, columns, question.mechanism, grid=question.grid, numbers=_numbers(question)
     )
 
 

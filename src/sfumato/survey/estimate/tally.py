@@ -16,6 +16,7 @@ from sfumato.local.layout import Answers, Layout
 from sfumato.survey.protocol.messages import Answer
 
 _TOGETHER: Final = 4_096
+"""Single answers that are counted in one call: few calls, little memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +48,7 @@ class Countable(Protocol):
         """Add checked answers to a tally, in place."""
 
 
-class Asked(Protocol):
+class TalliedQuestion(Protocol):
     """A question as the server sees it: its name and what its answers went through."""
 
     @property
@@ -67,9 +68,10 @@ Collected = AnswerBatch | Answer | Mapping[str, Any]
 class Tally:
     """Counted answers to one question."""
 
-    form: Asked
+    form: TalliedQuestion
     counts: NDArray[np.int64] = field(init=False)
     answers: int = 0
+    """How many were counted."""
     simulated: bool = False
     """Whether any of the answers protects nobody."""
 
@@ -82,15 +84,12 @@ class Tally:
         A refused batch or answer is not counted. Of many, those before it may stay counted: start
         a new tally after an error.
         """
-        if isinstance(collected, AnswerBatch | Answer | Mapping):
-            self._add_batch(self._batch(collected))
-            return
-        if not isinstance(collected, Iterable) or isinstance(collected, str | bytes):
-            raise InputError(
-                f"answers are batches, answers or their messages; got {type(collected).__name__}."
-            )
-        for batch in self._gathered(collected):
-            self._add_batch(batch)
+        for batch in self.batches(collected):
+            self._same_question(batch.question)
+            checked = self.form.mechanism.layout.checked_many(batch.values)
+            self.form.mechanism.add(checked, self.counts)
+            self.answers += len(checked)
+            self.simulated |= batch.simulated
 
     def merge(self, other: "Tally") -> None:
         """Add the counts of another part of the same collection."""
@@ -99,34 +98,31 @@ class Tally:
         self.answers += other.answers
         self.simulated |= other.simulated
 
-    def _add_batch(self, batch: AnswerBatch) -> None:
-        self._same_question(batch.question)
-        checked = self.form.mechanism.layout.checked_many(batch.values)
-        self.form.mechanism.add(checked, self.counts)
-        self.answers += len(checked)
-        self.simulated |= batch.simulated
-
-    def _batch(self, collected: Collected) -> AnswerBatch:
-        if isinstance(collected, AnswerBatch):
-            return collected
+    def _batch(self, collected: Answer | Mapping[str, Any]) -> AnswerBatch:
         answer = collected if isinstance(collected, Answer) else Answer.from_dict(collected)
         self._same_question(answer.question)
         layout = self.form.mechanism.layout
         one = layout.one(layout.from_json(answer.value))
         return AnswerBatch(question=answer.question, values=one, simulated=answer.simulated)
 
-    def _gathered(self, collected: Iterable[Collected]) -> Iterator[AnswerBatch]:
-        """Single answers put together, thousands at a time: a call for each would be slow."""
-        held: list[AnswerBatch] = []
+    def batches(self, collected: Collected | Iterable[Collected]) -> Iterator[AnswerBatch]:
+        """Answers in arrays: single ones thousands at a time, as a call for each would be slow."""
+        if isinstance(collected, AnswerBatch | Answer | Mapping):
+            collected = [collected]
+        if not isinstance(collected, Iterable) or isinstance(collected, str | bytes):
+            raise InputError(
+                f"answers are batches, answers or their messages; got {type(collected).__name__}."
+            )
+        batches: list[AnswerBatch] = []
         for item in collected:
             if isinstance(item, AnswerBatch):
                 yield item
                 continue
-            held.append(self._batch(item))
-            if len(held) == _TOGETHER:
-                yield from _joined(held)
-                held = []
-        yield from _joined(held)
+            batches.append(self._batch(item))
+            if len(batches) == _TOGETHER:
+                yield from _joined(batches)
+                batches = []
+        yield from _joined(batches)
 
     def _same_question(self, question: str) -> None:
         if question != self.form.id:
@@ -143,7 +139,7 @@ class TallyKernel:
     The last place of the state counts the answers.
     """
 
-    form: Asked
+    form: TalliedQuestion
     column: str = "answer"
 
     @property

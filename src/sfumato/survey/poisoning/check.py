@@ -20,8 +20,8 @@ from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.layout import IntegerLayout
 from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.survey.estimate.question import Question
-from sfumato.survey.estimate.tally import AnswerBatch, Collected, Tally
-from sfumato.survey.poisoning.marginal_answers import Plan, Way, by_column, ways_of
+from sfumato.survey.estimate.tally import Collected, Tally
+from sfumato.survey.poisoning.marginal_answers import Way, by_column, ways_of
 from sfumato.survey.poisoning.traces import (
     LEAST_ANSWERS,
     Trace,
@@ -31,11 +31,12 @@ from sfumato.survey.poisoning.traces import (
     ones_traces,
     supports_trace,
 )
-from sfumato.survey.protocol.rounds import Agreement
+from sfumato.survey.protocol.rounds import Agreement, RoundQuestion
 
 LEVEL: Final = 0.01
 """How often at most honest answers raise the alarm, at one look."""
 ONE_PERCENT: Final = 0.01
+"""The share of fakes that gains are stated for, unless another is given."""
 
 UNSEEN: Final = (
     "Fakes who answer honestly for a value that is not theirs look like people who have it, and "
@@ -51,7 +52,7 @@ class Gain:
     """
 
     column: str
-    by_plan: float
+    by_weights: float
     """When they draw their part as everybody does, and say what supports the value."""
     one_part: float
     """When all of them answer about the part that moves this column most."""
@@ -121,7 +122,7 @@ def answer_gain(mechanism: FrequencyMechanism) -> float:
     """How many honest people one crafted answer weighs as much as: (1 - q)/(p - q).
 
     An answer counts (1[it supports the value] - q)/(p - q), which is 1 on average from a person who
-    has the value. Per 1% of fakes an estimate moves by so many points, at most.
+    has the value. Per 1% of fakes an estimate moves by this number of points, at most.
 
     >>> from sfumato.local.frequency.grr import Grr
     >>> round(answer_gain(Grr(categories=4, epsilon=1)), 1)
@@ -132,7 +133,7 @@ def answer_gain(mechanism: FrequencyMechanism) -> float:
 
 def gains(
     agreed: Agreement,
-    plans: Sequence[Plan],
+    questions: Sequence[RoundQuestion],
     *,
     fakes: float = ONE_PERCENT,
     people: Sequence[int] | None = None,
@@ -141,25 +142,23 @@ def gains(
 
     Args:
         agreed: The survey.
-        plans: Of the rounds that are counted, one at least.
+        questions: Of the rounds that are counted, one at least.
         fakes: Their share of all who answer, in every round.
         people: Who answered in each of these rounds; without, as many in each.
     """
     if not 0 < fakes < 1:
         raise InputError(f"fakes must be a share above 0 and below 1, got {fakes!r}")
-    counts = list(people) if people is not None else [1] * len(plans)
+    counts = list(people) if people is not None else [1] * len(questions)
     total = sum(counts)
     sizes = {
-        plan.round: count / total if total else 1 / len(plans)
-        for plan, count in zip(plans, counts, strict=True)
+        question.round: count / total if total else 1 / len(questions)
+        for question, count in zip(questions, counts, strict=True)
     }
-    ways = by_column([way for plan in plans for way in ways_of(agreed, plan)])
-    return [_gain(name, ways[name], sizes, fakes) for name in agreed.asked if name in ways]
+    ways = by_column([way for question in questions for way in ways_of(agreed, question)])
+    return [_gain(name, ways[name], sizes, fakes) for name in agreed.columns if name in ways]
 
 
-def poisoning_check(
-    question: Question, answers: AnswerBatch | Collected | Iterable[Collected]
-) -> PoisoningCheck:
+def poisoning_check(question: Question, answers: Collected | Iterable[Collected]) -> PoisoningCheck:
     """Look for traces of fakes in the answers to one question about frequencies.
 
     Formal guarantee: if everybody answers as devices do, the alarm is raised with a probability of
@@ -176,7 +175,7 @@ def poisoning_check(
             "checked."
         )
     tally, values = Tally(form=question), list[NDArray[Any]]()
-    for batch in _batches(question, answers):
+    for batch in tally.batches(answers):
         tally.add(batch)
         values.append(mechanism.layout.checked_many(batch.values))
     if tally.answers < LEAST_ANSWERS:
@@ -204,34 +203,13 @@ def _gain(name: str, ways: Sequence[Way], sizes: Mapping[int, float], fakes: flo
     """
     precision = [sizes[way.round] * way.share / way.noise for way in ways]
     weights = [each / sum(precision) if sum(precision) else 0.0 for each in precision]
-    by_plan = fakes * sum(w * way.gain for w, way in zip(weights, ways, strict=True))
+    by_weights = fakes * sum(w * way.gain for w, way in zip(weights, ways, strict=True))
     if all(way.share == 1.0 for way in ways):
-        return Gain(column=name, by_plan=by_plan, one_part=by_plan)
+        return Gain(column=name, by_weights=by_weights, one_part=by_weights)
     left = (1 - fakes) * sum(precision)
     added = [(fakes / way.noise, way.gain) for way in ways]
     alone = max(more / (left + more) * gain for more, gain in added)
-    return Gain(column=name, by_plan=by_plan, one_part=max(by_plan, alone))
-
-
-def _batches(
-    question: Question, answers: AnswerBatch | Collected | Iterable[Collected]
-) -> Iterator[AnswerBatch]:
-    """Answers in arrays, for each of which a tally of its own would refuse what does not fit."""
-    if isinstance(answers, AnswerBatch):
-        yield answers
-        return
-    if isinstance(answers, Mapping) or not isinstance(answers, Iterable):
-        answers = [answers]
-    layout = question.mechanism.layout
-    for each in answers:
-        if isinstance(each, AnswerBatch):
-            yield each
-            continue
-        message = each if isinstance(each, Mapping) else each.to_dict()
-        one = layout.one(layout.from_json(message["answer"]))
-        yield AnswerBatch(
-            question=message["question"], values=one, simulated=bool(message.get("simulated"))
-        )
+    return Gain(column=name, by_weights=by_weights, one_part=max(by_weights, alone))
 
 
 def _likeliest(mechanism: FrequencyMechanism) -> float:

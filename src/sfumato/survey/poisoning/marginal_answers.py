@@ -12,13 +12,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.survey.dp2pub.faithful_rounds import RecordCounts, RecordTally
-from sfumato.survey.dp2pub.grouped_rounds import RoundTally
-from sfumato.survey.protocol.rounds import Agreement, RecordPlan, RoundPlan
+from sfumato.survey.dp2pub.round_tally import ColumnsTally, RoundTally
+from sfumato.survey.protocol.rounds import Agreement, ColumnsQuestion, PartsQuestion, RoundQuestion
 
 Vector = NDArray[np.float64]
-Plan = RoundPlan | RecordPlan
-Tally = RoundTally | RecordTally | RecordCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +25,8 @@ class Way:
     column: str
     codes: int
     round: int
-    place: int
-    """Of the part in its plan, or of the column where everybody answers all of them."""
+    part: int
+    """The index of the part in its question, or of the column where everybody answers all."""
     axis: int
     """The side of the part's columns that this one is."""
     p: float
@@ -63,8 +60,8 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
-class Heard:
-    """What was answered in one way."""
+class WayAnswers:
+    """The answers of one way."""
 
     way: Way
     supports: Vector
@@ -80,7 +77,8 @@ class Heard:
     def variances(self) -> Vector:
         """Of each frequency, for people drawn at random: s(1 - s)/n/(p - q)^2.
 
-        A code counts one answer more for it and one less: nobody is no certainty.
+        One answer for each code and one against are added: a code without answers would have the
+        variance 0.
         """
         support = (self.supports + 1) / (self.people + 2)
         return np.asarray(support * (1 - support) / self.people / self.way.gap**2)
@@ -91,48 +89,48 @@ class Heard:
         return self.people / self.way.noise
 
 
-def ways_of(agreed: Agreement, plan: Plan) -> list[Way]:
-    """The ways of one round in which codes can be told apart; bins of codes are none."""
-    if isinstance(plan, RecordPlan):
-        return list(_record_ways(agreed, plan))
-    return list(_part_ways(agreed, plan))
+def ways_of(agreed: Agreement, question: RoundQuestion) -> list[Way]:
+    """The ways of one round in which codes are asked about one by one, not in bins."""
+    if isinstance(question, ColumnsQuestion):
+        return list(_record_ways(agreed, question))
+    return list(_part_ways(agreed, question))
 
 
-def heard_ways(agreed: Agreement, tallies: Sequence[Tally]) -> dict[str, list[Heard]]:
+def answered_ways(agreed: Agreement, tallies: Sequence[RoundTally]) -> dict[str, list[WayAnswers]]:
     """By column, all that was answered about it; columns that nobody answered about are left out.
 
     Args:
         agreed: The survey.
         tallies: Of rounds, in any number.
     """
-    found: dict[str, list[Heard]] = {}
+    columns: dict[str, list[WayAnswers]] = {}
     for tally in tallies:
-        for way in ways_of(agreed, tally.plan):
-            heard = _heard(way, tally, agreed)
-            if heard.people:
-                found.setdefault(way.column, []).append(heard)
-    return {name: found[name] for name in agreed.asked if name in found}
+        for way in ways_of(agreed, tally.question):
+            answers = _way_answers(way, tally, agreed)
+            if answers.people:
+                columns.setdefault(way.column, []).append(answers)
+    return {name: columns[name] for name in agreed.columns if name in columns}
 
 
-def together(heard: Sequence[Heard], *, same_people: bool) -> tuple[Vector, Vector]:
+def together(answers: Sequence[WayAnswers], *, same_people: bool) -> tuple[Vector, Vector]:
     """The frequencies of a column from all ways, and their standard errors.
 
-    Weights w follow the precision of each way. Different people are behind the parts of a plan, so
-    variances add up: sum w^2 V. Where the same people answer twice only their noise is independent,
-    and being a sample of everybody counts once: sum w^2 (V - S) + (sum w sqrt S)^2 with
-    S = f(1 - f)/n, which is the most it can be.
+    Weights w follow the precision of each way. Different people are behind the parts of a question,
+    so variances add up: sum w^2 V. Where the same people answer twice only their noise is
+    independent, and being a sample of everybody counts once: sum w^2 (V - S) + (sum w sqrt S)^2
+    with S = f(1 - f)/n, which is the most it can be.
 
     Args:
-        heard: At least one way.
+        answers: At least one way.
         same_people: Whether the ways are rounds that everybody answers in.
     """
-    weights = np.array([each.precision for each in heard])
+    weights = np.array([each.precision for each in answers])
     weights = weights / weights.sum()
-    frequencies = np.tensordot(weights, np.stack([each.frequencies for each in heard]), axes=1)
-    variances = np.stack([each.variances for each in heard])
+    frequencies = np.tensordot(weights, np.stack([each.frequencies for each in answers]), axes=1)
+    variances = np.stack([each.variances for each in answers])
     if not same_people:
         return frequencies, np.sqrt(np.tensordot(weights**2, variances, axes=1))
-    people = np.array([each.people for each in heard])[:, None]
+    people = np.array([each.people for each in answers])[:, None]
     cut = np.clip(frequencies, 0.0, 1.0)
     samples = np.minimum(cut * (1 - cut) / people, variances)
     noise = np.tensordot(weights**2, variances - samples, axes=1)
@@ -142,21 +140,24 @@ def together(heard: Sequence[Heard], *, same_people: bool) -> tuple[Vector, Vect
 
 def by_column(ways: Sequence[Way]) -> Mapping[str, list[Way]]:
     """Ways by the column that they are about."""
-    found: dict[str, list[Way]] = {}
+    columns: dict[str, list[Way]] = {}
     for way in ways:
-        found.setdefault(way.column, []).append(way)
-    return found
+        columns.setdefault(way.column, []).append(way)
+    return columns
 
 
-def _part_ways(agreed: Agreement, plan: RoundPlan) -> Iterator[Way]:
+def _part_ways(agreed: Agreement, question: PartsQuestion) -> Iterator[Way]:
     """One for each part about a column, two for a pair: sums over the other side's bins.
 
-    With c of these, a pair that is told with p and each other one with q makes a side that is told
-    with p + (c - 1) q and each other code with c q.
+    With c of these, where an answer is the true pair with p and each other one with q, its side is
+    the true code with p + (c - 1) q and each other code with c q.
     """
-    total = sum(plan.weights)
-    for place, (part, weight) in enumerate(zip(plan.parts, plan.weights, strict=True)):
-        shape, mechanism = part.shape(agreed.schema), part.mechanism(agreed.schema, plan.epsilon)
+    total = sum(question.weights)
+    for index, (part, weight) in enumerate(zip(question.parts, question.weights, strict=True)):
+        shape, mechanism = (
+            part.shape(agreed.schema),
+            part.mechanism(agreed.schema, question.epsilon),
+        )
         p, q = float(mechanism.p), float(mechanism.q)
         for axis, (name, cut) in enumerate(zip(part.columns, part.bins, strict=True)):
             if cut is None:
@@ -164,8 +165,8 @@ def _part_ways(agreed: Agreement, plan: RoundPlan) -> Iterator[Way]:
                 yield Way(
                     column=name,
                     codes=shape[axis],
-                    round=plan.round,
-                    place=place,
+                    round=question.round,
+                    part=index,
                     axis=axis,
                     p=p + (others - 1) * q,
                     q=others * q,
@@ -173,13 +174,13 @@ def _part_ways(agreed: Agreement, plan: RoundPlan) -> Iterator[Way]:
                 )
 
 
-def _record_ways(agreed: Agreement, plan: RecordPlan) -> Iterator[Way]:
-    for place, (name, own) in enumerate(plan.mechanisms(agreed.schema).items()):
+def _record_ways(agreed: Agreement, question: ColumnsQuestion) -> Iterator[Way]:
+    for index, (name, own) in enumerate(question.mechanisms(agreed.schema).items()):
         yield Way(
             column=name,
             codes=own.categories,
-            round=plan.round,
-            place=place,
+            round=question.round,
+            part=index,
             axis=0,
             p=float(own.p),
             q=float(own.q),
@@ -187,18 +188,14 @@ def _record_ways(agreed: Agreement, plan: RecordPlan) -> Iterator[Way]:
         )
 
 
-def _heard(way: Way, tally: Tally, agreed: Agreement) -> Heard:
-    if isinstance(tally, RecordCounts):
-        own = tally.counts[way.place].astype(np.float64)
-        return Heard(way=way, supports=own, people=tally.people)
-    if isinstance(tally, RecordTally):
-        counts = np.bincount(tally.block[way.place], minlength=way.codes)
-        return Heard(way=way, supports=counts.astype(np.float64), people=tally.people)
-    part, counts = tally.plan.parts[way.place], tally.counts[way.place]
-    people = int(tally.answers[way.place])
+def _way_answers(way: Way, tally: RoundTally, agreed: Agreement) -> WayAnswers:
+    counts, people = tally.counts[way.part], int(tally.answers[way.part])
+    if isinstance(tally, ColumnsTally):
+        return WayAnswers(way=way, supports=counts.astype(np.float64), people=people)
+    part = tally.question.parts[way.part]
     if len(part.columns) == 1:
-        supports = part.mechanism(agreed.schema, tally.plan.epsilon).supports(counts)
+        supports = part.mechanism(agreed.schema, tally.question.epsilon).supports(counts)
     else:
         table = counts.reshape(part.shape(agreed.schema))
         supports = table.sum(axis=1 - way.axis).astype(np.float64)
-    return Heard(way=way, supports=supports, people=people)
+    return WayAnswers(way=way, supports=supports, people=people)

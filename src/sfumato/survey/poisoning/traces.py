@@ -9,9 +9,9 @@ Crafted answers of bits, sets or hashes support several targets together (Cao, J
 from how often each value is supported. For ``Olh`` hashes count as ideal, as in its estimates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb, exp, lgamma, log, sqrt
+from math import comb, exp, lgamma, log, prod, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -23,18 +23,28 @@ from sfumato.local.frequency.local_hashing import MULTIPLIERS, FastOlh, Olh
 from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.frequency.unary import Unary
 from sfumato.local.mechanism import FrequencyMechanism
-from sfumato.survey.dp2pub.faithful_rounds import RecordTally
-from sfumato.survey.dp2pub.grouped_rounds import RoundTally
-from sfumato.survey.poisoning.marginal_answers import Heard, heard_ways
-from sfumato.survey.protocol.rounds import Agreement, RecordPlan, RoundPlan
+from sfumato.survey.dp2pub.round_tally import PartsTally, RoundTally
+from sfumato.survey.poisoning.marginal_answers import WayAnswers, answered_ways
+from sfumato.survey.protocol.rounds import Agreement
 
 Vector = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 LEAST_ANSWERS: Final = 50
 """Parts with fewer answers are not looked at: what fakes do there hardly matters."""
 MOST_PARTS: Final = 2_000
-"""Of a plan with more, those with the most answers are looked at."""
+"""Of a question with more parts, those with the most answers are looked at; chosen by judgment, so
+that a check takes seconds."""
+_MOST_TOGETHER: Final = 256
+"""Categories whose pairs are compared: of more, those with the most support in every other answer.
+"""
+_LEAST_CATEGORIES: Final = 3
+"""Pairs of two categories tell nothing that their own supports do not."""
+_MOST_TARGETS: Final = 24
+"""Values that are suspected together, at most."""
+_CHUNK: Final = 8_192
+"""Answers whose supports are unpacked at once, so that memory is bounded."""
 _SENT: Final = "whoever draws a question also sends the answer"
 
 
@@ -46,28 +56,28 @@ class Trace:
     about: tuple[str, ...]
     """The columns; none where it is about the whole round."""
     chance: float
-    """At most so likely among honest answers, all places that were looked at counted in."""
+    """An upper bound among honest answers, corrected for the number of values compared."""
     words: str
-    """What was found, for a person."""
+    """What is odd, for a person."""
     assumes: str = ""
     """What must hold for the chance to be right; empty where nothing but the mechanism must."""
 
 
-def beyond(seen: Vector, n: int, low: Vector | float, high: Vector | float) -> Vector:
-    """How likely a share as far outside its limits is: exp(-n KL(seen, nearest limit)).
+def beyond(shares: Vector, n: int, low: Vector | float, high: Vector | float) -> Vector:
+    """How likely a share as far outside its limits is: exp(-n KL(share, nearest limit)).
 
-    ``seen`` are shares of n independent answers, each of which has the property with a probability
-    between ``low`` and ``high``. Chernoff 1952; for unequal probabilities Hoeffding 1963,
-    "Probability inequalities for sums of bounded random variables", theorem 1.
+    Each of n independent answers has the property with a probability from ``low`` to ``high``.
+    Chernoff 1952; for unequal probabilities Hoeffding 1963, "Probability inequalities for sums of
+    bounded random variables", theorem 1.
 
     >>> beyond(np.array([0.5, 0.6]), 100, 0.4, 0.5).round(4).tolist()
     [1.0, 0.1335]
     """
-    limit = np.clip(seen, low, high)
+    limit, others = np.clip(shares, low, high), 1 - shares
     with np.errstate(divide="ignore", invalid="ignore"):
-        there = np.where(seen > 0, seen * np.log(seen / limit), 0.0)
-        gone = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / (1 - limit)), 0.0)
-    return np.asarray(np.exp(-n * np.where(seen == limit, 0.0, there + gone)))
+        there = np.where(shares > 0, shares * np.log(shares / limit), 0.0)
+        gone = np.where(shares < 1, others * np.log(others / (1 - limit)), 0.0)
+    return np.asarray(np.exp(-n * np.where(shares == limit, 0.0, there + gone)))
 
 
 def far_from_zero(sums: Vector, n: int, *, variance: float, largest: float) -> Vector:
@@ -85,7 +95,7 @@ def above_zero(average: float, n: int, *, variance: float, span: float) -> float
     """How likely n independent terms of mean 0 are to have so large an average.
 
     With probability 1 - d it is at most sqrt(2 V L/n) + 7 span L/(3(n - 1)), L = ln(2/d), where V
-    is the variance that was seen: Maurer, Pontil 2009, "Empirical Bernstein bounds and sample
+    is the sample variance: Maurer, Pontil 2009, "Empirical Bernstein bounds and sample
     variance penalization", arXiv 0907.3740, theorem 4. This is that d.
 
     >>> round(above_zero(0.06, 1_000, variance=0.25, span=1.0), 3)
@@ -135,17 +145,17 @@ def gap_chance(gap: float, reach: float, *, above: int, below: int) -> float:
     """
     if gap <= 0:
         return 1.0
-    places = np.arange(above + 1, below + 1)
-    return float(np.exp(-np.log1p(above * gap / reach / places).sum()))
+    ranks = np.arange(above + 1, below + 1)
+    return float(np.exp(-np.log1p(above * gap / reach / ranks).sum()))
 
 
 def smallest(chances: Vector, *, sides: int = 2) -> float:
-    """The chance of the oddest of many places: that of one of them, times their number."""
+    """The chance of the oddest of many values: that of one of them, times their number."""
     return float(min(1.0, sides * chances.size * chances.min())) if chances.size else 1.0
 
 
 def round_traces(
-    agreed: Agreement, tally: RoundTally | RecordTally, *, least: int = LEAST_ANSWERS
+    agreed: Agreement, tally: RoundTally, *, least: int = LEAST_ANSWERS
 ) -> list[Trace]:
     """All that can be looked at in the answers of one round.
 
@@ -155,29 +165,54 @@ def round_traces(
         least: Parts with fewer answers are not looked at, but for how many these are.
     """
     least = max(least, LEAST_ANSWERS)
-    if isinstance(tally, RoundTally):
-        found = [parts_trace(tally)] if len(tally.plan.parts) > 1 else []
-        for place in _places(tally, least):
-            part = tally.plan.parts[place]
-            mechanism = part.mechanism(agreed.schema, tally.plan.epsilon)
-            found += histogram_traces(mechanism, tally.counts[place], about=part.columns)
-        return found + agreement_traces(agreed, tally, least=least)
-    found = []
-    for name, heard in heard_ways(agreed, [tally]).items():
-        counts = heard[0].supports.astype(np.int64)
-        mechanism = tally.plan.mechanisms(agreed.schema)[name]
-        found += histogram_traces(mechanism, counts, about=(name,))
-    return [*found, record_copies(agreed, tally.plan, tally.block)] if tally.people else found
+    if isinstance(tally, PartsTally):
+        traces = [parts_trace(tally)] if len(tally.question.parts) > 1 else []
+        for index in np.argsort(-tally.answers, kind="stable")[:MOST_PARTS].tolist():
+            if tally.answers[index] >= least:
+                part = tally.question.parts[index]
+                mechanism = part.mechanism(agreed.schema, tally.question.epsilon)
+                traces += histogram_traces(mechanism, tally.counts[index], about=part.columns)
+        return traces + agreement_traces(agreed, tally, least=least)
+    traces, responses = [], tally.question.mechanisms(agreed.schema)
+    for (name, response), counts in zip(responses.items(), tally.counts, strict=True):
+        traces += histogram_traces(response, counts, about=(name,))
+    if not tally.people:
+        return traces
+    likeliest = prod(float(response.p) for response in responses.values())
+    return [*traces, copies_trace(tally.records.T, likeliest, about=())]
 
 
-def parts_trace(tally: RoundTally) -> Trace:
-    """Whether parts were drawn as the plan says: each with its weight."""
-    plan: RoundPlan = tally.plan
-    weights = np.array(plan.weights, dtype=np.float64) / sum(plan.weights)
+def _shares_trace(
+    kind: str,
+    about: tuple[str, ...],
+    shares: Vector,
+    people: int,
+    limits: tuple[Vector | float, Vector | float],
+    words: Callable[[int], str],
+) -> Trace:
+    """Whether each of some shares of the answers is within its limits, but for chance.
+
+    Args:
+        kind: Of the trace.
+        about: The columns.
+        shares: Of the people.
+        people: How many answered.
+        limits: The least and the largest probability of each.
+        words: Says what is odd, from the index of the oddest share.
+    """
+    chances = beyond(shares, people, *limits)
+    odd = words(int(chances.argmin()))
+    return Trace(kind=kind, about=about, chance=smallest(chances), words=odd)
+
+
+def parts_trace(tally: PartsTally) -> Trace:
+    """Whether parts were drawn as the question says: each with its weight."""
+    question = tally.question
+    weights = np.array(question.weights, dtype=np.float64) / sum(question.weights)
     people = tally.people
     chances = beyond(tally.answers / max(people, 1), people, weights, weights)
     worst = int(chances.argmin())
-    about = plan.parts[worst].columns
+    about = question.parts[worst].columns
     return Trace(
         kind="parts",
         about=about,
@@ -195,26 +230,55 @@ def histogram_traces(
     people = int(counts.sum())
     if people < LEAST_ANSWERS:
         return []
-    found = [_values_trace(mechanism, counts, about)]
+    low, high = _limits(mechanism, counts.size)
+    traces = [
+        _shares_trace(
+            "values",
+            about,
+            counts / people,
+            people,
+            (low, high),
+            lambda worst: (
+                f"one answer came {counts[worst]:,} times, and honest devices give it "
+                f"{low[worst] * people:,.0f} to {high[worst] * people:,.0f} times on average"
+            ),
+        )
+    ]
     if isinstance(mechanism, Grr):
-        return found
-    found.append(supports_trace(mechanism, mechanism.supports(counts), people, about))
-    if isinstance(mechanism, FastOlh):
-        found.append(_seeds_trace(mechanism, counts, about))
-    unused = _unused_shares(mechanism, counts)
-    if unused.size:
-        q = float(mechanism.q)
-        chances = beyond(unused, people, q, q)
-        found.append(
-            Trace(
-                kind="unused",
-                about=about,
-                chance=smallest(chances),
-                words=f"values that nobody can have are supported by up to {unused.max():.1%} of "
-                f"the answers, where chance alone gives {q:.1%}",
+        return traces
+    traces.append(supports_trace(mechanism, mechanism.supports(counts), people, about))
+    if isinstance(mechanism, FastOlh):  # seeds of hashes are drawn evenly, whatever the value
+        seeds = counts.reshape(-1, mechanism.response.values).sum(axis=1)
+        even = 1 / seeds.size
+        traces.append(
+            _shares_trace(
+                "seeds",
+                about,
+                seeds / people,
+                people,
+                (even, even),
+                lambda worst: (
+                    f"one hash seed came {seeds[worst]:,} times, where devices draw each "
+                    f"{people * even:,.0f} times on average"
+                ),
             )
         )
-    return found
+    unused, q = _unused_shares(mechanism, counts), float(mechanism.q)
+    if unused.size:
+        traces.append(
+            _shares_trace(
+                "unused",
+                about,
+                unused,
+                people,
+                (q, q),
+                lambda _: (
+                    f"values that nobody can have are supported by up to {unused.max():.1%} of "
+                    f"the answers, where chance alone gives {q:.1%}"
+                ),
+            )
+        )
+    return traces
 
 
 def supports_trace(
@@ -223,24 +287,16 @@ def supports_trace(
     """Whether estimates lie between 0 and 1, but for the noise: support is between q and p."""
     p, q = float(mechanism.p), float(mechanism.q)
     shares = supports / people
-    chances = beyond(shares, people, q, p)
-    worst = int(chances.argmin())
-    return Trace(
-        kind="impossible",
-        about=about,
-        chance=smallest(chances),
-        words=f"one value is estimated at {(shares[worst] - q) / (p - q):.0%} of the people",
+    return _shares_trace(
+        "impossible",
+        about,
+        shares,
+        people,
+        (q, p),
+        lambda worst: (
+            f"one value is estimated at {(shares[worst] - q) / (p - q):.0%} of the people"
+        ),
     )
-
-
-def record_copies(
-    agreed: Agreement, plan: RecordPlan, block: NDArray[np.unsignedinteger[Any]]
-) -> Trace:
-    """Whether whole records of answers repeat more often than randomized ones can."""
-    likeliest = 1.0
-    for own in plan.mechanisms(agreed.schema).values():
-        likeliest *= float(own.p)
-    return copies_trace(block.T, likeliest, about=())
 
 
 def copies_trace(
@@ -265,7 +321,7 @@ def copies_trace(
 
 
 def agreement_traces(
-    agreed: Agreement, tally: RoundTally, *, least: int = LEAST_ANSWERS
+    agreed: Agreement, tally: PartsTally, *, least: int = LEAST_ANSWERS
 ) -> list[Trace]:
     """Whether those asked about a column alone and those asked about it in a pair agree.
 
@@ -274,17 +330,16 @@ def agreement_traces(
     Hoeffding 1963, theorem 2, for people drawn at random; for given ones, of whom parts are drawn
     without replacement, the exponent may be smaller by a part of 1/n (section 6).
     """
-    found = []
-    for name, heard in heard_ways(agreed, [tally]).items():
-        alone = [each for each in heard if len(tally.plan.parts[each.way.place].columns) == 1]
-        paired = [each for each in heard if each.people >= least and each not in alone]
-        if not alone or not paired or alone[0].people < least:
-            continue
-        found.append(_agreement(name, alone[0], paired))
-    return found
+    traces = []
+    for name, ways in answered_ways(agreed, [tally]).items():
+        alone = [each for each in ways if len(tally.question.parts[each.way.part].columns) == 1]
+        paired = [each for each in ways if each.people >= least and each not in alone]
+        if alone and paired and alone[0].people >= least:
+            traces.append(_agreement(name, alone[0], paired))
+    return traces
 
 
-def _agreement(name: str, alone: Heard, paired: Sequence[Heard]) -> Trace:
+def _agreement(name: str, alone: WayAnswers, paired: Sequence[WayAnswers]) -> Trace:
     weights = np.array([each.precision for each in paired])
     weights = weights / weights.sum()
     others = np.tensordot(weights, np.stack([each.frequencies for each in paired]), axes=1)
@@ -302,36 +357,6 @@ def _agreement(name: str, alone: Heard, paired: Sequence[Heard]) -> Trace:
         words=f"{alone.frequencies[worst]:.0%} of those asked alone and {others[worst]:.0%} of "
         "those asked in pairs have one value",
         assumes=_SENT,
-    )
-
-
-def _values_trace(mechanism: FrequencyMechanism, counts: Counts, about: tuple[str, ...]) -> Trace:
-    """Whether each answer came as often as some values can make it."""
-    people = int(counts.sum())
-    low, high = _limits(mechanism, counts.size)
-    shares = counts / people
-    chances = beyond(shares, people, low, high)
-    worst = int(chances.argmin())
-    return Trace(
-        kind="values",
-        about=about,
-        chance=smallest(chances),
-        words=f"one answer came {counts[worst]:,} times, and honest devices give it "
-        f"{low[worst] * people:,.0f} to {high[worst] * people:,.0f} times on average",
-    )
-
-
-def _seeds_trace(mechanism: FastOlh, counts: Counts, about: tuple[str, ...]) -> Trace:
-    """Whether seeds of hashes were drawn evenly: they are, whatever the value."""
-    people, seeds = int(counts.sum()), counts.reshape(-1, mechanism.response.values).sum(axis=1)
-    chances = beyond(seeds / people, people, 1 / seeds.size, 1 / seeds.size)
-    worst = int(chances.argmin())
-    return Trace(
-        kind="seeds",
-        about=about,
-        chance=smallest(chances),
-        words=f"one hash seed came {seeds[worst]:,} times, where devices draw each "
-        f"{people / seeds.size:,.0f} times on average",
     )
 
 
@@ -370,23 +395,6 @@ def _unused_shares(mechanism: FrequencyMechanism, counts: Counts) -> Vector:
     return np.empty(0)
 
 
-def _places(tally: RoundTally, least: int) -> Iterable[int]:
-    """The parts with enough answers, those with most first, up to a limit."""
-    order = np.argsort(-tally.answers, kind="stable")[:MOST_PARTS]
-    return [int(place) for place in order if tally.answers[place] >= least]
-
-
-_MOST_TOGETHER: Final = 256
-"""Categories whose pairs are compared: of more, those with the most support in every other answer.
-"""
-_LEAST_CATEGORIES: Final = 3
-_MOST_TARGETS: Final = 24
-"""Values that are suspected together, at most."""
-_CHUNK: Final = 8_192
-
-Places = NDArray[np.int64]
-
-
 def ones_traces(
     mechanism: FrequencyMechanism, rows: NDArray[Any], *, about: tuple[str, ...]
 ) -> list[Trace]:
@@ -401,16 +409,18 @@ def ones_traces(
     others = _binomial(m - 1, q)
     expected = np.append(others * (1 - p), 0.0) + np.append(0.0, others * p)
     ones = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
-    seen = np.bincount(ones, minlength=m + 1)
-    chances = beyond(seen / len(rows), len(rows), expected, expected)
-    worst = int(chances.argmin())
+    counts, people = np.bincount(ones, minlength=m + 1), len(rows)
     return [
-        Trace(
-            kind="ones",
-            about=about,
-            chance=smallest(chances),
-            words=f"{seen[worst]:,} answers have {worst} bits set, where devices make "
-            f"{expected[worst] * len(rows):,.0f} on average",
+        _shares_trace(
+            "ones",
+            about,
+            counts / people,
+            people,
+            (expected, expected),
+            lambda worst: (
+                f"{counts[worst]:,} answers have {worst} bits set, where devices make "
+                f"{expected[worst] * people:,.0f} on average"
+            ),
         )
     ]
 
@@ -427,17 +437,17 @@ def joint_traces(
     """
     if mechanism.categories < _LEAST_CATEGORIES:
         return []
-    asking, telling = rows[::2], rows[1::2]
+    even, odd = rows[::2], rows[1::2]
     counts = np.zeros(mechanism.cells, dtype=np.int64)
-    mechanism.add(asking, counts)
+    mechanism.add(even, counts)
     order = np.argsort(-mechanism.supports(counts), kind="stable")
     chosen = np.sort(order[:_MOST_TOGETHER])
-    first = _both(mechanism, asking, chosen)
-    both = first + _both(mechanism, telling, chosen)
-    suspects = chosen[_suspects(_excess(mechanism, first, len(asking)))]
+    first = _both(mechanism, even, chosen)
+    both = first + _both(mechanism, odd, chosen)
+    suspects = chosen[_suspects(_excess(mechanism, first, len(even)))]
     return [
         _pairs_trace(mechanism, both, len(rows), about),
-        _targets_trace(mechanism, telling, suspects, about),
+        _targets_trace(mechanism, odd, suspects, about),
     ]
 
 
@@ -459,7 +469,7 @@ def _pairs_trace(
 
 
 def _targets_trace(
-    mechanism: FrequencyMechanism, rows: NDArray[Any], suspects: Places, about: tuple[str, ...]
+    mechanism: FrequencyMechanism, rows: NDArray[Any], suspects: Indices, about: tuple[str, ...]
 ) -> Trace:
     """Whether answers support many of the suspects at once.
 
@@ -471,26 +481,26 @@ def _targets_trace(
     term = k * (k - 1) / 2 - comb(s, 2) * r0 - (s - 1) * slope * (k - s * float(mechanism.q))
     starts = range(0, len(rows), _CHUNK)
     chunks = (_supported(mechanism, rows[start : start + _CHUNK], suspects) for start in starts)
-    seen = sum((np.bincount(held.sum(axis=1), minlength=s + 1) for held in chunks), 0 * k)
-    average = float(seen @ term) / len(rows)
-    variance = float(seen @ (term - average) ** 2) / (len(rows) - 1)
+    people = sum((np.bincount(chunk.sum(axis=1), minlength=s + 1) for chunk in chunks), 0 * k)
+    average = float(people @ term) / len(rows)
+    variance = float(people @ (term - average) ** 2) / (len(rows) - 1)
     return Trace(
         kind="targets",
         about=about,
         chance=above_zero(average, len(rows), variance=variance, span=float(np.ptp(term))),
         words=f"{s} certain values are supported together more often than their frequencies "
-        f"explain, and {int(seen[s // 2 + 1 :].sum()):,} of {len(rows):,} answers support more "
+        f"explain, and {int(people[s // 2 + 1 :].sum()):,} of {len(rows):,} answers support more "
         "than half of them",
     )
 
 
-def _both(mechanism: FrequencyMechanism, rows: NDArray[Any], chosen: Places) -> Vector:
+def _both(mechanism: FrequencyMechanism, rows: NDArray[Any], chosen: Indices) -> Vector:
     """For each two categories, the answers that support both; on the diagonal, one."""
-    found = np.zeros((chosen.size, chosen.size))
+    both = np.zeros((chosen.size, chosen.size))
     for start in range(0, len(rows), _CHUNK):
-        held = _supported(mechanism, rows[start : start + _CHUNK], chosen).astype(np.float32)
-        found += held.T @ held
-    return found
+        bits = _supported(mechanism, rows[start : start + _CHUNK], chosen).astype(np.float32)
+        both += bits.T @ bits
+    return both
 
 
 def _excess(mechanism: FrequencyMechanism, both: Vector, n: int) -> Vector:
@@ -501,8 +511,8 @@ def _excess(mechanism: FrequencyMechanism, both: Vector, n: int) -> Vector:
     return np.asarray(both - n * r0 - slope * sums)
 
 
-def _suspects(excess: Vector) -> Places:
-    """The places of categories that stick together: the leading eigenvector's, as many as fit best.
+def _suspects(excess: Vector) -> Indices:
+    """The indices of categories that go together: the leading eigenvector's, as many as fit best.
 
     Of the largest s the sum over all pairs is compared with its noise, which grows as their number
     does: s(s-1)/2 under the root.
@@ -526,17 +536,17 @@ def _binomial(n: int, q: float) -> NDArray[np.float64]:
 
 
 def _supported(
-    mechanism: FrequencyMechanism, rows: NDArray[Any], chosen: Places
+    mechanism: FrequencyMechanism, rows: NDArray[Any], chosen: Indices
 ) -> NDArray[np.bool_]:
     """Which of the chosen categories each answer supports."""
     if isinstance(mechanism, Olh):
         bits = mechanism.response.value_bits
-        seeds, told = (rows >> bits).astype(np.uint32), rows & ((1 << bits) - 1)
+        seeds, hashed = (rows >> bits).astype(np.uint32), rows & ((1 << bits) - 1)
         of_code, first, second = (np.uint32(multiplier) for multiplier in MULTIPLIERS)
         x = seeds[:, None] ^ (chosen.astype(np.uint32) * of_code)[None, :]
         x = (x ^ x >> np.uint32(16)) * first
         x = (x ^ x >> np.uint32(15)) * second
-        return np.asarray(x >> np.uint32(32 - bits) == told[:, None])
+        return np.asarray(x >> np.uint32(32 - bits) == hashed[:, None])
     unpacked = np.unpackbits(rows, axis=1, bitorder="little")
     return unpacked[:, chosen].astype(np.bool_)
 

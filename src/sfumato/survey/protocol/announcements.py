@@ -1,7 +1,7 @@
 """What a survey tells everybody before anything is asked, and what goes over the wire afterwards.
 
-All messages are small versioned JSON. The announcement and the plans are signed (``envelopes``);
-an upload names itself by a report id, so that sending it again changes nothing; the receipt says
+Messages are small versioned JSON. The announcement and the questions are signed (``envelopes``); an
+upload names itself by a report id, so that sending it again changes nothing; the receipt says
 the round and an hour, no more. Ideas: Distributed Aggregation Protocol, draft-ietf-ppm-dap.
 A person gets all of this by a link (``SurveyLink``): the server, the survey, its key and hash, the
 invitation. What stands behind ``#`` is for the device alone; a browser does not send it.
@@ -53,8 +53,8 @@ class Announcement:
     """The random name of the survey: 32 hexadecimal digits."""
     title: str
     agreement: Agreement
-    first_plan: str
-    """The fingerprint of the plan of the first round, so that devices refuse another one."""
+    first_question: str
+    """The fingerprint of the question of the first round, so that devices refuse another one."""
     text: str = ""
     """What it is for, in the owner's words."""
     questions: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Announcement:
         _check_questions(self.questions, self.agreement)
         if self.page != "":
             matching(_DIGEST, page=self.page)
-        matching(ID, first_plan=self.first_plan)
+        matching(ID, first_question=self.first_question)
         if self.closes is not None:
             moment(closes=self.closes)
 
@@ -102,24 +102,24 @@ class Announcement:
             "invited": self.invited,
             "closes": self.closes,
             "page": self.page,
-            "first_plan": self.first_plan,
+            "first_plan": self.first_question,
             **({_REHEARSAL: True} if self.rehearsal else {}),
         }
 
     @staticmethod
     def from_dict(message: Any) -> "Announcement":
         """The announcement in a message; anything else is refused."""
-        said = {_REHEARSAL} & set(message) if isinstance(message, Mapping) else set()
+        optional = {_REHEARSAL} & set(message) if isinstance(message, Mapping) else set()
         if isinstance(message, Mapping) and not message.get("first_plan"):
             raise InputError(
-                "the survey does not announce the plan of its first round, so each device could "
-                "be asked by another one."
+                "the survey does not announce the question of its first round: each device could "
+                "get another one."
             )
-        check_fields(message, _ANNOUNCED | said, "a survey")
+        check_fields(message, _ANNOUNCED | optional, "a survey")
         questions = message["questions"]
         if not isinstance(questions, Mapping):
             raise InputError("questions are texts by column.")
-        found = Announcement(
+        announcement = Announcement(
             task=message["task"],
             title=message["title"],
             agreement=Agreement.from_manifest(message["agreement"]),
@@ -130,10 +130,10 @@ class Announcement:
             closes=message["closes"],
             page=message["page"],
             rehearsal=message.get(_REHEARSAL, False),
-            first_plan=message["first_plan"],
+            first_question=message["first_plan"],
         )
-        check_spelling(found.to_dict(), message, "survey")
-        return found
+        check_spelling(announcement.to_dict(), message, "survey")
+        return announcement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,7 +196,7 @@ class Receipt:
 def survey_hash(payload: str) -> str:
     """The short name of what a survey announced: the first 40 digits of its SHA-256.
 
-    Whoever compares it with others knows that all were shown the same survey and first plan.
+    Whoever compares it with others knows that all were shown the same survey and first question.
     """
     return hashlib.sha256(payload.encode()).hexdigest()[:40]
 
@@ -293,14 +293,14 @@ class SurveyLink:
         if not isinstance(text, str):
             raise _no_link("it is a text")
         page, _, behind = text.strip().partition("#")
-        found = _fragment(behind)
-        server = found.get("server") or page.partition("?")[0].removesuffix(PAGE)
+        fields = _fragment(behind)
+        server = fields.get("server") or page.partition("?")[0].removesuffix(PAGE)
         return SurveyLink(
             server=server,
-            task=found.get("survey", ""),
-            key=found.get("key"),
-            survey_hash=found.get("hash"),
-            token=found.get("token"),
+            task=fields.get("survey", ""),
+            key=fields.get("key"),
+            survey_hash=fields.get("hash"),
+            token=fields.get("token"),
         )
 
     def __str__(self) -> str:
@@ -314,23 +314,23 @@ class SurveyLink:
 def server_address(text: Any) -> str:
     """An address of a server, without a slash at its end."""
     try:
-        found = urlsplit(text) if isinstance(text, str) else None
-        usable = found is not None and found.scheme in ("http", "https") and bool(found.hostname)
+        parts = urlsplit(text if isinstance(text, str) else "")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
     except ValueError:
-        found, usable = None, False
-    if found is None or not usable or found.query or found.username or not text.isprintable():
+        usable = False
+    if not usable or parts.query or parts.username or not text.isprintable():
         raise InputError("a server is given like https://survey.example.")
     return str(text).rstrip("/")
 
 
 def _fragment(text: str) -> dict[str, str]:
     try:
-        found = parse_qs(text, strict_parsing=True, max_num_fields=len(_PARTS))
+        fields = parse_qs(text, strict_parsing=True, max_num_fields=len(_PARTS))
     except ValueError:
         raise _no_link("it has survey, and may have key, hash and token, behind #") from None
-    if not set(found) <= _PARTS or any(len(values) > 1 for values in found.values()):
+    if not set(fields) <= _PARTS or any(len(values) > 1 for values in fields.values()):
         raise _no_link("behind # it has survey, key, hash and token, each once")
-    return {name: values[0] for name, values in found.items()}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _is_key(text: Any) -> bool:

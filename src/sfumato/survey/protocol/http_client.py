@@ -21,6 +21,7 @@ from sfumato.randomness import secure_rng
 from sfumato.survey.protocol.announcements import server_address
 
 LARGEST_REPLY: Final = 64 * 2**20
+"""Bytes of a reply that are read, at most: a limit against abuse."""
 _BUSY: Final = (429, 503)
 """The server says that it did nothing."""
 _AWAY: Final = (502, 504)
@@ -28,6 +29,7 @@ _AWAY: Final = (502, 504)
 _NOBODY: Final = (ConnectionRefusedError, socket.gaierror)
 """Nobody listens there: nothing was sent."""
 _SHOWN: Final = 300
+"""Characters of a server's refusal that are shown, at most: a limit against abuse."""
 _SAME_AGAIN: Final = "Try again later: the same is sent."
 _MAYBE_DONE: Final = "What was asked may have been done all the same: look at the status."
 
@@ -37,10 +39,12 @@ class Patience:
     """How often a server is asked that does not answer, and how long that takes."""
 
     tries: int = 6
+    """With waits of 0.5 s that double, about half a minute to a minute; chosen by judgment."""
     first_wait_s: float = 0.5
     """Doubled after every try, and multiplied by a random number from 1 to 2: devices that were
     turned away together do not come back together."""
     longest_wait_s: float = 30.0
+    """Of one wait, whatever the server asks for."""
     timeout_s: float = 30.0
     """Of one request."""
 
@@ -48,11 +52,11 @@ class Patience:
         check.whole(at_least=1, at_most=1_000, tries=self.tries)
         check.positive(timeout_s=self.timeout_s)
 
-    def wait_s(self, tried: int, asked_s: float = 0.0) -> float:
-        """How long to wait after so many tries; at least what the server asks for, if bearable."""
+    def wait_s(self, tried: int, requested_s: float = 0.0) -> float:
+        """How long to wait after some tries; at least what the server asks for, up to the limit."""
         doubled = self.first_wait_s * 2.0 ** min(tried - 1, 30)
         spread = 1.0 + float(secure_rng().uniform(1)[0])
-        return min(max(doubled, asked_s) * spread, self.longest_wait_s)
+        return min(max(doubled, requested_s) * spread, self.longest_wait_s)
 
 
 @dataclass(frozen=True)
@@ -66,23 +70,23 @@ class Reply:
     def message(self) -> Any:
         """The JSON object in it."""
         try:
-            found = json.loads(self.body)
+            message = json.loads(self.body)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            message = None
+        if not isinstance(message, dict):
             raise StorageError("what answers there is no server of surveys.")
-        return found
+        return message
 
     @property
     def refusal(self) -> str:
         """Why the server refused, in its own words, as far as they can be shown."""
         try:
-            said = self.message.get("error")
+            error = self.message.get("error")
         except StorageError:
-            said = None
-        if not isinstance(said, str):
+            error = None
+        if not isinstance(error, str):
             return f"status {self.status}"
-        return "".join(sign for sign in said if sign.isprintable())[:_SHOWN]
+        return "".join(sign for sign in error if sign.isprintable())[:_SHOWN]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,13 +124,13 @@ class Server:
             StorageError: If it could not be reached.
         """
         for tried in range(1, self.patience.tries + 1):
-            reply, asked_s, arrived = self._once(path, body, token, most)
+            reply, requested_s, arrived = self._once(path, body, token, most)
             away = reply is None or reply.status in _AWAY
             if reply is not None and not away and reply.status not in _BUSY:
                 return reply
             if tried == self.patience.tries or (away and arrived and not repeatable):
                 break
-            self.sleep(self.patience.wait_s(tried, asked_s))
+            self.sleep(self.patience.wait_s(tried, requested_s))
         if not away:
             raise BusyError(f"{self.address} is busy. Come again later.")
         raise StorageError(
@@ -135,10 +139,10 @@ class Server:
         )
 
     def owned(
-        self, path: str, wanted: Any = None, *, token: str, most: int = LARGEST_REPLY
+        self, path: str, request: Any = None, *, token: str, most: int = LARGEST_REPLY
     ) -> Reply:
         """A request of an owner; a refusal is an error with the server's words."""
-        body = None if wanted is None else json.dumps(wanted).encode()
+        body = None if request is None else json.dumps(request).encode()
         reply = self.call(path, body, token=token, repeatable=body is None, most=most)
         if reply.status >= 300:
             raise InputError(f"the server refused: {reply.refusal}")

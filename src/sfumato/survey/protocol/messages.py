@@ -15,6 +15,7 @@ from typing import Any, Final
 from sfumato.errors import InputError
 
 VERSION: Final = 1
+"""Of all messages between devices, owners and servers; raised when a message changes its form."""
 _FRACTION: Final = re.compile(r"[0-9]{1,30}(/[1-9][0-9]{0,29})?")
 _FIELDS: Final = {"sfumato", "question", "answer", "simulated"}
 
@@ -70,10 +71,10 @@ def fingerprint(manifest: Mapping[str, Any]) -> str:
 
 def version(message: Mapping[str, Any]) -> None:
     """Refuse a message of another version."""
-    found = message.get("sfumato")
-    if type(found) is not int or found != VERSION:
+    given = message.get("sfumato")
+    if type(given) is not int or given != VERSION:
         raise InputError(
-            f"this message says version {found!r:.40}; this program speaks version {VERSION}. Use "
+            f"this message says version {given!r:.40}; this program speaks version {VERSION}. Use "
             "the program that made it, or a newer sfumato."
         )
 

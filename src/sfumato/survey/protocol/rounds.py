@@ -1,8 +1,8 @@
 """What a survey in two rounds agrees with a device, asks it, and gets back: public, strict values.
 
-The agreement is pinned before anything is asked. A plan of the variant "grouped" lists the parts,
-one of which a device draws and answers about. In "faithful" it answers about every column: each
-has its own epsilon, and their sum is what the answers of one person cost; what a device can still
+The agreement is pinned before anything is asked. A question of the variant "grouped" lists parts,
+one of which a device draws and answers about. In "faithful" it answers about every column: each has
+its own epsilon, and their sum is what the answers of one person cost; what a device can still
 afford only its own ledger knows. Whatever does not fit the agreement is refused as a whole.
 """
 
@@ -33,6 +33,7 @@ from sfumato.survey.protocol.messages import VERSION, exact_epsilon, fingerprint
 VARIANTS: Final = ("grouped", "faithful", "single")
 TWO_ROUNDS: Final = ("grouped", "faithful")
 ROUNDS: Final = 2
+"""Of a survey that asks again: DP2-Pub has two, Jiang et al. 2023."""
 PROTOCOLS: Final = ("grr", "fast-olh", "hadamard")
 """Those whose answers are one integer."""
 MAX_PARTS: Final = 50_000
@@ -40,19 +41,20 @@ MAX_PARTS: Final = 50_000
 MAX_CELLS: Final = 1_000_000
 """The most cells of one part; chosen by judgment, so that a device's memory suffices."""
 BUDGET_UNITS: Final = 2**24
-"""A column's epsilon in a plan is a multiple of 1 in so many of an even share: short to spell."""
+"""A column's epsilon is a whole number of these units of an even share: short to spell."""
 
-_DIGITS: Final = 30  # of the longest number that ``exact_epsilon`` reads
+_DIGITS: Final = 30
+"""Of the longest number that ``exact_epsilon`` reads."""
 _AGREED: Final = {"sfumato", "kind", "columns", "epsilon", "variant", "shares"}
-_PLAN: Final = {"sfumato", "kind", "survey", "round", "epsilon", "bins", "parts"}
+_PARTS_QUESTION: Final = {"sfumato", "kind", "survey", "round", "epsilon", "bins", "parts"}
 _PART: Final = {"columns", "bins", "protocol", "weight"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What every participant is told first: the columns, epsilon, and what is halved.
+    """What every participant is shown first: the columns, epsilon, and what is halved.
 
-    In the variant "grouped" it is the people: by the coin of each they belong to one round and
+    In the variant "grouped" it is the people: each belongs to one round, drawn at random, and
     answer with all of epsilon. In "faithful" it is epsilon: everybody answers in both rounds. In
     "single" nothing is: there is one round, and everybody answers in it.
     """
@@ -65,10 +67,12 @@ class Agreement:
         if not isinstance(self.schema, Schema):
             raise InputError(f"schema must be a Schema, got {type(self.schema).__name__}")
         check.one_of(VARIANTS, variant=self.variant)
-        if not self.asked:
+        if not self.columns:
             raise InputError("every column has one value only: there is nothing to ask.")
         halved = self.variant == "faithful"
-        exact = _halved_epsilon(self.epsilon, self.asked) if halved else local_epsilon(self.epsilon)
+        exact = (
+            _halved_epsilon(self.epsilon, self.columns) if halved else local_epsilon(self.epsilon)
+        )
         object.__setattr__(self, "epsilon", exact)
 
     @property
@@ -87,7 +91,7 @@ class Agreement:
         return self.epsilon / ROUNDS if self.variant == "faithful" else self.epsilon
 
     @cached_property
-    def asked(self) -> Marginal:
+    def columns(self) -> Marginal:
         """The columns that anything can be asked about: those of two codes or more."""
         return tuple(column.name for column in self.schema if column.size > 1)
 
@@ -116,17 +120,17 @@ class Agreement:
         """The agreement in a message; anything else is refused."""
         check_fields(manifest, _AGREED, "an agreement")
         schema = Schema.from_dict({"sfumato": files.VERSION, "columns": manifest["columns"]})
-        found = Agreement(
+        agreement = Agreement(
             schema=schema,
             epsilon=exact_epsilon(manifest["epsilon"]),
             variant=str(manifest["variant"]),
         )
-        check_spelling(found.manifest(), manifest, "agreement")
-        return found
+        check_spelling(agreement.manifest(), manifest, "agreement")
+        return agreement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanPart:
+class QuestionPart:
     """A question about one column or about the bins of two."""
 
     columns: Marginal
@@ -180,7 +184,7 @@ class PlanPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundPlan:
+class PartsQuestion:
     """What the people of one round are asked: each draws one part and answers about it.
 
     Formal guarantee: the draw does not depend on the person, and an answer about any part is
@@ -191,7 +195,7 @@ class RoundPlan:
     """The fingerprint of the agreement."""
     round: int
     epsilon: Fraction
-    parts: tuple[PlanPart, ...]
+    parts: tuple[QuestionPart, ...]
     weights: tuple[int, ...]
     """A part is drawn with its weight out of their sum."""
 
@@ -206,11 +210,11 @@ class RoundPlan:
         return self.epsilon
 
     def answer(self, codes: Mapping[str, int], schema: Schema, *, rng: Rng) -> list[int]:
-        """One person's answer: the place of the part that was drawn, and what was said about it."""
-        place = draw_part(self.weights, rng=rng)
-        part = self.parts[place].made(schema, self.epsilon)
+        """One person's answer: the number of the part that was drawn, and the answer about it."""
+        index = draw_part(self.weights, rng=rng)
+        part = self.parts[index].made(schema, self.epsilon)
         drawn = part.mechanism.answer(part.cell(codes), rng=rng)
-        return [place, int(part.mechanism.layout.to_json(drawn))]
+        return [index, int(part.mechanism.layout.to_json(drawn))]
 
     def answer_many(
         self, codes: Mapping[str, NDArray[Any]], schema: Schema, *, rng: Rng
@@ -227,13 +231,13 @@ class RoundPlan:
         return fingerprint(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """The message; bins stand in it once, parts name them by their place."""
-        places: dict[tuple[int, ...], int] = {}
+        """The message; bins stand in it once, parts name them by their index."""
+        indices: dict[tuple[int, ...], int] = {}
         parts = [
             {
                 "columns": list(part.columns),
                 "bins": [
-                    None if cut is None else places.setdefault(cut, len(places))
+                    None if cut is None else indices.setdefault(cut, len(indices))
                     for cut in part.bins
                 ],
                 "protocol": part.protocol,
@@ -247,39 +251,39 @@ class RoundPlan:
             "survey": self.survey,
             "round": self.round,
             "epsilon": str(self.epsilon),
-            "bins": [list(cut) for cut in places],
+            "bins": [list(cut) for cut in indices],
             "parts": parts,
         }
 
     @staticmethod
-    def from_dict(message: Any, agreed: Agreement) -> "RoundPlan":
-        """The plan in a message, if it is one of the agreed survey; anything else is refused."""
-        check_fields(message, _PLAN, "a plan")
+    def from_dict(message: Any, agreed: Agreement) -> "PartsQuestion":
+        """The question in a message of the agreed survey; anything else is refused."""
+        check_fields(message, _PARTS_QUESTION, "a question")
         _check_promise(message, agreed)
         bins = _read_bins(message["bins"], agreed.schema)
         listed = message["parts"]
         if not isinstance(listed, list) or not 0 < len(listed) <= MAX_PARTS:
-            raise InputError(f"a plan lists 1 to {MAX_PARTS:,} parts.")
+            raise InputError(f"a question lists 1 to {MAX_PARTS:,} parts.")
         parts = tuple(_read_part(entry, bins, agreed.schema) for entry in listed)
         if len({part.columns for part in parts}) < len(parts):
-            raise InputError("a plan has two parts about the same columns.")
-        found = RoundPlan(
+            raise InputError("a question has two parts about the same columns.")
+        question = PartsQuestion(
             survey=agreed.id,
             round=check.whole(at_least=1, at_most=agreed.rounds, round=message["round"]),
             epsilon=agreed.epsilon,
             parts=parts,
             weights=tuple(entry["weight"] for entry in listed),
         )
-        check_spelling(found.to_dict(), message, "plan")
-        return found
+        check_spelling(question.to_dict(), message, "question")
+        return question
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerRows:
-    """The answers of many people to one plan in two arrays."""
+    """The answers of many people to one question in two arrays."""
 
     question: str
-    """The fingerprint of the plan."""
+    """The fingerprint of the question."""
     part: NDArray[np.int64]
     """The part that each person drew."""
     answer: NDArray[np.uint64]
@@ -315,13 +319,13 @@ def check_spelling(spelled: Mapping[str, Any], message: Mapping[str, Any], what:
         )
 
 
-def _halved_epsilon(epsilon: check.Number, asked: Marginal) -> Fraction:
+def _halved_epsilon(epsilon: check.Number, names: Marginal) -> Fraction:
     """An epsilon of which each round gets half, exact.
 
     An even share of a half must be enough for an answer about one column, and all of it must not be
     too much: the second round may give nearly all of it to one.
     """
-    exact, columns = check.exact(epsilon=epsilon), len(asked)
+    exact, columns = check.exact(epsilon=epsilon), len(names)
     low, high = ROUNDS * columns * MIN_EPSILON, ROUNDS * MAX_EPSILON
     if not low <= exact <= high:
         raise InputError(
@@ -340,10 +344,12 @@ def _check_promise(message: Mapping[str, Any], agreed: Agreement) -> None:
     """The survey and its epsilon are the agreed ones."""
     epsilon = exact_epsilon(message["epsilon"])
     if epsilon > agreed.epsilon:
-        raise BudgetError(f"the plan asks for epsilon {epsilon}, but {agreed.epsilon} was agreed.")
+        raise BudgetError(
+            f"the question asks for epsilon {epsilon}, but {agreed.epsilon} was agreed."
+        )
     if message["survey"] != agreed.id or epsilon != agreed.epsilon:
         raise InputError(
-            "the plan belongs to another survey: other columns, epsilon or rules than agreed."
+            "the question belongs to another survey: other columns, epsilon or rules than agreed."
         )
 
 
@@ -351,7 +357,7 @@ def _read_bins(listed: Any, schema: Schema) -> tuple[tuple[int, ...], ...]:
     """The bins of a message; their number and lengths are limited by the agreed columns."""
     longest = max(column.size for column in schema)
     if not isinstance(listed, list) or len(listed) > len(schema):
-        raise InputError("a plan lists bins at most once a column.")
+        raise InputError("a question lists bins at most once a column.")
     return tuple(_whole_numbers(cut, longest) for cut in listed)
 
 
@@ -363,30 +369,30 @@ def _whole_numbers(listed: Any, longest: int) -> tuple[int, ...]:
     return tuple(listed)
 
 
-def _read_part(entry: Any, bins: Sequence[tuple[int, ...]], schema: Schema) -> PlanPart:
+def _read_part(entry: Any, bins: Sequence[tuple[int, ...]], schema: Schema) -> QuestionPart:
     if not isinstance(entry, Mapping) or set(entry) != _PART:
         raise InputError(f"a part has {', '.join(sorted(_PART))}.")
     columns, cuts = entry["columns"], entry["bins"]
     if not isinstance(columns, list) or not isinstance(cuts, list) or len(cuts) > 2:
         raise InputError("columns and bins of a part are lists of one or two.")
-    places = [
+    indices = [
         None if cut is None else check.whole(at_least=0, at_most=len(bins) - 1, bins=cut)
         for cut in cuts
     ]
-    part = PlanPart(
+    part = QuestionPart(
         columns=tuple(columns),
-        bins=tuple(None if place is None else bins[place] for place in places),
+        bins=tuple(None if index is None else bins[index] for index in indices),
         protocol=entry["protocol"],
     )
     part.check(schema)
     return part
 
 
-_RECORD_PLAN: Final = {"sfumato", "kind", "survey", "round", "budgets"}
+_COLUMNS_QUESTION: Final = {"sfumato", "kind", "survey", "round", "budgets"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordPlan:
+class ColumnsQuestion:
     """What everybody is asked in one round: each column by randomized response.
 
     Formal guarantee: the answers about a record are ``cost``-local DP for all of it, the sum of
@@ -402,7 +408,7 @@ class RecordPlan:
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=ROUNDS, round=self.round)
         if not self.budgets:
-            raise InputError("a plan has budgets for one column or more.")
+            raise InputError("a question has budgets for one column or more.")
         exact = {name: local_epsilon(epsilon) for name, epsilon in self.budgets.items()}
         object.__setattr__(self, "budgets", exact)
         exact_epsilon(str(self.cost))  # a ledger must be able to spell it
@@ -448,26 +454,29 @@ class RecordPlan:
         }
 
     @staticmethod
-    def from_dict(message: Any, agreed: Agreement) -> "RecordPlan":
-        """The plan in a message, if it is one of the agreed survey; anything else is refused."""
-        check_fields(message, _RECORD_PLAN, "a plan")
+    def from_dict(message: Any, agreed: Agreement) -> "ColumnsQuestion":
+        """The question in a message of the agreed survey; anything else is refused."""
+        check_fields(message, _COLUMNS_QUESTION, "a question")
         if message["survey"] != agreed.id:
             raise InputError(
-                "the plan belongs to another survey: other columns, epsilon or rules than agreed."
+                "the question belongs to another survey: other columns, epsilon or rules than "
+                "agreed."
             )
         listed = message["budgets"]
-        if not isinstance(listed, Mapping) or set(listed) != set(agreed.asked):
-            raise InputError("a plan has budgets for the agreed columns.")
-        found = RecordPlan(
+        if not isinstance(listed, Mapping) or set(listed) != set(agreed.columns):
+            raise InputError("a question has budgets for the agreed columns.")
+        question = ColumnsQuestion(
             survey=agreed.id,
             round=message["round"],
-            budgets={name: exact_epsilon(listed[name]) for name in agreed.asked},
+            budgets={name: exact_epsilon(listed[name]) for name in agreed.columns},
         )
-        check_spelling(found.to_dict(), message, "plan")
-        if found.round == 1:
-            _check_first(found, agreed)
-        found.mechanisms(agreed.schema)  # refused now, if at all: later a record would be at hand
-        return found
+        check_spelling(question.to_dict(), message, "question")
+        if question.round == 1:
+            _check_first(question, agreed)
+        question.mechanisms(
+            agreed.schema
+        )  # refused now, if at all: later a record would be at hand
+        return question
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -475,7 +484,7 @@ class RecordRows:
     """The answers of many people about every column."""
 
     question: str
-    """The fingerprint of the plan."""
+    """The fingerprint of the question."""
     codes: NDArray[np.unsignedinteger[Any]]
     """A row for each column that was asked about, in the agreed order; a column for each person."""
     simulated: bool = False
@@ -487,31 +496,35 @@ class RecordRows:
 
 def first_budgets(agreed: Agreement) -> dict[str, Fraction]:
     """The agreed ones of the first round: half of epsilon, the same for each column."""
-    return dict.fromkeys(agreed.asked, agreed.round_epsilon / len(agreed.asked))
+    return dict.fromkeys(agreed.columns, agreed.round_epsilon / len(agreed.columns))
 
 
-def read_plan(message: Any, agreed: Agreement) -> RoundPlan | RecordPlan:
-    """The plan in a message of the agreed variant; anything else is refused."""
-    kind = RecordPlan if agreed.variant == "faithful" else RoundPlan
+RoundQuestion = PartsQuestion | ColumnsQuestion
+"""What the people of one round are asked."""
+
+
+def read_question(message: Any, agreed: Agreement) -> RoundQuestion:
+    """The question in a message of the agreed variant; anything else is refused."""
+    kind = ColumnsQuestion if agreed.variant == "faithful" else PartsQuestion
     return kind.from_dict(message, agreed)
 
 
-def check_question(question: str, plan: RoundPlan | RecordPlan) -> None:
+def check_question(given: str, question: RoundQuestion) -> None:
     """Refuse an answer to another round or survey: it carries another fingerprint."""
-    if question != plan.id:
+    if given != question.id:
         raise InputError(
-            f"this is an answer to another plan ({question[:40]!r}, not {plan.id!r}): another "
+            f"this is an answer to another question ({given[:40]!r}, not {question.id!r}): another "
             "round or survey."
         )
 
 
-def _check_first(plan: RecordPlan, agreed: Agreement) -> None:
-    if plan.cost > agreed.round_epsilon:
+def _check_first(question: ColumnsQuestion, agreed: Agreement) -> None:
+    if question.cost > agreed.round_epsilon:
         raise BudgetError(
-            f"the plan asks for epsilon {plan.cost}, but {agreed.round_epsilon} was agreed for "
-            "the first round."
+            f"the question asks for epsilon {question.cost}, but {agreed.round_epsilon} was agreed "
+            "for the first round."
         )
-    if dict(plan.budgets) != first_budgets(agreed):
+    if dict(question.budgets) != first_budgets(agreed):
         raise InputError(
             "the columns of the first round are asked with the same epsilon each, as agreed."
         )

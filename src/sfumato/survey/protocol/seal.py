@@ -35,14 +35,14 @@ class Sealed:
 
 
 def seal(
-    files: Mapping[str, bytes], survey: Envelope, plans: list[Envelope], *, signer: Signer
+    files: Mapping[str, bytes], survey: Envelope, questions: list[Envelope], *, signer: Signer
 ) -> bytes:
     """The content of ``survey.json``.
 
     Args:
         files: All others of the release, by name.
         survey: The announcement, as people were shown it.
-        plans: Of the rounds, as devices got them.
+        questions: Of the rounds, as devices got them.
         signer: Of the survey.
     """
     manifest = {
@@ -51,13 +51,13 @@ def seal(
         "announcement": survey.digest,
         "files": {name: _digest(content) for name, content in sorted(files.items())},
     }
-    told = {
+    content = {
         "survey": survey.to_dict(),
         "key": signer.key,
-        "plans": [plan.to_dict() for plan in plans],
+        "plans": [question.to_dict() for question in questions],
         "release": signer.sign(manifest).to_dict(),
     }
-    return json.dumps(told, indent=1).encode()
+    return json.dumps(content, indent=1).encode()
 
 
 def check_seal(files: Mapping[str, bytes], *, key: str | None = None) -> Sealed:
@@ -72,13 +72,13 @@ def check_seal(files: Mapping[str, bytes], *, key: str | None = None) -> Sealed:
         InputError: If somebody else signed it.
         StorageError: If it holds no seal, or a file was changed, is missing or was added.
     """
-    told = _told(files)
-    known = key if key is not None else told["key"]
-    signed = Envelope.from_dict(told["survey"])
+    content = _content(files)
+    known = key if key is not None else content["key"]
+    signed = Envelope.from_dict(content["survey"])
     announced = Announcement.from_dict(_opened(signed, known))
-    for plan in told["plans"]:
-        _opened(Envelope.from_dict(plan), known)
-    manifest = _opened(Envelope.from_dict(told["release"]), known)
+    for question in content["plans"]:
+        _opened(Envelope.from_dict(question), known)
+    manifest = _opened(Envelope.from_dict(content["release"]), known)
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
         raise StorageError("the seal signs no release.")
     if manifest.get("announcement") != signed.digest:
@@ -118,21 +118,21 @@ def _opened(signed: Envelope, key: str) -> Any:
         ) from None
 
 
-def _told(files: Mapping[str, bytes]) -> dict[str, Any]:
+def _content(files: Mapping[str, bytes]) -> dict[str, Any]:
     """The content of the seal, of the right form."""
     content = files.get(SEAL, b"")
     try:
-        found = json.loads(content) if len(content) <= _LARGEST_SEAL else None
+        fields = json.loads(content) if len(content) <= _LARGEST_SEAL else None
     except (ValueError, RecursionError):
-        found = None
+        fields = None
     if (
-        not isinstance(found, dict)
-        or set(found) != {"survey", "key", "plans", "release"}
-        or not isinstance(found["key"], str)
-        or not isinstance(found["plans"], list)
+        not isinstance(fields, dict)
+        or set(fields) != {"survey", "key", "plans", "release"}
+        or not isinstance(fields["key"], str)
+        or not isinstance(fields["plans"], list)
     ):
         raise StorageError(f"there is no {SEAL} as a survey seals a release with.")
-    return found
+    return fields
 
 
 def _digest(content: bytes) -> str:

@@ -18,7 +18,7 @@ from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Category, Integer, Schema
 from sfumato.survey.device.device import Client, draw_rounds, fitted, simulate_clients
 from sfumato.survey.dp2pub.two_round import TwoRound
-from sfumato.survey.protocol.rounds import Agreement, PlanPart, RoundPlan
+from sfumato.survey.protocol.rounds import Agreement, PartsQuestion, QuestionPart
 
 SCHEMA = Schema(
     columns=(Category(name="town", values=("a", "b", "c")), Integer(name="age", low=1, high=6))
@@ -30,11 +30,11 @@ CODES = {"town": 1, "age": 4}
 
 def plan(number, *, epsilon=AGREED.epsilon, weights=(1, 2, 3)):
     parts = (
-        PlanPart(columns=("town",), bins=(None,)),
-        PlanPart(columns=("age",), bins=(None,), protocol="hadamard"),
-        PlanPart(columns=("town", "age"), bins=(None, (0, 0, 0, 1, 1, 1))),
+        QuestionPart(columns=("town",), bins=(None,)),
+        QuestionPart(columns=("age",), bins=(None,), protocol="hadamard"),
+        QuestionPart(columns=("town", "age"), bins=(None, (0, 0, 0, 1, 1, 1))),
     )
-    return RoundPlan(
+    return PartsQuestion(
         survey=AGREED.id, round=number, epsilon=epsilon, parts=parts, weights=weights
     ).to_dict()
 
@@ -62,7 +62,7 @@ def test_a_client_answers_in_its_own_round_only(own):
     made = client(own)
     answers = {number: made.answer(plan(number)) for number in (1, 2)}
     assert answers[3 - own] is None
-    assert answers[own].question == RoundPlan.from_dict(plan(own), AGREED).id
+    assert answers[own].question == PartsQuestion.from_dict(plan(own), AGREED).id
     assert json.loads(answers[own].to_json()) == answers[own].to_dict()
 
 
@@ -89,7 +89,7 @@ def test_the_same_plan_gets_the_same_bytes_again():
 def test_another_plan_for_a_round_is_refused(own):
     made = client(own)
     first = made.answer(plan(own))
-    with pytest.raises(BudgetError, match="another plan before"):
+    with pytest.raises(BudgetError, match="another question before"):
         made.answer(plan(own, weights=(1, 1, 1)))
     assert made.answer(plan(own)) is first
 
@@ -97,7 +97,7 @@ def test_another_plan_for_a_round_is_refused(own):
 def test_a_client_that_only_listened_remembers_the_plan_too():
     made = client(2)
     assert made.answer(plan(1)) is None
-    with pytest.raises(BudgetError, match="another plan before"):
+    with pytest.raises(BudgetError, match="another question before"):
         made.answer(plan(1, weights=(1, 1, 1)))
 
 
@@ -273,7 +273,7 @@ def test_asked_by_many_threads_at_once_a_client_draws_one_answer():
 
 def worst_ratio(epsilon):
     """Of the probabilities of any part with any answer under any two records, exactly."""
-    asked, worst = RoundPlan.from_dict(plan(1), AGREED), Fraction(1)
+    asked, worst = PartsQuestion.from_dict(plan(1), AGREED), Fraction(1)
     records = [{"town": town, "age": age} for town in range(3) for age in range(6)]
     for part in asked.parts:  # the draw of the part is the same for all records and cancels
         transition = part.mechanism(SCHEMA, Fraction(epsilon)).transition()
@@ -294,7 +294,7 @@ def test_no_two_records_are_told_apart_by_more_than_the_agreed_epsilon():
 
 def expected(epsilon):
     """The exact probability of each part with each answer, for RECORD."""
-    asked = RoundPlan.from_dict(plan(1), AGREED)
+    asked = PartsQuestion.from_dict(plan(1), AGREED)
     found = {}
     for place, part in enumerate(asked.parts):
         transition = part.mechanism(SCHEMA, Fraction(epsilon)).transition()

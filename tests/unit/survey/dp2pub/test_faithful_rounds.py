@@ -23,18 +23,18 @@ from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import Client, simulate_clients
 from sfumato.survey.dp2pub.faithful_rounds import (
     answer_noise,
-    count,
     debiased,
-    first_plan,
+    first_question,
     fit_ties,
     noisy_table,
-    second_plan,
+    second_question,
     spelled_budgets,
     tie_helps,
 )
+from sfumato.survey.dp2pub.round_tally import count
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.messages import Answer
-from sfumato.survey.protocol.rounds import Agreement, RecordPlan, RecordRows
+from sfumato.survey.protocol.rounds import Agreement, ColumnsQuestion, RecordRows
 
 SMALL = Schema(
     dataset="village",
@@ -77,7 +77,7 @@ def block_of(schema, people, *, rng):
 
 def heard_of(agreed, people, *, seed):
     rng = simulation_rng(seed)
-    plan = first_plan(agreed)
+    plan = first_question(agreed)
     codes = block_of(agreed.schema, people, rng=rng)
     rows = simulate_clients(plan.to_dict(), codes, agreed=agreed.manifest(), rng=rng)
     return codes, count(plan, agreed, rows)
@@ -86,15 +86,15 @@ def heard_of(agreed, people, *, seed):
 def test_both_rounds_cost_exactly_epsilon_and_every_column_is_in_one_cluster():
     for seed in range(5):
         _, heard = heard_of(AGREED, 400, seed=seed)
-        asked = second_plan(AGREED, heard)
-        assert set(heard.plan.budgets.values()) == {Fraction(1, 2)}
-        assert heard.plan.cost + asked.plan.cost == AGREED.epsilon
-        assert sorted(name for c in asked.clusters for name in c) == sorted(AGREED.asked)
+        asked = second_question(AGREED, heard)
+        assert set(heard.question.budgets.values()) == {Fraction(1, 2)}
+        assert heard.question.cost + asked.question.cost == AGREED.epsilon
+        assert sorted(name for c in asked.clusters for name in c) == sorted(AGREED.columns)
         assert all(len(cluster) <= 3 for cluster in asked.clusters)
         for cluster in asked.clusters:  # an even share of the cluster's, but for the rounding
-            budgets = [asked.plan.budgets[name] for name in cluster]
+            budgets = [asked.question.budgets[name] for name in cluster]
             assert max(budgets) - min(budgets) < Fraction(1, 10**6)
-        assert RecordPlan.from_dict(json.loads(json.dumps(asked.plan.to_dict())), AGREED)
+        assert ColumnsQuestion.from_dict(json.loads(json.dumps(asked.question.to_dict())), AGREED)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(3, 10_000), Fraction(1, 1_000), 1, Fraction(32)])
@@ -140,7 +140,7 @@ def worst_ratio(first, second):
 
 def test_the_answers_of_both_rounds_together_tell_no_two_records_apart_by_more_than_epsilon():
     agreed = Agreement(schema=TWO, epsilon=Fraction(2), variant="faithful")
-    first = first_plan(agreed).budgets
+    first = first_question(agreed).budgets
     shares = {"smoker": Fraction(2, 7), "town": Fraction(5, 7)}
     second = spelled_budgets(shares, agreed.round_epsilon)
     allowed = exp_below(agreed.epsilon)
@@ -238,8 +238,8 @@ def test_without_answers_in_the_second_round_the_first_is_published():
 def test_the_same_answers_make_the_same_second_round():
     """So a server that stopped between rounds counts again and goes on with the same plan."""
     _, heard = heard_of(AGREED, 500, seed=6)
-    singles = [Answer(question=heard.plan.id, value=row.tolist()) for row in heard.block.T]
-    rows = RecordRows(question=heard.plan.id, codes=heard.block)
+    singles = [Answer(question=heard.question.id, value=row.tolist()) for row in heard.records.T]
+    rows = RecordRows(question=heard.question.id, codes=heard.records)
     found = [
         TwoRound(SMALL, epsilon=3, variant="faithful").second_round(each)
         for each in (rows, singles[::-1])
@@ -267,7 +267,7 @@ def noise_ratio(agreed, second, columns, *, seed):
 def test_tables_of_both_rounds_are_as_noisy_as_they_say(columns, freedom):
     """5 standard errors of a mean chi-square: less than 1 false alarm in 10,000 runs."""
     agreed, runs = Agreement(schema=SMALL, epsilon=Fraction(9), variant="faithful"), 40
-    second = second_plan(agreed, heard_of(agreed, 4_000, seed=99)[1]).plan
+    second = second_question(agreed, heard_of(agreed, 4_000, seed=99)[1]).question
     found = np.mean([noise_ratio(agreed, second, columns, seed=seed) for seed in range(runs)])
     bound = 5 * (2 / freedom / runs) ** 0.5
     assert abs(found - 1) < bound
@@ -276,7 +276,7 @@ def test_tables_of_both_rounds_are_as_noisy_as_they_say(columns, freedom):
 
 
 def test_a_person_who_answered_once_counts_where_they_did():
-    plan = first_plan(AGREED)
+    plan = first_question(AGREED)
     answers = [Answer(question=plan.id, value=[1, code, 0]) for code in range(8)]
     once = count(plan, AGREED, answers)
     nobody = count(plan, AGREED, [])
@@ -342,7 +342,7 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
 def test_what_is_no_answer_to_the_plan_is_refused_and_nothing_is_counted(change):
     survey = TwoRound(SMALL, epsilon=3, variant="faithful")
-    good = {"sfumato": 1, "question": first_plan(AGREED).id, "answer": [0, 1, 2]}
+    good = {"sfumato": 1, "question": first_question(AGREED).id, "answer": [0, 1, 2]}
     with pytest.raises(InputError):
         survey.second_round([good, {**good, **change}])
     survey.second_round([good])  # nothing was kept of the refused ones
@@ -354,8 +354,8 @@ def test_what_is_no_answer_to_the_plan_is_refused_and_nothing_is_counted(change)
     [np.zeros((2, 5), int), np.zeros(3, int), np.zeros((3, 5)), np.full((3, 5), 2), -np.eye(3)],
 )
 def test_rows_that_do_not_fit_the_plan_are_refused(block):
-    plan = first_plan(AGREED)
-    with pytest.raises(InputError, match=r"asked about; got|are from 0 to"):
+    plan = first_question(AGREED)
+    with pytest.raises(InputError, match=r"of the question; got|are from 0 to"):
         count(plan, AGREED, RecordRows(question=plan.id, codes=block))
 
 
@@ -379,11 +379,11 @@ def test_what_can_not_be_surveyed_is_refused_before_anybody_is_asked():
 def test_a_second_plan_gets_only_what_the_first_round_left():
     record = {"smoker": True, "only": "one", "age": 3, "town": "b"}
     client = Client(record, agreed=AGREED.manifest(), rng=secure_rng())
-    client.answer(first_plan(AGREED).to_dict())
+    client.answer(first_question(AGREED).to_dict())
     assert Fraction(client.to_dict()["spent"]["1"]) == Fraction(3, 2)
-    each = Fraction(3, 2) / len(AGREED.asked)
-    names = AGREED.asked
-    greedy = RecordPlan(
+    each = Fraction(3, 2) / len(AGREED.columns)
+    names = AGREED.columns
+    greedy = ColumnsQuestion(
         survey=AGREED.id, round=2, budgets={name: each + Fraction(1, 100) for name in names}
     )
     with pytest.raises(BudgetError, match=r"3/2 is left of the agreed 3"):
@@ -391,6 +391,6 @@ def test_a_second_plan_gets_only_what_the_first_round_left():
     again = Client.restore(client.to_dict(), record, agreed=AGREED.manifest(), rng=secure_rng())
     with pytest.raises(BudgetError, match=r"3/2 is left of the agreed 3"):
         again.answer(greedy.to_dict())
-    fair = RecordPlan(survey=AGREED.id, round=2, budgets=dict.fromkeys(names, each))
+    fair = ColumnsQuestion(survey=AGREED.id, round=2, budgets=dict.fromkeys(names, each))
     assert again.answer(fair.to_dict()) is not None
     assert sum(map(Fraction, again.to_dict()["spent"].values())) == 3

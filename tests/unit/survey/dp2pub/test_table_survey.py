@@ -15,9 +15,9 @@ from sfumato.readers.array_table import ArrayTable
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import draw_rounds, simulate_clients
+from sfumato.survey.dp2pub.semi_honest import check_pairs
 from sfumato.survey.dp2pub.table_survey import (
-    asked_columns,
-    check_pairs,
+    answerable_columns,
     resized,
     semi_honest_release,
     two_round_release,
@@ -157,9 +157,9 @@ def test_a_simulation_is_not_private_under_any_kind() -> None:
 
 
 def test_only_columns_that_have_something_to_say_are_asked() -> None:
-    assert asked_columns(SCHEMA) == ("age", "member")
+    assert answerable_columns(SCHEMA) == ("age", "member")
     with pytest.raises(InputError, match="one value only"):
-        asked_columns(SCHEMA.pick(["country"]))
+        answerable_columns(SCHEMA.pick(["country"]))
 
 
 def test_pairs_too_large_to_be_compared_are_refused_in_time() -> None:

@@ -23,15 +23,15 @@ from sfumato.survey.dp2pub.grouped_rounds import (
     best_protocol,
     cell_noise,
     column_tables,
-    columns_plan,
-    count,
-    first_plan,
+    first_question,
+    one_column_question,
     pair_answers,
-    second_plan,
+    second_question,
 )
+from sfumato.survey.dp2pub.round_tally import count
 from sfumato.survey.dp2pub.two_round import TwoRound
 from sfumato.survey.protocol.messages import Answer
-from sfumato.survey.protocol.rounds import Agreement, AnswerRows, PlanPart, RoundPlan
+from sfumato.survey.protocol.rounds import Agreement, AnswerRows, PartsQuestion, QuestionPart
 
 SMALL = Schema(
     dataset="village",
@@ -104,7 +104,7 @@ def test_strong_dependence_is_noticed_and_asked_about_before_it_was_ever_assumed
 
 def by_columns_alone(agreed, codes, *, rng):
     """The product model when everybody is asked about one column."""
-    plan, schema = columns_plan(agreed), agreed.schema
+    plan, schema = one_column_question(agreed), agreed.schema
     everybody = np.ones(codes.shape[1], int)
     rows = simulate_clients(plan.to_dict(), codes, everybody, agreed=agreed.manifest(), rng=rng)
     known = possible_tables(schema, column_tables(agreed, [count(plan, agreed, rows)]))
@@ -114,13 +114,15 @@ def by_columns_alone(agreed, codes, *, rng):
 
 def by_pairs_only(agreed, codes, *, rng):
     """What must not happen: everybody is asked about a pair, whatever it costs."""
-    parts = tuple(PlanPart(columns=e, bins=(None,) * 2) for e in combinations(agreed.asked, 2))
-    plan = RoundPlan(
+    parts = tuple(
+        QuestionPart(columns=e, bins=(None,) * 2) for e in combinations(agreed.columns, 2)
+    )
+    plan = PartsQuestion(
         survey=agreed.id, round=1, epsilon=agreed.epsilon, parts=parts, weights=(1,) * len(parts)
     )
     everybody = np.ones(codes.shape[1], int)
     rows = simulate_clients(plan.to_dict(), codes, everybody, agreed=agreed.manifest(), rng=rng)
-    bins = {name: whole(agreed.schema[name].size) for name in agreed.asked}
+    bins = {name: whole(agreed.schema[name].size) for name in agreed.columns}
     answers = pair_answers(agreed, [count(plan, agreed, rows)], bins)
     fit = fit_grouped(agreed.schema, total=1.0, one_ways={}, answers=answers, bins=bins, rng=rng)
     return fit.model
@@ -168,9 +170,11 @@ def test_asking_everybody_about_pairs_would_be_seen_as_worse():
 
 def test_answers_of_both_rounds_about_the_same_bins_are_put_together():
     agreed = Agreement(schema=integer_schema((2, 2, 6)), epsilon=Fraction(2))
-    part = PlanPart(columns=("0", "2"), bins=(None, (0, 0, 0, 1, 1, 1)))
+    part = QuestionPart(columns=("0", "2"), bins=(None, (0, 0, 0, 1, 1, 1)))
     plans = [
-        RoundPlan(survey=agreed.id, round=n, epsilon=agreed.epsilon, parts=(part,), weights=(1,))
+        PartsQuestion(
+            survey=agreed.id, round=n, epsilon=agreed.epsilon, parts=(part,), weights=(1,)
+        )
         for n in (1, 2)
     ]
     rounds = [count(p, agreed, [Answer(question=p.id, value=[0, p.round])] * 5) for p in plans]
@@ -250,15 +254,15 @@ def test_plans_can_be_read_back_and_never_ask_about_a_column_of_one_code():
     agreed = Agreement(schema=SMALL, epsilon=Fraction(3))
     rng = simulation_rng(4)
     codes = np.stack([rng.below(column.size, 5_000) for column in SMALL])
-    first = first_plan(agreed)
+    first = first_question(agreed)
     rows = simulate_clients(
         first.to_dict(), codes, np.ones(5_000, int), agreed=agreed.manifest(), rng=rng
     )
-    second = second_plan(agreed, count(first, agreed, rows)).plan
+    second = second_question(agreed, count(first, agreed, rows)).question
     for plan in (first, second):
-        assert RoundPlan.from_dict(json.loads(json.dumps(plan.to_dict())), agreed) == plan
+        assert PartsQuestion.from_dict(json.loads(json.dumps(plan.to_dict())), agreed) == plan
         assert not any("only" in part.columns for part in plan.parts)
-    single = {part.columns for part in columns_plan(agreed).parts}
+    single = {part.columns for part in one_column_question(agreed).parts}
     assert single == {("smoker",), ("age",), ("pay",)}
 
 
@@ -266,7 +270,7 @@ def test_column_tables_are_without_bias_and_as_noisy_as_they_say():
     """4 standard errors on 44 cells: a false alarm in 3 of 1,000 runs."""
     agreed, rng, people = Agreement(schema=SMALL, epsilon=Fraction(1)), simulation_rng(6), 60_000
     codes = np.stack([rng.below(column.size, people) for column in SMALL])
-    plan = first_plan(agreed)
+    plan = first_question(agreed)
     rows = simulate_clients(
         plan.to_dict(), codes, np.ones(people, int), agreed=agreed.manifest(), rng=rng
     )
@@ -287,7 +291,7 @@ def test_column_tables_are_without_bias_and_as_noisy_as_they_say():
 
 def test_rounds_are_counted_together_where_they_asked_the_same():
     agreed = Agreement(schema=SMALL, epsilon=Fraction(1))
-    plan = first_plan(agreed)
+    plan = first_question(agreed)
     place = next(i for i, part in enumerate(plan.parts) if part.columns == ("smoker",))
     tally = count(plan, agreed, [Answer(question=plan.id, value=[place, 1])] * 10)
     once, twice = (column_tables(agreed, [tally] * times)["smoker"] for times in (1, 2))
@@ -306,7 +310,7 @@ def test_the_same_answers_make_the_same_second_round():
     """So a server that stopped between rounds counts again and goes on with the same plan."""
     agreed, rng = Agreement(schema=SMALL, epsilon=Fraction(3)), simulation_rng(8)
     codes = np.stack([rng.below(column.size, 3_000) for column in SMALL])
-    plan = first_plan(agreed).to_dict()
+    plan = first_question(agreed).to_dict()
     rows = simulate_clients(plan, codes, np.ones(3_000, int), agreed=agreed.manifest(), rng=rng)
     pairs = zip(rows.part.tolist(), rows.answer.tolist(), strict=True)
     singles = [Answer(question=rows.question, value=list(pair)) for pair in pairs]
@@ -320,7 +324,7 @@ def test_the_second_round_is_asked_once_and_before_publishing():
         survey.publish([], rng=rng)
     with pytest.raises(InputError, match="nobody answered"):
         survey.second_round([None])
-    question = first_plan(Agreement(schema=SMALL, epsilon=Fraction(1))).id
+    question = first_question(Agreement(schema=SMALL, epsilon=Fraction(1))).id
     survey.second_round(Answer(question=question, value=[0, 1]))
     with pytest.raises(InputError, match="asked already"):
         survey.second_round([])
@@ -346,7 +350,7 @@ WRONG = {
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
 def test_what_is_no_answer_to_the_plan_is_refused_and_nothing_is_counted(change):
     survey = TwoRound(SMALL, epsilon=1)
-    question = first_plan(Agreement(schema=SMALL, epsilon=Fraction(1))).id
+    question = first_question(Agreement(schema=SMALL, epsilon=Fraction(1))).id
     good = {"sfumato": 1, "question": question, "answer": [0, 1]}
     with pytest.raises(InputError):
         survey.second_round([good, {**good, **change}])
@@ -360,7 +364,7 @@ def test_what_is_no_answer_to_the_plan_is_refused_and_nothing_is_counted(change)
 )
 def test_rows_that_do_not_fit_the_plan_are_refused(part, answer):
     agreed = Agreement(schema=SMALL, epsilon=Fraction(1))
-    plan = first_plan(agreed)
+    plan = first_question(agreed)
     rows = AnswerRows(question=plan.id, part=np.array(part), answer=np.array(answer))
     with pytest.raises(InputError):
         count(plan, agreed, rows)

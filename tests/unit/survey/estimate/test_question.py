@@ -12,7 +12,7 @@ from sfumato.privacy import LocalDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Number, Schema
-from sfumato.survey.device.client import Form
+from sfumato.survey.device.form import Form
 from sfumato.survey.estimate.question import Question
 from sfumato.survey.estimate.tally import AnswerBatch, TallyKernel
 from sfumato.survey.protocol.mechanism_choice import FREQUENCIES, MEANS, PROTOCOLS

@@ -16,7 +16,7 @@ from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.randomness import simulation_rng
 from sfumato.survey.dp2pub import faithful_rounds
 from sfumato.survey.poisoning.check import PoisoningCheck, answer_gain, gains, poisoning_check
-from sfumato.survey.poisoning.marginal_answers import heard_ways, together
+from sfumato.survey.poisoning.marginal_answers import answered_ways, together
 from sfumato.survey.poisoning.traces import (
     Trace,
     beyond,
@@ -25,7 +25,7 @@ from sfumato.survey.poisoning.traces import (
     histogram_traces,
     round_traces,
 )
-from sfumato.survey.protocol.rounds import PlanPart, RoundPlan
+from sfumato.survey.protocol.rounds import PartsQuestion, QuestionPart
 
 SIZES = (40, 2, 12, 100, 5, 30)
 COLUMN = sf.Integer(name="x", low=1, high=64)
@@ -65,24 +65,26 @@ def test_the_gain_is_what_crafted_answers_do(variant):
         told = fakes.replaced(rows, target)
     else:
         told = fakes.replaced(rows, _about_first_codes(survey, number, rng))
-    expected = {gain.column: gain for gain in gains(survey.agreed, [survey.plan], fakes=share)}
+    expected = {gain.column: gain for gain in gains(survey.agreed, [survey.question], fakes=share)}
     same_people = variant == "faithful"
-    before = heard_ways(survey.agreed, [survey.tally(rows)])
-    after = heard_ways(survey.agreed, [survey.tally(told)])
+    before = answered_ways(survey.agreed, [survey.tally(rows)])
+    after = answered_ways(survey.agreed, [survey.tally(told)])
     for name, gain in expected.items():
         honest, error = together(before[name], same_people=same_people)
         attacked, other = together(after[name], same_people=same_people)
         moved = attacked[0] - (1 - share) * honest[0]
-        assert moved == pytest.approx(gain.by_plan, abs=4 * (error[0] + other[0]))
+        assert moved == pytest.approx(gain.by_weights, abs=4 * (error[0] + other[0]))
 
 
 def _about_first_codes(survey, number, rng):
     """Parts as the plan says, and answers that support code 0 of whatever is asked."""
-    share = np.array(survey.plan.weights) / sum(survey.plan.weights)
+    share = np.array(survey.question.weights) / sum(survey.question.weights)
     part = np.searchsorted(np.cumsum(share)[:-1], rng.uniform(number))
     answer = np.zeros(number, dtype=np.uint64)
     for place in np.unique(part):
-        mechanism = survey.plan.parts[place].mechanism(survey.agreed.schema, survey.plan.epsilon)
+        mechanism = survey.question.parts[place].mechanism(
+            survey.agreed.schema, survey.question.epsilon
+        )
         mine = np.flatnonzero(part == place)
         if isinstance(mechanism, FastOlh):  # code 0 is hashed to 0 by every seed
             seeds = rng.below(1 << mechanism.seed_bits, mine.size)
@@ -96,20 +98,20 @@ def test_fakes_who_all_answer_one_question_gain_more():
     survey = fakes.MadeSurvey.draw(
         SIZES, 10, epsilon=Fraction(1), variant="single", rng=simulation_rng(0)
     )
-    share = dict(zip(survey.agreed.asked, survey.plan.weights, strict=True))
-    for gain in gains(survey.agreed, [survey.plan]):
+    share = dict(zip(survey.agreed.columns, survey.question.weights, strict=True))
+    for gain in gains(survey.agreed, [survey.question]):
         weight = share[gain.column] / sum(share.values())
         among = 0.01 / (0.99 * weight + 0.01)
-        assert gain.one_part == pytest.approx(gain.by_plan / 0.01 * among)
-        assert gain.one_part > gain.by_plan
+        assert gain.one_part == pytest.approx(gain.by_weights / 0.01 * among)
+        assert gain.one_part > gain.by_weights
 
 
 def test_where_everybody_answers_everything_there_is_no_part_to_choose():
     survey = fakes.MadeSurvey.draw(
         SIZES, 10, epsilon=Fraction(2), variant="faithful", rng=simulation_rng(0)
     )
-    for gain in gains(survey.agreed, [survey.plan]):
-        assert gain.one_part == gain.by_plan
+    for gain in gains(survey.agreed, [survey.question]):
+        assert gain.one_part == gain.by_weights
 
 
 def test_a_share_of_fakes_is_between_none_and_all():
@@ -117,7 +119,7 @@ def test_a_share_of_fakes_is_between_none_and_all():
         (2, 3), 10, epsilon=Fraction(2), variant="single", rng=simulation_rng(0)
     )
     with pytest.raises(InputError, match="fakes must be a share"):
-        gains(survey.agreed, [survey.plan], fakes=1.0)
+        gains(survey.agreed, [survey.question], fakes=1.0)
 
 
 @pytest.mark.parametrize("q", [0.01, 0.3, 0.5])
@@ -223,10 +225,10 @@ def alone_and_in_a_pair(rng):
     """A survey that asks half of the people about a column alone, and half about it in a pair."""
     made = fakes.MadeSurvey.draw((3, 2), 10_000, epsilon=Fraction(2), variant="single", rng=rng)
     parts = (
-        PlanPart(columns=("c0",), bins=(None,)),
-        PlanPart(columns=("c0", "c1"), bins=(None, None)),
+        QuestionPart(columns=("c0",), bins=(None,)),
+        QuestionPart(columns=("c0", "c1"), bins=(None, None)),
     )
-    plan = RoundPlan(
+    plan = PartsQuestion(
         survey=made.agreed.id, round=1, epsilon=Fraction(2), parts=parts, weights=(1, 1)
     )
     return fakes.MadeSurvey(made.agreed, made.codes, plan)
@@ -286,9 +288,9 @@ def test_two_rounds_are_planned_and_counted_together():
     rng = simulation_rng(6)
     survey = fakes.MadeSurvey.draw((3, 2), 4_000, epsilon=Fraction(4), variant="faithful", rng=rng)
     first = survey.tally(survey.honest(rng=rng))
-    second = faithful_rounds.second_plan(survey.agreed, first).plan
-    both = gains(survey.agreed, [survey.plan, second], people=[4_000, 2_000])
-    each = [gains(survey.agreed, [plan]) for plan in (survey.plan, second)]
+    second = faithful_rounds.second_question(survey.agreed, first).question
+    both = gains(survey.agreed, [survey.question, second], people=[4_000, 2_000])
+    each = [gains(survey.agreed, [plan]) for plan in (survey.question, second)]
     for place, gain in enumerate(both):
-        low, high = sorted(one[place].by_plan for one in each)
-        assert low * 0.999 <= gain.by_plan <= high * 1.001
+        low, high = sorted(one[place].by_weights for one in each)
+        assert low * 0.999 <= gain.by_weights <= high * 1.001

@@ -7,8 +7,9 @@ import pytest
 
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Schema
-from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, single_round
-from sfumato.survey.poisoning.marginal_answers import heard_ways, together, ways_of
+from sfumato.survey.dp2pub import faithful_rounds, grouped_rounds, two_round
+from sfumato.survey.dp2pub.round_tally import count
+from sfumato.survey.poisoning.marginal_answers import answered_ways, together, ways_of
 from sfumato.survey.protocol.rounds import Agreement
 
 SCHEMA = Schema.from_dict(
@@ -42,9 +43,8 @@ def records(people, rng):
 
 def first_tally(variant, people, rng):
     agreed = agreement(variant)
-    made = {"grouped": grouped_rounds, "single": single_round, "faithful": faithful_rounds}[variant]
-    plan = made.first_plan(agreed)
-    return agreed, made.count(plan, agreed, plan.answer_many(records(people, rng), SCHEMA, rng=rng))
+    plan = two_round.first_question(agreed)
+    return agreed, count(plan, agreed, plan.answer_many(records(people, rng), SCHEMA, rng=rng))
 
 
 def covered(variant, runs, *, shrink=1.0, seed=0):
@@ -53,7 +53,7 @@ def covered(variant, runs, *, shrink=1.0, seed=0):
     rng = simulation_rng(seed)
     for _ in range(runs):
         agreed, tally = first_tally(variant, 2_000, rng)
-        for name, heard in heard_ways(agreed, [tally]).items():
+        for name, heard in answered_ways(agreed, [tally]).items():
             frequencies, errors = together(heard, same_people=variant == "faithful")
             hit = np.abs(frequencies - SHARES[name]) <= 1.96 * shrink * errors
             inside, total = inside + int(hit.sum()), total + hit.size
@@ -76,10 +76,10 @@ def test_halved_errors_would_be_found_out(variant):
 
 def test_a_pair_tells_about_both_of_its_columns():
     agreed = agreement("grouped")
-    plan = grouped_rounds.first_plan(agreed)
+    plan = grouped_rounds.first_question(agreed)
     pairs = [part for part in plan.parts if len(part.columns) == 2 and part.bins == (None, None)]
     assert pairs, "the example asks about a pair by codes"
-    sides = [way for way in ways_of(agreed, plan) if plan.parts[way.place] in pairs]
+    sides = [way for way in ways_of(agreed, plan) if plan.parts[way.part] in pairs]
     assert {way.column for way in sides} == {name for part in pairs for name in part.columns}
     for way in sides:
         assert way.p + (way.codes - 1) * way.q == pytest.approx(1.0)
@@ -87,26 +87,26 @@ def test_a_pair_tells_about_both_of_its_columns():
 
 def test_columns_in_bins_are_no_way_to_tell_codes_apart():
     agreed = agreement("grouped")
-    plan = grouped_rounds.first_plan(agreed)
+    plan = grouped_rounds.first_question(agreed)
     for way in ways_of(agreed, plan):
-        assert plan.parts[way.place].bins[way.axis] is None
+        assert plan.parts[way.part].bins[way.axis] is None
 
 
 def test_two_rounds_of_the_same_people_are_no_more_certain_than_all_of_them():
     rng = simulation_rng(3)
     agreed = Agreement(schema=SCHEMA, epsilon=Fraction(48), variant="faithful")
-    plan = faithful_rounds.first_plan(agreed)
+    plan = faithful_rounds.first_question(agreed)
     codes = records(1_000, rng)
     answers = plan.answer_many(codes, SCHEMA, rng=rng)
-    tally = faithful_rounds.count(plan, agreed, answers)
-    heard = heard_ways(agreed, [tally, tally])["smoker"]
+    tally = count(plan, agreed, answers)
+    heard = answered_ways(agreed, [tally, tally])["smoker"]
     _, errors = together(heard, same_people=True)
     assert errors.min() >= 0.9 * np.sqrt(0.2 * 0.8 / 1_000)
 
 
 def test_more_answers_about_a_column_count_more():
     agreed, tally = first_tally("grouped", 5_000, simulation_rng(1))
-    heard = heard_ways(agreed, [tally])["smoker"]
+    heard = answered_ways(agreed, [tally])["smoker"]
     _, all_errors = together(heard, same_people=False)
     for each in heard:
         _, own = together([each], same_people=False)

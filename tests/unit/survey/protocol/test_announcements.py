@@ -16,7 +16,7 @@ TASK, REPORT, TOKEN = "ab" * 16, "01" * 16, "cd" * 24
 
 def announcement(**changed: Any) -> Announcement:
     given: dict[str, Any] = {"task": TASK, "title": "Health", "agreement": AGREED}
-    given["first_plan"] = "12" * 16
+    given["first_question"] = "12" * 16
     return Announcement(**given | changed)
 
 
@@ -56,9 +56,9 @@ def test_the_message_names_the_agreement_that_plans_will_name() -> None:
         {"closes": 5},
         {"page": "0f"},
         {"page": None},
-        {"first_plan": ""},
-        {"first_plan": "AB" * 16},
-        {"first_plan": None},
+        {"first_question": ""},
+        {"first_question": "AB" * 16},
+        {"first_question": None},
         {"title": "left \u202e right"},
         {"title": "hidden \u2066 sign"},
     ],
@@ -88,7 +88,7 @@ def test_a_changed_message_is_refused(changed: dict[str, Any]) -> None:
 def test_a_survey_that_announces_no_first_plan_is_refused(said: dict[str, Any]) -> None:
     message = announcement().to_dict()
     del message["first_plan"]
-    with pytest.raises(InputError, match="does not announce the plan of its first round"):
+    with pytest.raises(InputError, match="does not announce the question of its first round"):
         Announcement.from_dict(message | said)
 
 

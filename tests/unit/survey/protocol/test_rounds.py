@@ -19,7 +19,7 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
 from sfumato.survey.device.device import Client, draw_rounds, simulate_clients
-from sfumato.survey.protocol.rounds import Agreement, RecordPlan, first_budgets, read_plan
+from sfumato.survey.protocol.rounds import Agreement, ColumnsQuestion, first_budgets, read_question
 
 SCHEMA = Schema(
     columns=(
@@ -35,7 +35,9 @@ TINY = Fraction(1, 10**9)
 
 
 def plan(number, *, town=Fraction(2), age=Fraction(2), agreed=AGREED):
-    return RecordPlan(survey=agreed.id, round=number, budgets={"town": town, "age": age}).to_dict()
+    return ColumnsQuestion(
+        survey=agreed.id, round=number, budgets={"town": town, "age": age}
+    ).to_dict()
 
 
 def client(seed=0, *, record=RECORD):
@@ -55,7 +57,7 @@ def test_a_client_answers_every_column_in_both_rounds():
     made = client()
     for number in (1, 2):
         answer = made.answer(json.loads(json.dumps(plan(number))))
-        assert answer.question == RecordPlan.from_dict(plan(number), AGREED).id
+        assert answer.question == ColumnsQuestion.from_dict(plan(number), AGREED).id
         assert len(answer.value) == 2  # nothing is asked about a column of one value
         assert json.loads(answer.to_json()) == answer.to_dict()
     assert made.to_dict()["spent"] == {"1": "4", "2": "4"}
@@ -111,7 +113,7 @@ def test_a_second_answer_to_a_round_with_another_plan_is_refused():
     made = client()
     made.answer(plan(1))
     first = made.answer(plan(2, town=Fraction(1), age=Fraction(1)))
-    with pytest.raises(BudgetError, match="another plan before"):
+    with pytest.raises(BudgetError, match="another question before"):
         made.answer(plan(2, town=Fraction(1, 2), age=Fraction(1, 2)))  # though it could be afforded
     assert made.answer(plan(2, town=Fraction(1), age=Fraction(1))) is first
 
@@ -199,7 +201,7 @@ def test_two_people_with_equal_records_answer_differently():
     """Nothing is seeded: 2 times 60 answers near coin tosses are equal in 1 of 10^30 runs."""
     columns = tuple(Boolean(name=f"c{place}") for place in range(60))
     agreed = Agreement(schema=Schema(columns=columns), epsilon=Fraction(12), variant="faithful")
-    message = RecordPlan(survey=agreed.id, round=1, budgets=first_budgets(agreed)).to_dict()
+    message = ColumnsQuestion(survey=agreed.id, round=1, budgets=first_budgets(agreed)).to_dict()
     record = {column.name: True for column in columns}
     made = [Client(record, agreed=agreed.manifest(), rng=secure_rng()) for _ in range(2)]
     first, second = (each.answer(message) for each in made)
@@ -308,7 +310,7 @@ SECOND = plan(2, town=Fraction(5, 2), age=Fraction(3, 2))
 
 def fit_of(counted, times):
     """The probability of as bad a fit to the exact chances, with budgets so many times as large."""
-    budgets = RecordPlan.from_dict(SECOND, AGREED).budgets
+    budgets = ColumnsQuestion.from_dict(SECOND, AGREED).budgets
     rows = [
         Grr(categories=SCHEMA[name].size, epsilon=epsilon * Fraction(times)).transition()
         for name, epsilon in budgets.items()
@@ -349,4 +351,4 @@ def test_the_simulation_asks_for_rounds_where_people_are_divided_and_only_there(
     for wrong in (block[:2], np.full((3, 5), 3), block + 0.5, np.int64(0)):
         with pytest.raises(InputError, match=r"codes must be|codes of"):
             simulate_clients(plan(1), wrong, agreed=AGREED.manifest(), rng=rng)
-    assert read_plan(plan(1), AGREED).cost == 4
+    assert read_question(plan(1), AGREED).cost == 4
