@@ -1,6 +1,5 @@
 """``sfumato dp2pub``: a table published as under one of three kinds of trust."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,18 +82,13 @@ def run(request: Dp2PubRequest) -> "TableRelease":
     return publish(request)
 
 
-def show(request: Dp2PubRequest, release: "TableRelease") -> Iterator[str]:
-    """What was published, what it cost, and where to look."""
-    return lines.published(request, release)
-
-
 dp2pub_table = function(Dp2PubRequest, run, name="dp2pub_table", spends=True)
 
 COMMAND = Command(
     words="dp2pub",
     request=Dp2PubRequest,
     run=run,
-    show=show,
+    show=lines.published,
     json=lambda _, release: release.to_dict(),
     json_help="Print release.json and nothing else.",
     saved=True,

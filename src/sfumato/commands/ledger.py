@@ -152,7 +152,7 @@ def show_export(request: ExportRequest, exported: dict[str, Any]) -> Iterator[st
         yield f"{len(exported['entries']):,} entries: {request.out}"
 
 
-def _datasetsjson(_: ShowRequest, datasets: list[dict[str, Any]]) -> dict[str, Any]:
+def _summaries_json(_: ShowRequest, datasets: list[dict[str, Any]]) -> dict[str, Any]:
     alone = datasets[0] if len(datasets) == 1 else {}
     return {"datasets": datasets, **alone}
 
@@ -260,7 +260,7 @@ SHOW = Command(
     request=ShowRequest,
     run=summaries,
     show=show_summaries,
-    json=_datasetsjson,
+    json=_summaries_json,
     json_help="Print JSON.",
 )
 CAP = Command(

@@ -1,6 +1,6 @@
 """``sfumato publish``: a table in, a private table with its guarantee and report out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,18 +98,13 @@ def run(request: PublishRequest) -> "TableRelease":
     return publish(request)
 
 
-def show(request: PublishRequest, release: "TableRelease") -> Iterator[str]:
-    """What was published, what it cost, and where to look."""
-    return lines.published(request, release)
-
-
 publish_table = function(PublishRequest, run, name="publish_table", spends=True)
 
 COMMAND = Command(
     words="publish",
     request=PublishRequest,
     run=run,
-    show=show,
+    show=lines.published,
     json=lambda _, release: release.to_dict(),
     json_help="Print release.json and nothing else.",
     saved=True,
