@@ -159,7 +159,7 @@ def test_without_somebody_to_ask_nothing_is_confirmed(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     outcome = world.run("schema", "confirm", world.folder / "d.json")
     assert outcome.code == 2
-    assert "say --yes" in outcome.err
+    assert "add --yes" in outcome.err
     assert "low 0, high 9" in outcome.out
     assert (world.folder / "d.json").read_text() == before
 
