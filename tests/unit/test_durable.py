@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.durable import write_file
+from sfumato.durable import sync_to_disk, write_file
 
 
 def entries(folder: Path) -> list[str]:
@@ -130,6 +130,16 @@ def test_nobody_else_can_read_a_file_before_it_has_its_permissions(
     monkeypatch.setattr(Path, "chmod", recording)
     write_file(tmp_path / "file", b"content", mode=0o644)
     assert modes == [0o600]
+
+
+def test_a_synced_folder_is_closed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+    close = os.close
+    monkeypatch.setattr(
+        os, "close", lambda descriptor: (closed.append(descriptor), close(descriptor))
+    )
+    sync_to_disk(tmp_path)
+    assert len(closed) == 1
 
 
 def test_what_a_killed_writer_left_is_no_obstacle_and_is_not_followed(tmp_path: Path) -> None:

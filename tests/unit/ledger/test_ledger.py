@@ -178,6 +178,9 @@ def test_a_doubled_cost_is_explained_when_refused() -> None:
         (OnePerson(max_rows=5, column="patient"), OnePerson(max_rows=5, column="visit")),
         (OnePerson(max_rows=5, column="patient"), OnePerson(max_rows=5)),
         (OnePerson(max_rows=5), OnePerson(max_rows=5, column="patient")),
+        (REPLACED, OnePerson(max_rows=1)),
+        (OnePerson(max_rows=5, neighbors="replace"), OnePerson(max_rows=4)),
+        (OnePerson(max_rows=5, neighbors="replace"), ROW),
     ],
     ids=repr,
 )
