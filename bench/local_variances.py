@@ -15,9 +15,8 @@ from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.frequency.unary import Oue, Sue
 from sfumato.local.means.duchi import Duchi
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
-from sfumato.local.means.piecewise import Piecewise
+from sfumato.local.means.piecewise import Hybrid, Piecewise
 from sfumato.models.answers.frequencies import debias
 from sfumato.randomness import simulation_rng
 

@@ -29,9 +29,8 @@ from sfumato.local.frequency.unary import Oue, Sue
 from sfumato.local.layout import Answers
 from sfumato.local.means.duchi import Duchi
 from sfumato.local.means.grid import Grid
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
-from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.piecewise import Hybrid, Piecewise, SquareWave
 from sfumato.local.mechanism import LocalMechanism
 from sfumato.local.records.parts import Part, answer_parts, check_weights
 from sfumato.privacy.guarantees import PureDP

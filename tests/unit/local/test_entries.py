@@ -4,20 +4,18 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.hadamard import HadamardResponse
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.subset_selection import SubsetSelection
-from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.frequency.unary import BitResponse, Oue, Sue
 from sfumato.local.keyvalue.pairs import Pairs
 from sfumato.local.keyvalue.pckv import PckvGrr, PckvUe
 from sfumato.local.layout import BitLayout, IntegerLayout
 from sfumato.local.means.duchi import Duchi, DuchiVector
 from sfumato.local.means.grid import Grid
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
-from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.piecewise import Hybrid, Piecewise, SquareWave
 from sfumato.local.means.sampled import SampledMeans
 from sfumato.local.records.mechanism import Sampling, Splitting
 from sfumato.local.records.rsfd import RsFd

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from made.exact_accounting import GaussianNoise, LaplaceNoise, epsilon_of_noise
-from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
+from sfumato.local.frequency.unary import BitResponse
 from sfumato.local.keyvalue.pckv import PckvGrr
 from sfumato.local.keyvalue.privkvm import PrivKvm
 from sfumato.local.keyvalue.sampled_key import PrivKv

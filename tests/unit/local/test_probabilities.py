@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.local.frequency.bit_response import BitWeights
 from sfumato.local.frequency.grr import ResponseWeights
 from sfumato.local.frequency.subset_selection import _distinct_words
+from sfumato.local.frequency.unary import BitWeights
 from sfumato.local.memo import Memo
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.randomness import simulation_rng

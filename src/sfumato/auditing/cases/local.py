@@ -36,12 +36,11 @@ from sfumato.auditing.checks import (
     stacked,
     standard_checks,
 )
-from sfumato.local.frequency.bit_response import BitResponse
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.frequency.hadamard import HadamardResponse
 from sfumato.local.frequency.local_hashing import FastOlh, Olh
 from sfumato.local.frequency.subset_selection import SubsetSelection
-from sfumato.local.frequency.unary import Oue, Sue
+from sfumato.local.frequency.unary import BitResponse, Oue, Sue
 from sfumato.local.keyvalue.pairs import Pairs
 from sfumato.local.keyvalue.pckv import PaddedSample, PckvGrr, PckvUe
 from sfumato.local.keyvalue.privkvm import PrivKvm
@@ -54,10 +53,9 @@ from sfumato.local.keyvalue.sampled_key import (
     StateEncoding,
 )
 from sfumato.local.means.duchi import Duchi, DuchiVector
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.piecewise import Hybrid, Piecewise, SquareWave
 from sfumato.local.means.sampled import SampledMeans
 from sfumato.local.mechanism import (
     FrequencyMechanism,

@@ -19,7 +19,6 @@ from sfumato.errors import InputError
 from sfumato.local.layout import Answer, Answers, IntegerLayout
 from sfumato.local.means.duchi import MAX_DIMENSIONS, Duchi
 from sfumato.local.means.grid import MAX_POINTS
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
 from sfumato.local.means.mechanism import (
     MeanEstimate,
@@ -27,7 +26,7 @@ from sfumato.local.means.mechanism import (
     record_of,
     records_of,
 )
-from sfumato.local.means.piecewise import Piecewise
+from sfumato.local.means.piecewise import Hybrid, Piecewise
 from sfumato.local.mechanism import (
     Codes,
     Counts,

@@ -13,10 +13,9 @@ from sfumato.local.frequency.subset_selection import SubsetSelection
 from sfumato.local.frequency.unary import Oue, Sue
 from sfumato.local.means.duchi import Duchi
 from sfumato.local.means.grid import Grid
-from sfumato.local.means.hybrid import Hybrid
 from sfumato.local.means.laplace import LocalLaplace
 from sfumato.local.means.mechanism import MeanMechanism
-from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.piecewise import Hybrid, Piecewise, SquareWave
 from sfumato.local.mechanism import FrequencyMechanism
 from sfumato.schema.columns import Column
 from sfumato.schema.values import limits

@@ -16,9 +16,8 @@ from scipy.stats import chisquare, norm
 from sfumato.errors import InputError
 from sfumato.local.means.duchi import Duchi
 from sfumato.local.means.grid import Grid
-from sfumato.local.means.hybrid import Hybrid, MixedWeights
 from sfumato.local.means.laplace import ClampedNoise, LocalLaplace
-from sfumato.local.means.piecewise import Piecewise, SquareWave
+from sfumato.local.means.piecewise import Hybrid, MixedWeights, Piecewise, SquareWave
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.noise import DiscreteLaplace
 from sfumato.randomness import simulation_rng

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.local.means.duchi import Duchi
-from sfumato.local.means.hybrid import Hybrid
-from sfumato.local.means.piecewise import Piecewise, SquareWave, WindowWeights
+from sfumato.local.means.piecewise import Hybrid, Piecewise, SquareWave, WindowWeights
 from sfumato.local.probabilities import WORD, exp_below
 from sfumato.randomness import simulation_rng
 
