@@ -28,6 +28,9 @@ from sfumato.randomness import Rng, Words
 Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.int64]
 
+MAX_CATEGORIES: Final = 1_000_000
+"""A limit against abuse: a tally of 8 MB, or an answer of 125 kB."""
+
 MAX_TRANSITION: Final = 2**22
 """Entries of the largest matrix that ``transition`` writes out."""
 
@@ -110,7 +113,7 @@ class LocalMechanism(ABC):
 
     @abstractmethod
     def answer(self, value: Any, /, *, rng: Rng) -> Answer:
-        """One answer about a code, or whatever is hidden, by plain integers: a device's."""
+        """One answer about a code, a record or pairs, by plain integers: what a device draws."""
 
     @abstractmethod
     def answer_many(self, values: Any, /, *, rng: Rng) -> Answers:
@@ -159,8 +162,7 @@ class FrequencyMechanism(LocalMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        categories = check.whole(at_least=2, at_most=1_000_000, categories=self.categories)
-        object.__setattr__(self, "categories", categories)  # a plain integer: it can't overflow
+        check.keep_whole(self, at_least=2, at_most=MAX_CATEGORIES, categories=self.categories)
 
     @property
     def inputs(self) -> int:
@@ -198,7 +200,7 @@ def answer_variance(
 
 
 def whole_code(code: Any, *, below: int) -> int:
-    """A person's code as a plain integer, or an error that does not tell what it was."""
+    """A person's code as a plain integer, or an error that does not show it."""
     integral = isinstance(code, Integral) and not isinstance(code, bool)
     if not integral or not 0 <= code < below:
         raise InputError(f"the code must be a whole number from 0 to {below - 1}.")

@@ -38,16 +38,16 @@ class Answering(Protocol[Value, Reply]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memo:
-    """A person's secret, from which all answers follow: keep it on the device, as long as asked.
+    """A person's secret, from which all answers follow: keep it on the device for the whole survey.
 
     The answer to a question about a value is drawn with a generator keyed by the secret, the
     question, the mechanism and the value. Answers that differ in any of these are independent, so
     each is paid for; the same ones together cost no more than one.
 
     What it does not hide: that the value changed, or came back. Two different answers to one
-    question say for certain that the value was not the same (the reverse is not certain).
+    question prove that the value changed (two equal answers prove nothing).
 
-    A device keeps ``to_dict()``, with the secret in it, where nobody else reads it, and goes on
+    A device keeps ``to_dict()``, with the secret in it, where nobody else reads it, and continues
     with ``Memo.from_dict``. A memo made of the secret alone counts as a simulation.
 
     >>> memo = Memo(secret=bytes(16))
@@ -109,10 +109,10 @@ def total_guarantee(epsilon: check.Number, rounds: int, values: int | None = Non
     """What T answers to one question promise together: min(T, k) epsilon, or T epsilon.
 
     With a memo, a person whose value takes at most k different values in T rounds gives at most
-    min(T, k) independent answers, each worth epsilon. That bounds what is learnt of which values
-    they were: between two histories that change and return in the same rounds. When the value
-    changes is not hidden (see ``Memo``); of a value that never changes, k = 1, nothing else is to
-    be learnt. Without a memo every answer is fresh: T epsilon, between any two histories.
+    min(T, k) independent answers, each worth epsilon. That bounds what answers reveal about the
+    values, between two histories that change and return in the same rounds. When the value changes
+    is not hidden (see ``Memo``); a value that never changes, k = 1, reveals nothing else. Without a
+    memo every answer is fresh: T epsilon, between any two histories.
 
     Args:
         epsilon: The promise of one answer.

@@ -1,4 +1,4 @@
-"""Which frequency mechanism to use: decided by public numbers only, before anybody is asked."""
+"""Which frequency mechanism to use: decided by public numbers only, before the first answer."""
 
 from collections.abc import Sequence
 from typing import Final, Literal

@@ -34,7 +34,7 @@ from sfumato.local.probabilities import exp_below
 from sfumato.randomness import Rng
 
 MAX_VALUE_BITS: Final = 16
-"""Hash values of ``Olh`` are at most 2^16: beyond epsilon 11 more would help, and nobody."""
+"""Of a hash value of ``Olh``: more would help only beyond epsilon 11, which hides little."""
 
 MAX_CELLS: Final = 2**26
 """The largest tally of ``FastOlh``: half a gigabyte, reached by a million categories at epsilon 4.

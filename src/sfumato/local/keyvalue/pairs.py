@@ -58,7 +58,7 @@ class Pairs:
         return shares
 
     def true_means(self) -> NDArray[np.float64]:
-        """The exact mean value of each key among its holders; NaN where nobody holds it."""
+        """The exact mean value of each key among its holders; NaN without holders."""
         people = np.bincount(self.key, minlength=self.keys)
         total = np.bincount(self.key, weights=self.value, minlength=self.keys)
         means: NDArray[np.float64] = np.where(people > 0, total / np.maximum(people, 1), np.nan)
@@ -208,5 +208,5 @@ def _in_order(
 def _rises(offsets: NDArray[np.int64], key: NDArray[np.uint32]) -> bool:
     rises = np.ones(key.size + 1, dtype=np.bool_)
     rises[1:-1] = key[1:] > key[:-1]
-    rises[offsets] = True  # a person's first key follows nobody's
+    rises[offsets] = True  # a person's first key follows no other
     return bool(rises.all())

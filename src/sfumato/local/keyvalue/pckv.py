@@ -1,7 +1,7 @@
 """Key-value data by padding and sampling: one of the person's own pairs, then all keys alike.
 
 A person's pairs are padded with dummies to ``padding`` of them, and one is sampled. With many
-keys of which people hold few that tells more than one key sampled from all.
+keys of which people hold few, estimates are more precise than from one key sampled from all.
 Gu, Li, Cheng, Xiong, Cao 2020, "PCKV: locally differentially private correlated key-value data
 collection with optimized utility", USENIX Security, arXiv 1911.12441.
 """
@@ -50,7 +50,7 @@ class PaddedSample(KeyValueMechanism):
 
     Of u below max(own pairs, padding) the u-th pair is taken, or the u-th dummy beyond them; a
     dummy has the value 0. Each pair is sampled with probability at most 1/padding. A person with
-    more pairs than ``padding`` is asked about each of them more rarely than the estimates assume:
+    more pairs than ``padding`` answers about each of them more rarely than the estimates assume:
     frequencies are then too low. Choose a length that most people's lists do not exceed.
     """
 

@@ -80,7 +80,7 @@ class ValueBit(SampledKey):
         return tuple((WORD - plus) * m + plus * p for m, p in zip(minus_row, plus_row, strict=True))
 
     def iterate(self, counts: Counts) -> Floats:
-        """The mean of all signs, E = f m + (1 - f) fill; the fill where nobody answered."""
+        """The mean of all signs, E = f m + (1 - f) fill; the fill without answers."""
         minus, plus = self.by_key(counts).T
         n = minus + plus
         return np.where(n > 0, (plus - minus) / np.maximum(n, 1) * self.gain, self.fills)
@@ -97,7 +97,7 @@ class PrivKvm:
     keys: int
     epsilon: Fraction
     rounds: int = 3
-    """After three rounds 7/8 of the bias is gone at f = 1/2: it shrinks by 1 - f in each."""
+    """Each after the first shrinks the bias by 1 - f: at f = 1/2 two of them leave a quarter."""
 
     def __post_init__(self) -> None:
         check.keep_whole(self, at_least=1, at_most=MAX_KEYS, keys=self.keys)

@@ -73,7 +73,7 @@ class KeyValueMechanism(LocalMechanism):
 
     @property
     def groups(self) -> NDArray[np.int64]:
-        """For each cell the group in which its share is taken; one group unless said."""
+        """For each cell the group in which its share is taken; one group by default."""
         return np.zeros(self.reading.shape[1], dtype=np.int64)
 
     @abstractmethod
@@ -202,7 +202,7 @@ class PrivKv(SampledKey):
     def naive_mean(self, counts: Counts) -> Floats:
         """The mean among claimed keys, biased: made-up signs pull it to 0. For comparison.
 
-        Its expectation is f p1 m / (f p1 + (1 - f)(1 - p1)). It is 0 where nobody claimed a key.
+        Its expectation is f p1 m / (f p1 + (1 - f)(1 - p1)). It is 0 without claims.
         """
         _, minus, plus = self.by_key(counts).T
         means: Floats = (plus - minus) / np.maximum(plus + minus, 1) * gain(self.truths[1])

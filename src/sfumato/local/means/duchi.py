@@ -48,7 +48,7 @@ MAX_DIMENSIONS: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class LinearWeights:
-    """Of 2^64 words, ``first`` + i ``step`` say 1 and the others 0: linear in the code i.
+    """Of 2^64 words, ``first`` + i ``step`` answer 1 and the others 0: linear in the code i.
 
     ``step`` is the largest even number with (points - 1) step <= 2^64 (odds - 1) / (odds + 1).
     Even, so that code 0 and the last one mirror each other; their ratio is the largest, and at
@@ -60,12 +60,12 @@ class LinearWeights:
 
     @cached_property
     def step(self) -> int:
-        """Words by which each code is likelier than the one before to say 1."""
+        """Words that answer 1 under a code and 0 under the one before."""
         return int(WORD * (self.odds - 1) / (self.odds + 1) // (2 * (self.points - 1))) * 2
 
     @cached_property
     def first(self) -> int:
-        """Words with which code 0 says 1."""
+        """Words that answer 1 under code 0."""
         return (WORD - (self.points - 1) * self.step) // 2
 
     @property

@@ -154,7 +154,7 @@ class SampledMeans(LocalMechanism):
         return transition_of(range(self.layout.below), whole)
 
     def means(self, counts: Counts) -> list[MeanEstimate | None]:
-        """The mean of each attribute with its standard error, and None for one nobody answered."""
+        """The mean of each attribute with its standard error, or None without answers."""
         tallies = checked_tally(counts, self.cells).reshape(self.dimensions, -1)
         return [self.mechanism.mean(tally) if tally.any() else None for tally in tallies]
 

@@ -7,7 +7,7 @@ frequency mechanisms, one for each marginal, called parts.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -22,6 +22,7 @@ from sfumato.errors import InputError, InternalError
 from sfumato.local.frequency.choice import best_for
 from sfumato.local.layout import Answer, Answers
 from sfumato.local.mechanism import (
+    MAX_CATEGORIES,
     Counts,
     FrequencyMechanism,
     Transition,
@@ -61,18 +62,13 @@ class MarginalEstimate:
     """Estimated frequencies of a marginal, an axis for each column, with their standard errors.
 
     They estimate the shares among all who took part: the errors hold the noise of the answers and
-    the chance by which only some were asked about this marginal.
+    of the sample of people who answered about this marginal.
     """
 
     columns: tuple[int, ...]
     frequencies: NDArray[np.float64]
     standard_errors: NDArray[np.float64]
     answers: int
-
-    def reshaped(self, shape: tuple[int, ...]) -> "MarginalEstimate":
-        """The same numbers as a table."""
-        tables = self.frequencies.reshape(shape), self.standard_errors.reshape(shape)
-        return replace(self, frequencies=tables[0], standard_errors=tables[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +83,7 @@ class RecordMechanism:
     def __post_init__(self) -> None:
         if isinstance(self.sizes, str) or not isinstance(self.sizes, Iterable) or not self.sizes:
             raise InputError(f"sizes must list the categories per attribute, got {self.sizes!r}")
-        sizes = tuple(check.whole(at_least=2, at_most=1_000_000, size=s) for s in self.sizes)
+        sizes = tuple(check.whole(at_least=2, at_most=MAX_CATEGORIES, size=s) for s in self.sizes)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "epsilon", local_epsilon(self.epsilon))
 
@@ -132,7 +128,7 @@ class PartwiseMechanism(RecordMechanism, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.parts  # a part that can't be is refused at birth
+        _ = self.parts  # an impossible part is refused at once
 
     @property
     @abstractmethod
@@ -177,7 +173,7 @@ class PartwiseMechanism(RecordMechanism, ABC):
         )
 
     def zero(self) -> State:
-        """The tally of nobody."""
+        """An empty tally."""
         return [np.zeros(1 + part.mechanism.cells, dtype=np.int64) for part in self.parts]
 
     def add(self, answers: RecordAnswers, state: State) -> None:
@@ -193,10 +189,9 @@ class PartwiseMechanism(RecordMechanism, ABC):
         """Every part's frequencies with their standard errors."""
         people, estimates = self.people([int(tally[0]) for tally in state]), []
         for (columns, own), tally in zip(self.parts, state, strict=True):
-            n, supports = int(tally[0]), own.supports(tally[1:])
             shape = tuple(self.sizes[column] for column in columns)
-            marginal = estimated(columns, supports, n, people, own.p, own.q)
-            estimates.append(marginal.reshaped(shape))
+            supports = own.supports(tally[1:]).reshape(shape)
+            estimates.append(estimated(columns, supports, int(tally[0]), people, own.p, own.q))
         return tuple(estimates)
 
     def _part(self, columns: tuple[int, ...], epsilon: Fraction) -> Part:
@@ -283,7 +278,7 @@ class Sampling(PartwiseMechanism):
     """Answer one attribute (or one pair), drawn uniformly on the device, with all of epsilon.
 
     Formal guarantee: epsilon-local DP for the whole record: which part is answered is drawn
-    without looking at the record, so it may be told, and the answer's ratio is the part's.
+    without looking at the record, so it may be public, and the answer's ratio is the part's.
     """
 
     degree: int = 1
@@ -364,7 +359,7 @@ def estimated(
     p: Fraction,
     q: Fraction,
 ) -> MarginalEstimate:
-    """Frequencies among all people, from those who were asked about a marginal.
+    """Frequencies among all people, from those who answered about a marginal.
 
     f = (c/n - q)/(p - q) of n answers. To the variance of the answers' noise, as in
     ``answer_variance``, comes that of drawing n of N people without replacement,

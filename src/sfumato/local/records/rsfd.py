@@ -1,4 +1,4 @@
-"""Random sampling plus fake data: one true response that nobody can tell from uniform codes."""
+"""Random sampling plus fake data: one true response that looks like the uniform codes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class RsFd(RecordMechanism):
         return np.array(rows, dtype=dtype).reshape(-1, len(self.sizes)).T.copy()
 
     def zero(self) -> State:
-        """The tally of nobody: for each attribute the number of answers, then the codes'."""
+        """An empty tally: for each attribute the number of answers, then the codes'."""
         return [np.zeros(1 + size, dtype=np.int64) for size in self.sizes]
 
     def add(self, answers: Any, state: State) -> None:
