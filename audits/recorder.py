@@ -25,7 +25,7 @@ from sfumato.gate.budget import RunBudget
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import amount, selection_of
 from sfumato.gate.row_answers import Interview, Responses
-from sfumato.gate.scores import Asked, Score
+from sfumato.gate.scores import Score, TargetList
 from sfumato.local.records.parts import Part
 from sfumato.noise import Noise
 from sfumato.privacy.composition import Cap, Price
@@ -273,7 +273,7 @@ class Noting(RunBudget):
         self.noted = tuple(found)
         return found
 
-    def score_noise(self, score: Score, asked: Asked, cost: Cost) -> Noise:
+    def score_noise(self, score: Score, asked: TargetList, cost: Cost) -> Noise:
         """As ``RunBudget.score_noise``."""
         found = super().score_noise(score, asked, cost)
         self.noted = (found,)

@@ -18,7 +18,7 @@ from sfumato.gate.rating_sums import (
 )
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP
-from sfumato.privacy import rating_sensitivity as claimed
+from sfumato.privacy import sensitivity as claimed
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OnePerson, OneRow
 from sfumato.randomness import secure_rng, simulation_rng
@@ -141,17 +141,17 @@ def quantized(person):
 
 def integers(persons, cost, protect, c0):
     """The kernels' sums without noise, as vectors whose squares add up to the norm."""
-    from sfumato.counting.kernels import add_gram, add_sums
+    from sfumato.counting.kernels import add_people
 
     found = open_ratings(as_rows(persons), catalogue=range(ITEMS), scale=STARS).by_person
     parts = found.starts, found.items, found.codes, np.array(STARS.values)
     most = most_ratings(protect, ITEMS)
     grid = Grid.of(cost, claimed.weighted_sums(protect, c0), claimed.rounding(protect, 2 * most))
     sums = np.zeros((2, ITEMS), dtype=np.int64)
-    add_sums(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, grid.steps, sums)
+    add_people(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, grid.steps, False, sums)
     finer = Grid.of(cost, claimed.weighted_gram(protect, c0), claimed.rounding(protect, most**2))
     gram = np.zeros((ITEMS, ITEMS), dtype=np.int64)
-    add_gram(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, finer.steps, gram)
+    add_people(*parts, OFFSETS, 2.0, np.arange(ITEMS), c0, finer.steps, True, gram)
     whole = gram + np.triu(gram, 1).T
     return (sums.reshape(-1), grid), (whole.reshape(-1), finer)
 

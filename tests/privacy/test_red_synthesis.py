@@ -9,7 +9,7 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
-from sfumato.privacy import ApproxDP, OnePerson, OneRow, rating_sensitivity, sensitivity
+from sfumato.privacy import ApproxDP, OnePerson, OneRow, sensitivity
 from sfumato.privacy.guarantees import ZCDP, PureDP
 from sfumato.publishing.algorithm_release import publish
 from sfumato.randomness import secure_rng
@@ -71,7 +71,7 @@ def test_narrow_integers_do_not_shrink_a_sensitivity():
     """17 rows of a person move a histogram by 289 in squares; as 8 bits that would be 33."""
     person = OnePerson(column="who", max_rows=np.uint8(17))
     assert sensitivity.histogram_l2_squared(person) == 289
-    given, plain = (rating_sensitivity.weighted_gram(OneRow(), c0) for c0 in (np.uint8(200), 200))
+    given, plain = (sensitivity.weighted_gram(OneRow(), c0) for c0 in (np.uint8(200), 200))
     assert given == plain
 
 

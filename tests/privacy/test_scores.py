@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError
 from sfumato.gate import scores as closed_list
-from sfumato.gate.scores import Asked, L1Error, MutualInformation, WeightedL1Error
+from sfumato.gate.scores import L1Error, MutualInformation, TargetList, WeightedL1Error
 from sfumato.noise import selection_for
 from sfumato.privacy import OnePerson, OneRow, PureDP, sensitivity
 from sfumato.randomness import simulation_rng
@@ -63,7 +63,7 @@ def unit_rows(protect, draw):
 @given(data=st.data(), others=people, protect=protections)
 def test_an_l1_error_moves_at_most_by_its_sensitivity(targets, data, others, protect):
     before, after = unit_rows(protect, data.draw)
-    asked = Asked.of(SCHEMA, protect, targets)
+    asked = TargetList.of(SCHEMA, protect, targets)
     answers = data.draw(
         st.lists(
             st.one_of(st.floats(-5, 9), st.integers(-10, 18).map(lambda half: half / 2)),
@@ -91,7 +91,7 @@ def test_an_l1_error_moves_at_most_by_its_sensitivity(targets, data, others, pro
 def test_the_sensitivity_is_attained_so_a_smaller_one_would_be_wrong(
     protect, before, after, targets
 ):
-    asked = Asked.of(SCHEMA, protect, targets)
+    asked = TargetList.of(SCHEMA, protect, targets)
     answers = exact([(0, 0)] * 9, targets) * 1.0  # above in (0, 0), below everywhere else
     score = L1Error(answers=answers)
     gap = np.abs(score.of(exact(before, targets), asked) - score.of(exact(after, targets), asked))
@@ -102,7 +102,7 @@ def test_the_sensitivity_is_attained_so_a_smaller_one_would_be_wrong(
 def test_a_weighted_error_moves_at_most_by_its_sensitivity(data, others, protect):
     before, after = unit_rows(protect, data.draw)
     targets = RANGES + MARGINALS
-    asked = Asked.of(SCHEMA, protect, targets)
+    asked = TargetList.of(SCHEMA, protect, targets)
     size, number = int(asked.offsets[-1]), len(targets)
     answers = data.draw(st.lists(st.floats(-5, 9), min_size=size, max_size=size))
     penalties = data.draw(st.lists(st.floats(-5, 9), min_size=number, max_size=number))
@@ -121,7 +121,7 @@ def test_a_weighted_error_moves_at_most_by_its_sensitivity(data, others, protect
 
 def test_a_weight_multiplies_the_sensitivity_and_some_neighbor_attains_that():
     """So the sensitivity of the error alone, whatever the weights, would be wrong."""
-    asked = Asked.of(SCHEMA, REPLACE, MARGINALS)
+    asked = TargetList.of(SCHEMA, REPLACE, MARGINALS)
     answers = exact([(0, 0)] * 9, MARGINALS) * 1.0
     error = L1Error(answers=answers)
     score = WeightedL1Error(error=error, weights=np.full(len(MARGINALS), 7))
@@ -132,7 +132,7 @@ def test_a_weight_multiplies_the_sensitivity_and_some_neighbor_attains_that():
 
 def weighted_ratio(sensitivity_of):
     """The largest log-ratio of a weighted selection's exact probabilities over some neighbors."""
-    asked = Asked.of(SCHEMA, REPLACE, MARGINALS)
+    asked = TargetList.of(SCHEMA, REPLACE, MARGINALS)
     error = L1Error(answers=exact([(0, 0)] * 9, MARGINALS) * 1.0)
     score = WeightedL1Error(error=error, weights=np.array([1, 5, 2]))
     selection = selection_for(PureDP(1), sensitivity_of(score, asked))
@@ -177,7 +177,8 @@ class BoldError(L1Error):
 def test_weights_that_would_break_the_sensitivity_are_refused(weights, error):
     with pytest.raises(InputError, match="weight"):
         closed_list.check_score(
-            WeightedL1Error(error=error, weights=weights), Asked.of(SCHEMA, OneRow(), RANGES[:1])
+            WeightedL1Error(error=error, weights=weights),
+            TargetList.of(SCHEMA, OneRow(), RANGES[:1]),
         )
 
 
@@ -214,7 +215,7 @@ def largest_gap(sizes, n):
     """The most steps by which one replaced row changes I(a; the others), over all tables."""
     schema, every = of_sizes(*sizes), list(histograms(math.prod(sizes), n))
     score = MutualInformation(children=("a",) * len(every), rows=n)
-    asked = Asked.of(schema, REPLACE, [schema.names] * len(every))
+    asked = TargetList.of(schema, REPLACE, [schema.names] * len(every))
     score.check(asked)
     found = dict(zip(every, score.of(np.ravel(every), asked).tolist(), strict=True))
     gap = max(abs(own - found[other]) for table, own in found.items() for other in neighbors(table))
@@ -250,7 +251,7 @@ def test_one_row_tells_nothing_and_one_value_tells_nothing():
 
 def information_of(schema, rows, targets=(("a", "b"),), children=("a",)):
     score = MutualInformation(children=children, rows=rows)
-    return score, Asked.of(schema, REPLACE, targets)
+    return score, TargetList.of(schema, REPLACE, targets)
 
 
 def nats_moved(schema, rows):
@@ -282,7 +283,7 @@ def test_taking_two_values_of_the_data_for_the_domain_would_be_wrong():
 def test_one_target_that_is_not_binary_counts_for_all_of_them():
     schema = of_sizes(2, 2, 3, 3)
     binary, _ = information_of(schema, 100, [("a", "b")], ("a",))
-    alone = binary.sensitivity(Asked.of(schema, REPLACE, [("a", "b")]))
+    alone = binary.sensitivity(TargetList.of(schema, REPLACE, [("a", "b")]))
     targets, children = [("a", "b"), ("c", "d")], ("a", "c")
     both, asked = information_of(schema, 100, targets, children)
     scores = both.of(np.array([50, 0, 0, 50, 40, 0, 0, 0, 30, 0, 0, 0, 30]), asked)
@@ -373,7 +374,7 @@ def test_with_very_many_rows_the_sensitivity_pays_for_what_floats_lose():
 def test_weights_can_not_change_after_they_were_given():
     given = np.array([1, 5, 2])
     score = WeightedL1Error(error=L1Error(answers=np.zeros(3)), weights=given)
-    asked = Asked.of(SCHEMA, OneRow(), RANGES)
+    asked = TargetList.of(SCHEMA, OneRow(), RANGES)
     given[1] = 1
     assert score.sensitivity(asked) == 5
     with pytest.raises(ValueError, match="read-only"):
@@ -392,4 +393,4 @@ def test_weights_can_not_change_after_they_were_given():
 def test_public_numbers_that_do_not_fit_are_refused(score):
     targets = [("a", "b")] * 3 if isinstance(score, MutualInformation) else RANGES
     with pytest.raises(InputError):
-        score.check(Asked.of(SCHEMA, REPLACE, targets))
+        score.check(TargetList.of(SCHEMA, REPLACE, targets))

@@ -34,11 +34,15 @@ if TYPE_CHECKING:
     from sfumato.counting.row_store import RowStore
 
 CACHE_BYTES = 64 * 2**20
+"""Codes of a table that is small enough to stay in memory."""
 _SLICE_CODES = 2**20
 """Codes in a batch that is cut from memory: one of few columns has the more rows."""
 THREADS: Final = 2
+"""Threads of a fold: two decode as fast as one thread reads a file."""
 _UNDER_WAY: Final = 2 * THREADS
+"""Batches that are read ahead: one waits while one is counted, in each thread."""
 _SHARED_STATE_BYTES: Final = 64 * 2**20
+"""A larger state is not doubled: one thread adds all batches."""
 
 Decode = Callable[[], CodeBatch]
 """A batch that is not decoded yet, so that the threads share that work too."""
@@ -49,7 +53,7 @@ class CodedTable(ABC):
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._kept: Mapping[str, Codes] = {}
+        self._cached: Mapping[str, Codes] = {}
         """Columns of one read, the last one that was small enough: never of two."""
         self._odd: dict[str, str] = {}
         """Columns of a type that no kind of column holds, as they were read."""
@@ -66,11 +70,11 @@ class CodedTable(ABC):
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
-        if all(name in self._kept for name in kernel.columns):
-            return run_fold(kernel, slices(self._kept, kernel.columns))
-        keeper = _Keeper()
-        state = run_fold(kernel, keeper.watch(self._read(kernel.columns)))
-        self._kept = keeper.whole(kernel.columns) or self._kept
+        if all(name in self._cached for name in kernel.columns):
+            return run_fold(kernel, slices(self._cached, kernel.columns))
+        cache = _Cache()
+        state = run_fold(kernel, cache.watch(self._read(kernel.columns)))
+        self._cached = cache.whole(kernel.columns) or self._cached
         return state
 
     def map(self, kernel: MapKernel) -> Iterator[pa.RecordBatch]:
@@ -147,12 +151,12 @@ class BoundedTable(CodedTable):
         return self._whole.misfits()
 
     def people(self, column: str) -> Iterator[tuple[CodeBatch, pa.Array]]:
-        """Refused: the people were let go once their rows were chosen."""
+        """Refused: the people are not stored once their rows are chosen."""
         raise InputError(f"the table is already bounded by {self._column!r}; bound it once")
 
     def _read(self, columns: Marginal) -> Iterator[Decode]:
-        places = [self.schema.names.index(name) for name in columns]
-        for batch in self._rows.batches(places):
+        indices = [self.schema.names.index(name) for name in columns]
+        for batch in self._rows.batches(indices):
             yield partial(from_arrow, columns, batch)
 
     @cached_property
@@ -162,7 +166,7 @@ class BoundedTable(CodedTable):
         store = RowStore()
         for codes, people in self._whole.people(self._column):
             store.add([codes[name] for name in self.schema.names], people)
-        store.keep(self._max_rows)
+        store.bound(self._max_rows)
         return store
 
 
@@ -183,7 +187,7 @@ def from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:
     return dict(zip(columns, arrays, strict=True))
 
 
-class _Keeper:
+class _Cache:
     """Keeps the batches that pass by, until they are too many."""
 
     def __init__(self) -> None:

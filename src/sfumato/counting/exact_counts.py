@@ -1,10 +1,10 @@
 """Exact counts: many marginals in one pass, held in a type that does not show its numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -49,10 +49,24 @@ class ExactCounts:
 
 @dataclass(frozen=True, eq=False)
 class MarginalCounts:
-    """The fold kernel that counts marginals."""
+    """The fold kernel that counts marginals, of single codes or of groups of codes.
+
+    Each code becomes its group before it is counted: the full table of two columns with very many
+    values would not fit in memory.
+    """
 
     schema: Schema
+    """Of what is counted: that of the groups, for columns that have them."""
     marginals: tuple[Marginal, ...]
+    groups: Mapping[str, Codes] = field(default_factory=dict)
+    """By column, the group of each of the table's codes."""
+
+    @staticmethod
+    def of_view(view: Coarse, marginals: tuple[Marginal, ...]) -> "MarginalCounts":
+        """Marginals of a coarser view; groups in the smallest type, as codes are."""
+        types = {name: code_type(view.schema[name]) for name in view.groups}
+        groups = {name: view.groups[name].astype(kind) for name, kind in types.items()}
+        return MarginalCounts(view.schema, marginals, groups)
 
     @cached_property
     def columns(self) -> Marginal:
@@ -62,85 +76,49 @@ class MarginalCounts:
 
     def zero(self) -> NDArray[np.int64]:
         """A counter for each cell, one marginal after the other."""
-        return np.zeros(int(self._plan.offsets[-1]), dtype=np.int64)
+        return np.zeros(int(self._layout.offsets[-1]), dtype=np.int64)
 
     def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
         """Count one batch."""
-        plan = self._plan
-        if not plan.members.size:  # the total alone
+        if not self._layout.members.size:  # the total alone
             state += batch_rows(codes)
             return
         from sfumato.counting.kernels import add_counts  # numba loads when something is counted
 
-        block = as_block([codes[name] for name in self.columns], plan.sizes)
-        add_counts(block, plan.members, plan.starts, plan.sizes, plan.offsets, state)
+        columns = [
+            self.groups[name][codes[name]] if name in self.groups else codes[name]
+            for name in self.columns
+        ]
+        block = as_block(columns, self._layout.sizes)
+        add_counts(block, *self._layout, state)
 
     def split(self, state: NDArray[np.int64]) -> ExactCounts:
         """The counts of each marginal, in its shape."""
-        found = {}
+        by_marginal = {}
         for marginal, flat in self.parts(state).items():
             counts = flat.reshape(self.schema.shape(marginal))
             counts.flags.writeable = False
-            found[marginal] = counts
-        return ExactCounts(found)
+            by_marginal[marginal] = counts
+        return ExactCounts(by_marginal)
 
     def parts(self, state: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
         """The counters of each marginal in a state: flat, and not copied."""
-        places = zip(self.marginals, pairwise(self._plan.offsets), strict=True)
-        return {marginal: state[start:end] for marginal, (start, end) in places}
+        bounds = zip(self.marginals, pairwise(self._layout.offsets), strict=True)
+        return {marginal: state[start:end] for marginal, (start, end) in bounds}
 
     @cached_property
-    def _plan(self) -> "_Plan":
-        position = {name: place for place, name in enumerate(self.columns)}
+    def _layout(self) -> "_Layout":
+        position = {name: index for index, name in enumerate(self.columns)}
         lengths = [len(marginal) for marginal in self.marginals]
         cells = [self.schema.cells(marginal) for marginal in self.marginals]
-        return _Plan(
-            members=_int64(position[name] for marginal in self.marginals for name in marginal),
-            starts=_int64(np.cumsum([0, *lengths])),
-            sizes=_int64(self.schema.shape(self.columns)),
-            offsets=_int64(np.cumsum([0, *cells])),
-        )
+        members = [position[name] for marginal in self.marginals for name in marginal]
+        starts, offsets = np.cumsum([0, *lengths]), np.cumsum([0, *cells])
+        sizes = self.schema.shape(self.columns)
+        return _Layout(*(np.array(each, np.int64) for each in (members, starts, sizes, offsets)))
 
 
-@dataclass(frozen=True, eq=False)
-class MergedCounts:
-    """The fold kernel that counts marginals of a coarser view: each code becomes its group first.
-
-    The full table of a pair of columns with very many values would not fit in memory.
-    """
-
-    counts: MarginalCounts
-    """Of the view's own schema."""
-    groups: dict[str, Codes]
-
-    @staticmethod
-    def of(view: Coarse, marginals: tuple[Marginal, ...]) -> "MergedCounts":
-        """Groups in the smallest type that holds them, as codes are."""
-        kinds = {name: code_type(view.schema[name]) for name in view.groups}
-        groups = {name: view.groups[name].astype(kind) for name, kind in kinds.items()}
-        return MergedCounts(MarginalCounts(view.schema, marginals), groups)
-
-    @property
-    def columns(self) -> Marginal:
-        """All columns of the marginals."""
-        return self.counts.columns
-
-    def zero(self) -> NDArray[np.int64]:
-        """A counter for each cell of the view."""
-        return self.counts.zero()
-
-    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
-        """Count one batch."""
-        merged = {
-            name: self.groups[name][codes[name]] if name in self.groups else codes[name]
-            for name in self.columns
-        }
-        self.counts.add(state, merged)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Where the columns of each marginal stand in a block, and its counters in the state."""
+class _Layout(NamedTuple):
+    """Where the columns of each marginal are in a block, and its counters in the state."""
 
     members: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -163,36 +141,28 @@ class RowCount:
         state[0] += batch_rows(codes)
 
 
-def count_marginals(table: Table, marginals: Iterable[Marginal]) -> ExactCounts:
+def count_marginals(
+    table: Table, marginals: Iterable[Marginal], view: Coarse | None = None
+) -> ExactCounts:
     """Every marginal counted exactly, in one pass over the table.
 
     Args:
-        table: where the rows are.
-        marginals: tuples of column names in any order; ``()`` is the total.
+        table: Where the rows are.
+        marginals: Tuples of column names in any order; ``()`` is the total.
+        view: Counts codes together as this coarser view has them.
 
     Raises:
-        InputError: more cells than fit in memory; nothing was read.
+        InputError: More cells than fit in memory; nothing was read.
     """
-    wanted = _wanted(table, marginals)
-    refuse_too_many_cells(table.schema, wanted)
-    kernel = MarginalCounts(table.schema, wanted)
+    distinct = tuple(dict.fromkeys(map(tuple, marginals)))
+    for marginal in distinct:
+        table.schema.marginal(marginal)  # refuses a column that the table does not have
+    refuse_too_many_cells(table.schema if view is None else view.schema, distinct)
+    if view is None:
+        kernel = MarginalCounts(table.schema, distinct)
+    else:
+        kernel = MarginalCounts.of_view(view, distinct)
     return kernel.split(table.fold(kernel))
-
-
-def count_merged(table: Table, marginals: Iterable[Marginal], view: Coarse) -> ExactCounts:
-    """As ``count_marginals``, with codes counted together as a coarser view has them."""
-    wanted = _wanted(table, marginals)
-    refuse_too_many_cells(view.schema, wanted)
-    kernel = MergedCounts.of(view, wanted)
-    return kernel.counts.split(table.fold(kernel))
-
-
-def _wanted(table: Table, marginals: Iterable[Marginal]) -> tuple[Marginal, ...]:
-    """Each marginal once, of columns that the table has."""
-    wanted = tuple(dict.fromkeys(tuple(marginal) for marginal in marginals))
-    for marginal in wanted:
-        table.schema.marginal(marginal)
-    return wanted
 
 
 def rows(table: Table) -> int:
@@ -216,10 +186,8 @@ class _Codes:
 
     def apply(self, codes: CodeBatch) -> pa.RecordBatch:
         """The codes of a batch."""
-        arrays = [
-            pa.array(codes[name].astype(code_type(self.schema[name]))) for name in self.columns
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+        types = {name: code_type(self.schema[name]) for name in self.columns}
+        return pa.RecordBatch.from_pydict({name: codes[name].astype(types[name]) for name in types})
 
 
 def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArray[Any]:
@@ -230,11 +198,9 @@ def as_block(columns: Sequence[NDArray[Any]], sizes: NDArray[np.int64]) -> NDArr
     if len(columns) == 1 and columns[0].flags.writeable:  # read-only would be compiled anew
         block = columns[0].reshape(1, -1)
     else:
-        block = np.empty((len(columns), columns[0].size), dtype=np.result_type(*columns))
-        for row, column in zip(block, columns, strict=True):
-            row[:] = column
+        block = np.stack(columns, dtype=np.result_type(*columns))
     if block.size and (block.max(axis=1) >= sizes).any():
-        raise InternalError("a batch holds a code that its column does not have")
+        raise InternalError("a batch has a code that its column does not have")
     return block
 
 
@@ -243,16 +209,9 @@ def refuse_too_many_cells(schema: Schema, marginals: Sequence[Marginal]) -> None
     cells = sum(schema.cells(marginal) for marginal in marginals)  # Python integers: 2^80 is 2^80
     if cells > MAX_CELLS:
         largest = max(marginals, key=schema.cells)
+        number = f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
         raise InputError(
-            f"counting these {len(marginals)} marginals needs {_amount(cells)} cells; at most "
+            f"counting these {len(marginals)} marginals needs {number} cells; at most "
             f"{MAX_CELLS:,} can be held (the largest is {', '.join(largest)}). Use wider bins, "
             "fewer columns, or a method that works on small marginals."
         )
-
-
-def _amount(cells: int) -> str:
-    return f"{cells:,}" if cells < 10**12 else f"about 10^{len(str(cells)) - 1}"
-
-
-def _int64(values: Any) -> NDArray[np.int64]:
-    return np.array(values if isinstance(values, np.ndarray) else list(values), dtype=np.int64)

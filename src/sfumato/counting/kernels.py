@@ -68,8 +68,8 @@ def _number_cells(
     size = np.uint32(sizes[columns[1]])
     for row in range(cell.size):  # the first two together: nearly all marginals are pairs
         cell[row] = np.uint32(first[row]) * size + np.uint32(second[row])
-    for place in range(2, columns.size):
-        following, size = block[columns[place], start:end], np.uint32(sizes[columns[place]])
+    for column in columns[2:]:
+        following, size = block[column, start:end], np.uint32(sizes[column])
         for row in range(cell.size):
             cell[row] = cell[row] * size + np.uint32(following[row])
 
@@ -113,70 +113,35 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
-def keep_least(starts: Ints, keys: NDArray[np.uint64], most: int, kept: NDArray[np.bool_]) -> None:
+def mark_least(starts: Ints, keys: NDArray[np.uint64], most: int, stays: NDArray[np.bool_]) -> None:
     """Mark of each person's ratings those with the least keys; of equal ones the earlier."""
     for person in range(starts.size - 1):
         first, end = starts[person], starts[person + 1]
         if end - first <= most:
-            kept[first:end] = True
+            stays[first:end] = True
         else:
-            for place in np.argsort(keys[first:end], kind="mergesort")[:most]:
-                kept[first + place] = True
+            for index in np.argsort(keys[first:end], kind="mergesort")[:most]:
+                stays[first + index] = True
 
 
 @njit(cache=True, nogil=True)
-def _residual(value: float, offset: float, bound: float) -> float:
-    return min(1.0, max(-1.0, (value - offset) / bound))
-
-
-@njit(cache=True, nogil=True)
-def add_sums(
+def add_people(
     starts: Ints,
     items: NDArray[np.int32],
     codes: NDArray[np.uint16],
     values: NDArray[np.float64],
     offsets: NDArray[np.float64],
     bound: float,
-    places: Ints,
+    positions: Ints,
     c0: int,
     grid: float,
-    found: Ints,
+    products: bool,
+    state: Ints,
 ) -> None:
-    """Add w 1 (first row) and w x (second row) of every person, each rounded to the grid.
+    """Add sums, or products, of every person's ratings to ``state``, rounded to the grid.
 
-    Only items with a place (not -1) count, also for the weight.
-    """
-    for person in range(starts.size - 1):
-        c = 0
-        for at in range(starts[person], starts[person + 1]):
-            c += places[items[at]] >= 0
-        scale = grid / np.sqrt(max(c, c0))
-        one = np.int64(np.rint(scale))
-        for at in range(starts[person], starts[person + 1]):
-            place = places[items[at]]
-            if place >= 0:
-                x = _residual(values[codes[at]], offsets[items[at]], bound)
-                found[0, place] += one
-                found[1, place] += np.int64(np.rint(scale * x))
-
-
-@njit(cache=True, nogil=True)
-def add_gram(
-    starts: Ints,
-    items: NDArray[np.int32],
-    codes: NDArray[np.uint16],
-    values: NDArray[np.float64],
-    offsets: NDArray[np.float64],
-    bound: float,
-    places: Ints,
-    c0: int,
-    grid: float,
-    gram: NDArray[np.int64],
-) -> None:
-    """Add w^2 x x' of every person, upper triangle, each entry rounded to the grid.
-
-    Only items with a place (not -1) count, also for the weight. A bound of 0 means that x is 1
-    for every rated item.
+    Sums: w 1 (first row) and w x (second row). Products: w^2 x x', upper triangle. Only items with
+    a position (not -1) count, also for the weight. A bound of 0 means that x is 1 for every item.
     """
     longest = 0
     for person in range(starts.size - 1):
@@ -185,20 +150,26 @@ def add_gram(
     x = np.empty(longest, dtype=np.float64)
     for person in range(starts.size - 1):
         c = 0
-        for place in range(starts[person], starts[person + 1]):
-            item = items[place]
-            if places[item] >= 0:
-                own[c] = places[item]
-                x[c] = (
-                    1.0 if bound == 0.0 else _residual(values[codes[place]], offsets[item], bound)
-                )
+        for index in range(starts[person], starts[person + 1]):
+            item = items[index]
+            if positions[item] >= 0:
+                own[c] = positions[item]
+                x[c] = 1.0
+                if bound != 0.0:
+                    x[c] = min(1.0, max(-1.0, (values[codes[index]] - offsets[item]) / bound))
                 c += 1
-        scale = grid / max(c, c0)
-        for i in range(c):
-            row, left = own[i], scale * x[i]
-            for j in range(i, c):
-                entry = np.int64(np.rint(left * x[j]))
-                if own[j] >= row:
-                    gram[row, own[j]] += entry
-                else:
-                    gram[own[j], row] += entry
+        if products:
+            scale = grid / max(c, c0)
+            for i in range(c):
+                row, left = own[i], scale * x[i]
+                for j in range(i, c):
+                    entry = np.int64(np.rint(left * x[j]))
+                    if own[j] >= row:
+                        state[row, own[j]] += entry
+                    else:
+                        state[own[j], row] += entry
+        else:
+            scale = grid / np.sqrt(max(c, c0))
+            for i in range(c):
+                state[0, own[i]] += np.int64(np.rint(scale))
+                state[1, own[i]] += np.int64(np.rint(scale * x[i]))

@@ -1,7 +1,7 @@
-"""Ratings: who gave which item how much. Held by person, never as a dense matrix.
+"""Ratings: who gave which item how much. Stored by person, never as a dense matrix.
 
 Which rows count, and which of a person's ratings stay, is decided here, by that person's rows
-alone: the sensitivities of ``privacy.rating_sensitivity`` rest on it.
+alone: the sensitivities of ``privacy.sensitivity`` rest on it.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from sfumato.schema.schema import Schema
 Ints = NDArray[np.int64]
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio, odd: multiplying by it spreads small numbers (Knuth 3, 6.4)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,12 +54,12 @@ class PeopleKernel(Protocol):
     def zero(self) -> Ints:
         """The state before any person, all zeros: partial states are added."""
 
-    def add(self, state: Ints, held: PersonRatings) -> None:
+    def add(self, state: Ints, people: PersonRatings) -> None:
         """Add some people to ``state``, in place."""
 
 
 class RatingRows(Protocol):
-    """Where ratings are held, by person, checked and perhaps bounded."""
+    """Where ratings are stored, by person, checked and perhaps bounded."""
 
     @property
     def by_person(self) -> PersonRatings:
@@ -100,12 +101,12 @@ class RatingForm:
         """The same for rows of which messages say where they are."""
         return replace(self, where=where)
 
-    def columns(self, held: PersonRatings) -> dict[str, Codes]:
+    def columns(self, ratings: PersonRatings) -> dict[str, Codes]:
         """Items and ratings as columns of codes."""
         item, rating = self.schema
         return {
-            item.name: held.items.astype(code_type(item)),
-            rating.name: held.codes.astype(code_type(rating)),
+            item.name: ratings.items.astype(code_type(item)),
+            rating.name: ratings.codes.astype(code_type(rating)),
         }
 
 
@@ -155,8 +156,8 @@ class Ratings:
 
         Rows that Spark holds are not counted.
         """
-        found = self._rows.unfit
-        return tuple(f"{number:,} ratings {why}" for why, number in found.items() if number)
+        unfit = self._rows.unfit
+        return tuple(f"{number:,} ratings {why}" for why, number in unfit.items() if number)
 
     def bounded(self, column: str, max_rows: int) -> "Ratings":
         """At most ``max_rows`` ratings of each person, chosen by that person's ratings alone.
@@ -199,8 +200,8 @@ class _People:
     def zero(self) -> NDArray[np.int64]:
         return np.zeros(1, dtype=np.int64)
 
-    def add(self, state: NDArray[np.int64], held: PersonRatings) -> None:
-        state += held.people
+    def add(self, state: NDArray[np.int64], people: PersonRatings) -> None:
+        state += people.people
 
 
 def grouped(
@@ -237,16 +238,16 @@ def grouped(
             )
         person, item, code = person[once], item[once], code[once]
     if max_rows is not None:
-        kept = _first_of_each(person, item, people, max_rows)
-        person, item, code = person[kept], item[kept], code[kept]
+        stays = _first_of_each(person, item, people, max_rows)
+        person, item, code = person[stays], item[stays], code[stays]
     starts = np.searchsorted(person, np.arange(len(people) + 1))
     return PersonRatings(starts=starts, items=item.astype(np.int32), codes=code.astype(np.uint16))
 
 
 def _first_of_each(
     person: NDArray[np.int64], item: NDArray[np.int64], people: Sequence[str], most: int
-) -> NDArray[np.int64]:
-    """The places of at most so many ratings of each person, in order."""
+) -> NDArray[np.bool_]:
+    """Which ratings stay: at most ``most`` of each person."""
     seeds = np.array(
         [
             int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
@@ -257,8 +258,8 @@ def _first_of_each(
     mixed = seeds[person] ^ (item.astype(np.uint64) + np.uint64(1)) * _MIX
     mixed = (mixed ^ mixed >> np.uint64(31)) * np.uint64(0x7FB5D329728EA185)
     mixed ^= mixed >> np.uint64(27)
-    from sfumato.counting.kernels import keep_least
+    from sfumato.counting.kernels import mark_least
 
-    kept = np.zeros(person.size, dtype=np.bool_)
-    keep_least(np.searchsorted(person, np.arange(len(people) + 1)), mixed, most, kept)
-    return np.flatnonzero(kept)
+    stays = np.zeros(person.size, dtype=np.bool_)
+    mark_least(np.searchsorted(person, np.arange(len(people) + 1)), mixed, most, stays)
+    return stays

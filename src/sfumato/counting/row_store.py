@@ -27,7 +27,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 class RowStore:
-    """Rows of codes beside the person they belong to; keeps some rows of each person."""
+    """Rows of codes beside the person they belong to; bounds the rows of each person."""
 
     def __init__(self) -> None:
         self._connection = connect()
@@ -35,7 +35,7 @@ class RowStore:
 
     def add(self, codes: Sequence[NDArray[Any]], people: pa.Array) -> None:
         """Add a batch of rows."""
-        names = [f"c{place}" for place in range(len(codes))]
+        names = [f"c{index}" for index in range(len(codes))]
         batch = pa.RecordBatch.from_arrays([*map(pa.array, codes), people], [*names, "person"])
         self._connection.register("batch", batch)
         verb = "INSERT INTO rows" if self._width is not None else "CREATE TABLE rows AS"
@@ -43,23 +43,23 @@ class RowStore:
         self._connection.unregister("batch")
         self._width = len(codes)
 
-    def keep(self, max_rows: int) -> None:
+    def bound(self, max_rows: int) -> None:
         """Drop all but ``max_rows`` rows of each person; see ``BoundedTable`` for which."""
         if self._width is None:
             return
-        row = ", ".join(f"c{place}" for place in range(self._width))
+        row = ", ".join(f"c{index}" for index in range(self._width))
         self._run(
-            f"CREATE TABLE kept AS SELECT {row} FROM rows QUALIFY row_number() OVER "
+            f"CREATE TABLE bounded AS SELECT {row} FROM rows QUALIFY row_number() OVER "
             f"(PARTITION BY person ORDER BY hash(person, {row}), {row}) <= {int(max_rows)}"
         )
         self._run("DROP TABLE rows")
 
-    def batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows that were kept."""
+    def batches(self, columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows that were not dropped."""
         if self._width is None:
             return
-        chosen = ", ".join(f"c{int(place)}" for place in places)
-        relation = self._connection.cursor().sql(f"SELECT {chosen} FROM kept")
+        chosen = ", ".join(f"c{int(index)}" for index in columns)
+        relation = self._connection.cursor().sql(f"SELECT {chosen} FROM bounded")
         yield from relation.to_arrow_reader(BATCH_ROWS)
 
     def _run(self, statement: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows in a random order, for places where the order they come in may tell what they say."""
+"""Rows in a random order, where the order they come in may reveal their values."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,10 +13,12 @@ import pyarrow as pa
 from sfumato.counting.table import BATCH_ROWS
 from sfumato.randomness import Rng
 
-HELD_ROWS: Final = 2**22
-HELD_BYTES: Final = 2**27
+MEMORY_ROWS: Final = 2**22
+"""A limit of memory, as the next one."""
+MEMORY_BYTES: Final = 2**27
 """More rows or bytes than these are put on piles in temporary files."""
 PILES: Final = 32
+"""Temporary files: open at once, and each small enough to be shuffled in memory, mostly."""
 
 
 def mixed(batches: Iterator[pa.RecordBatch], *, rng: Rng) -> Iterator[pa.RecordBatch]:
@@ -24,19 +26,19 @@ def mixed(batches: Iterator[pa.RecordBatch], *, rng: Rng) -> Iterator[pa.RecordB
 
     Few rows are shuffled where they are. Of many each is put on a pile that is drawn for it, and
     one pile after the other is mixed alike: every order is still equally likely, as which rows
-    share a pile is a matter of coins alone. For rows that may be published: they may pass through
+    share a pile depends on nothing else. For rows that may be published: they may pass through
     files.
     """
-    held: list[pa.RecordBatch] = []
-    rows = held_bytes = 0
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows += batch.num_rows
-        held_bytes += batch.nbytes
-        if rows > 1 and (rows > HELD_ROWS or held_bytes > HELD_BYTES):
-            return (yield from _by_piles(chain(held, batches), held[0].schema, rng=rng))
+        size += batch.nbytes
+        if rows > 1 and (rows > MEMORY_ROWS or size > MEMORY_BYTES):
+            return (yield from _by_piles(chain(waiting, batches), waiting[0].schema, rng=rng))
     if rows:
-        yield from _shuffled(pa.Table.from_batches(held), rng=rng)
+        yield from _shuffled(pa.Table.from_batches(waiting), rng=rng)
 
 
 def _by_piles(

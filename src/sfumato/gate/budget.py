@@ -6,7 +6,7 @@ from fractions import Fraction
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate.journal import Journal
 from sfumato.gate.requests import amount, noise_of, same_kind
-from sfumato.gate.scores import Asked, Score
+from sfumato.gate.scores import Score, TargetList
 from sfumato.noise import Noise, noise_for
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.conversions import zcdp_budget
@@ -28,12 +28,12 @@ class RunBudget:
 
     def precheck(self) -> None:
         """Raise, before a row is read, if the ledger would refuse what is still to be paid."""
-        ahead = [step.charge for step in self._journal.ahead]
-        costs = [charge for charge in ahead if isinstance(charge, type(self._working))]
+        charges = [step.charge for step in self._journal.ahead]
+        costs = [charge for charge in charges if isinstance(charge, type(self._working))]
         rest = amount(self._working) - sum((amount(cost) for cost in costs), Fraction(0))
         if rest > 0:
-            asked = same_kind(self._working, rest)
-            self._journal.ledger.precheck(asked, label="this run", protect=self._protect)
+            cost = same_kind(self._working, rest)
+            self._journal.ledger.precheck(cost, label="this run", protect=self._protect)
 
     @property
     def left(self) -> Cost:
@@ -43,38 +43,36 @@ class RunBudget:
             raise BudgetError(f"the budget {self._budget} of this run is spent")
         return same_kind(self._working, rest)
 
-    def sigma_of(self, target: Target, cost: Cost) -> float:
-        """The noise, in counts, that measuring a target for ``cost`` would have."""
-        return noise_of(cost, isinstance(target, Range), self._protect).sigma_counts
-
     def noises(self, targets: Sequence[Target], costs: Sequence[Cost]) -> list[Noise]:
         """What is added to each count for its cost. A cost too small for any noise is refused."""
-        for cost in costs:
-            self._amount(cost)
         paired = zip(targets, costs, strict=True)
         return [noise_of(cost, isinstance(t, Range), self._protect) for t, cost in paired]
 
-    def score_noise(self, score: Score, asked: Asked, cost: Cost) -> Noise:
+    def score_noise(self, score: Score, targets: TargetList, cost: Cost) -> Noise:
         """What is added to each score of a vector."""
         self._amount(cost)
-        moved, number = score.sensitivity(asked), len(asked.targets)
+        moved, number = score.sensitivity(targets), len(targets.targets)
         return noise_for(cost, moved * number, moved**2 * number)
 
-    def reserve(self, cost: Cost, *, label: str) -> None:
-        """Pay now, in one entry, for the steps that follow until it is used up."""
-        if self._used + self._amount(cost) > self._paid:
-            self._check_room(cost, label)
-            self._journal.spend(cost, label=label, protect=self._protect)
-            self._paid += amount(cost)
+    def charge(self, *costs: Cost, label: str, reserve: bool = False) -> None:
+        """Take costs off what is reserved or off the budget; a refusal raises before any look.
 
-    def charge(self, cost: Cost, *, label: str) -> None:
-        """Take a cost off the reserve or the budget; a refusal raises before any look."""
-        used = self._used + self._amount(cost)
+        With ``reserve`` they are paid, in one entry, and left for the steps that follow.
+        """
+        total = sum(map(self._amount, costs), Fraction(0))
+        used = self._used + total
         if used > self._paid:
-            self._check_room(cost, label)
+            cost, rest = same_kind(self._working, total), amount(self._working) - self._paid
+            if total > rest:
+                left = f"only {same_kind(self._working, rest)}" if rest > 0 else "nothing"
+                raise BudgetError(
+                    f"{label!r} asks for {cost} but {left} is left of this run's budget "
+                    f"{self._budget}. Ask for less, or give a larger budget."
+                )
             self._journal.spend(cost, label=label, protect=self._protect)
-            self._paid += amount(cost)
-        self._used = used
+            self._paid += total
+        if not reserve:
+            self._used = used
 
     def _amount(self, cost: Cost) -> Fraction:
         """The amount of a cost of this run's kind; another kind is refused."""
@@ -82,13 +80,3 @@ class RunBudget:
             kind = type(self._working).__name__
             raise InputError(f"steps of this run cost {kind}, got {cost!r}.")
         return amount(cost)
-
-    def _check_room(self, cost: Cost, label: str) -> None:
-        """Refuse a cost that the budget of this run does not hold."""
-        rest = amount(self._working) - self._paid
-        if amount(cost) > rest:
-            left = f"only {same_kind(self._working, rest)}" if rest > 0 else "nothing"
-            raise BudgetError(
-                f"{label!r} asks for {cost} but {left} is left of this run's budget "
-                f"{self._budget}. Ask for less, or give a larger budget."
-            )

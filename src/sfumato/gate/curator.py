@@ -17,36 +17,16 @@ from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import SingleProcess
 from sfumato.errors import InputError
-from sfumato.gate import rating_sums
+from sfumato.gate import rating_sums, requests
 from sfumato.gate.budget import RunBudget
 from sfumato.gate.counts import Counts
 from sfumato.gate.journal import BY_ROW, Journal
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
-from sfumato.gate.requests import (
-    asked_text,
-    bounded,
-    check_allowed,
-    check_counted,
-    check_kinds,
-    check_merged,
-    check_place,
-    check_protection,
-    check_row_by_row,
-    check_rows,
-    journal_for,
-    label_of,
-    ledger_for,
-    named,
-    noisy,
-    retold,
-    selection_of,
-    tell_misfits,
-    total_of,
-    verb,
-)
-from sfumato.gate.scores import Asked, MutualInformation, Score, check_score
+from sfumato.gate.requests import label_of, noise_of, noisy, question, selection_of, verb
+from sfumato.gate.scores import MutualInformation, Score, TargetList, check_score
 from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger
+from sfumato.noise import Noise
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
@@ -77,7 +57,7 @@ class Curator(SingleProcess):
     """
 
     __slots__ = (
-        "__asked", "__budget", "__counts", "__journal", "__ledger", "__progress", "__table",
+        "__budget", "__counts", "__journal", "__ledger", "__progress", "__table", "__targets",
         "budget", "catalogue", "private", "protect", "rng", "scale", "schema",
     )  # fmt: skip
 
@@ -98,21 +78,21 @@ class Curator(SingleProcess):
         self.catalogue = table.catalogue if isinstance(table, Ratings) else None
         """Of ratings, the public items."""
         self.scale = table.scale if isinstance(table, Ratings) else None
-        check_protection(protect)
-        self.protect = protect = named(protect, table)
+        requests.check_protection(protect)
+        self.protect = protect = requests.named(protect, table)
         self.budget = budget
         self.private = rng.secure
         self.rng = rng
         """The run's generator; algorithms may use it for post-processing, such as shuffles."""
-        self.__ledger = ledger_for(table.schema, ledger, private=rng.secure)
-        self.__journal = journal_for(self.__ledger, journal, rng=rng)
+        self.__ledger = requests.ledger_for(table.schema, ledger, private=rng.secure)
+        self.__journal = requests.journal_for(self.__ledger, journal, rng=rng)
         self.__budget = RunBudget(budget, protect, self.__journal)
         self.__progress = progress
-        self.__asked = Asked.of(table.schema, protect, ())
+        self.__targets = TargetList.of(table.schema, protect, ())
         self.__budget.precheck()
-        self.__table = bounded(table, protect)
+        self.__table = requests.bounded(table, protect)
         self.__table.validate()
-        tell_misfits(self.__table)
+        requests.log_misfits(self.__table)
         self.__counts = Counts(self.__table)
 
     @property
@@ -127,7 +107,7 @@ class Curator(SingleProcess):
 
     @property
     def journal(self) -> Journal:
-        """What this run paid, and was told."""
+        """What this run paid and the answers it got."""
         return self.__journal
 
     @property
@@ -147,18 +127,19 @@ class Curator(SingleProcess):
         return self.catalogue is None and sensitivity.total(self.protect) == 0
 
     def tell(self, what: str, done: int, of: int) -> None:
-        """Pass on how far an algorithm is, to whoever watches."""
+        """Report the progress of an algorithm."""
         if self.__progress is not None:
             self.__progress(what, done, of)
 
     def sigma_of(self, target: Target, cost: Cost) -> float:
         """The noise, in counts, that measuring a target for ``cost`` would have. No look."""
-        return self.__budget.sigma_of(target, cost)
+        is_range = isinstance(target, Range)
+        return noise_of(cost, is_range, self.protect).sigma_counts
 
     @verb
     def reserve(self, cost: Cost, *, label: str) -> None:
         """Pay now, in one entry, for the steps that follow until it is used up."""
-        self.__budget.reserve(cost, label=label)
+        self.__budget.charge(cost, label=label, reserve=True)
 
     @verb
     def pick(self, number: int) -> int:
@@ -180,15 +161,10 @@ class Curator(SingleProcess):
             return Measurement(target=(), values=rows.astype(np.float64), sigma_counts=0.0)
         if cost is None:
             raise InputError("the number of rows is private here: counting it needs a cost")
-        check_counted(self.__table, self.protect)
-        everybody = Range(())  # no bounds
-        noises = self.__budget.noises([everybody], [cost])
+        requests.check_counted(self.__table, self.protect)
+        noises = self.__budget.noises([Range(())], [cost])  # a range without bounds: all rows
         self.__budget.charge(cost, label="number of rows")
-        told = self.__journal.outcome(
-            asked_text("total", "()", noises),
-            lambda: noisy((), self.__counts.rows(), noises[0], self.rng).values.reshape(-1),
-        )
-        return retold(self.schema, [()], noises, told)[0]
+        return self._measured([()], noises, question("total", "()", noises))[0]
 
     @verb
     def measure(
@@ -203,23 +179,34 @@ class Curator(SingleProcess):
         """
         if len(targets) != len(costs) or not targets:
             raise InputError(f"{len(targets)} targets need as many costs, got {len(costs)}")
-        check_counted(self.__table, self.protect)
+        requests.check_counted(self.__table, self.protect)
         targets, costs = tuple(targets), tuple(costs)  # what is checked and paid for is counted
-        check_kinds(targets)
-        check_targets(self.schema, [t for t in targets if t not in self.__asked.ranges])
-        check_merged(merged, self.schema, targets)
+        requests.check_kinds(targets)
+        check_targets(self.schema, [t for t in targets if t not in self.__targets.ranges])
+        requests.check_merged(merged, self.schema, targets)
         self.__counts.check(targets, merged)
         noises = self.__budget.noises(targets, costs)
-        self.__budget.charge(total_of(costs), label=label_of("measure", targets))
+        self.__budget.charge(*costs, label=label_of("measure", targets))
+        text = question("measure", repr(targets), noises, merged)
+        return self._measured(targets, noises, text, merged)
+
+    def _measured(
+        self,
+        targets: Sequence[Target],
+        noises: Sequence[Noise],
+        text: str,
+        merged: Coarse | None = None,
+    ) -> list[Measurement]:
+        """Counts with noise, which was paid for."""
 
         def look() -> NDArray[np.float64]:
             self.__counts.count(targets, merged)
             paired = zip(targets, noises, strict=True)
-            seen = [noisy(t, self.__counts.exact(t, merged), n, self.rng) for t, n in paired]
-            return np.concatenate([one.values.reshape(-1) for one in seen])
+            parts = [noisy(t, self.__counts.exact(t, merged), n, self.rng) for t, n in paired]
+            return np.concatenate([part.values.reshape(-1) for part in parts])
 
-        told = self.__journal.outcome(asked_text("measure", repr(targets), noises, merged), look)
-        return retold(self.schema, targets, noises, told, merged)
+        values = self.__journal.outcome(text, look)
+        return requests.measurements(self.schema, targets, noises, values, merged)
 
     @verb
     def score(
@@ -231,16 +218,16 @@ class Curator(SingleProcess):
         merged: Coarse | None = None,
     ) -> NDArray[np.float64]:
         """The score of every target with noise: the whole vector is paid for and published."""
-        asked = self._prepare(targets, score, merged)
-        noise = self.__budget.score_noise(score, asked, cost)
-        self.__budget.charge(cost, label=label_of("score", asked.targets))
+        listed = self._prepare(targets, score, merged)
+        noise = self.__budget.score_noise(score, listed, cost)
+        self.__budget.charge(cost, label=label_of("score", listed.targets))
 
         def look() -> NDArray[np.float64]:
-            scores = score.of(self.__counts.answers(asked), asked)
+            scores = score.of(self.__counts.answers(listed), listed)
             return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
         kind = f"score {type(score).__name__}"
-        return self.__journal.outcome(asked_text(kind, asked.text, [noise], merged), look)
+        return self.__journal.outcome(question(kind, listed.text, [noise], merged), look)
 
     @verb
     def select(
@@ -252,19 +239,19 @@ class Curator(SingleProcess):
         allowed: NDArray[np.bool_] | None = None,
         merged: Coarse | None = None,
     ) -> int:
-        """The place of one target with a high score; its score is not told."""
-        asked = self._prepare(targets, score, merged)
-        allowed = check_allowed(allowed, len(targets))
-        selection = selection_of(cost, score.sensitivity(asked))
-        self.__budget.charge(cost, label=label_of("select", targets))
+        """The index of one target with a high score; its score is not published."""
+        listed = self._prepare(targets, score, merged)
+        allowed = requests.check_allowed(allowed, len(listed.targets))
+        selection = selection_of(cost, score.sensitivity(listed))
+        self.__budget.charge(cost, label=label_of("select", listed.targets))
 
         def look() -> NDArray[np.float64]:
-            scores = score.of(self.__counts.answers(asked), asked)
+            scores = score.of(self.__counts.answers(listed), listed)
             return np.array([selection.select(scores, rng=self.rng, allowed=allowed)], float)
 
         kind = f"select {type(score).__name__}"
-        told = self.__journal.outcome(asked_text(kind, asked.text, [selection], merged), look)
-        return check_place(int(told[0]), allowed)
+        text = question(kind, listed.text, [selection], merged)
+        return requests.check_choice(int(self.__journal.outcome(text, look)[0]), allowed)
 
     @verb
     def perturb(
@@ -277,7 +264,7 @@ class Curator(SingleProcess):
     ) -> "Iterator[Answers]":
         """Every row as one answer of a local mechanism, in batches; charged before the first.
 
-        In a random order: that of the table may tell what its rows say.
+        In a random order: that of the table may reveal values of its rows.
 
         Args:
             marginal: The columns whose cell a row answers about.
@@ -287,13 +274,12 @@ class Curator(SingleProcess):
         """
         from sfumato.gate import row_answers
 
-        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
-        check_row_by_row(self.__table, self.protect)
-        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
-        self.__journal.close(BY_ROW)
         kernel = row_answers.Perturbation.of(
             self.schema, marginal, mechanism, grid=grid, numbers=numbers, rng=self.rng
         )
+        requests.check_row_by_row(self.__table, self.protect)
+        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
+        self.__journal.close(BY_ROW)
         return row_answers.answers(self.__table, kernel, check=self._check_process)
 
     @verb
@@ -310,13 +296,12 @@ class Curator(SingleProcess):
         from sfumato.gate import row_answers
 
         table = row_answers.check_folder(self.__table, folder)
-        row_answers.check_question(self.schema, marginal, mechanism, numbers, grid)
-        check_row_by_row(self.__table, self.protect)
-        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
-        self.__journal.close(BY_ROW)
         kernel = row_answers.Perturbation.of(
             self.schema, marginal, mechanism, grid=grid, numbers=numbers, rng=self.rng
         )
+        requests.check_row_by_row(self.__table, self.protect)
+        self.__budget.charge(PureDP(mechanism.epsilon), label=label_of("perturb", [marginal]))
+        self.__journal.close(BY_ROW)
         return table.map_to_parquet(kernel, folder)
 
     @verb
@@ -329,10 +314,9 @@ class Curator(SingleProcess):
         from sfumato.gate import row_answers
 
         mechanisms = row_answers.mechanisms_for(self.schema, epsilons)
-        check_row_by_row(self.__table, self.protect)
         cost = row_answers.cost_of(mechanisms)
-        named = [(name,) for name in mechanisms]
-        self.__budget.charge(cost, label=label_of("respond", named))
+        requests.check_row_by_row(self.__table, self.protect)
+        self.__budget.charge(cost, label=label_of("respond", [(name,) for name in mechanisms]))
         self.__journal.close(BY_ROW)
         return row_answers.responses(self.__table, mechanisms, rng=self.rng)
 
@@ -347,7 +331,7 @@ class Curator(SingleProcess):
         check.whole(at_least=1, at_most=64, groups=groups)
         if not columns or self.schema.marginal(columns) != tuple(columns):
             raise InputError("an interview names one or more columns in the schema's order")
-        check_row_by_row(self.__table, self.protect)
+        requests.check_row_by_row(self.__table, self.protect)
         self.__budget.charge(cost, label=label_of("interview", [(name,) for name in columns]))
         self.__journal.close(BY_ROW)
         return Interview(
@@ -357,7 +341,7 @@ class Curator(SingleProcess):
     @verb
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """For every item, weighted counts and sums of people's ratings, with noise."""
-        ratings = rating_sums.check_sums(self.__table, ask, cost, self.protect)
+        ratings = rating_sums.check_request(self.__table, ask, ItemSums, cost, self.protect)
         self.__budget.charge(cost, label="sums of ratings by item")
         self.__journal.close(BY_ROW)
         return rating_sums.measured_sums(ratings, ask, cost, self.protect, rng=self.rng)
@@ -365,33 +349,33 @@ class Curator(SingleProcess):
     @verb
     def gram(self, ask: Gram, *, cost: ZCDP) -> GramMeasurement:
         """For any two items, the weighted products of people's ratings, with noise."""
-        ratings = rating_sums.check_gram(self.__table, ask, cost, self.protect)
+        ratings = rating_sums.check_request(self.__table, ask, Gram, cost, self.protect)
         self.__budget.charge(cost, label=f"products of ratings of {ask.items.size:,} items")
         self.__journal.close(BY_ROW)
         return rating_sums.measured_gram(ratings, ask, cost, self.protect, rng=self.rng)
 
     def _prepare(
         self, targets: Sequence[Target], score: Score, merged: Coarse | None = None
-    ) -> Asked:
+    ) -> TargetList:
         """What is public about a list of targets, checked before anything is charged.
 
         The last tuple is remembered; a list could have changed since.
         """
         if not targets:
             raise InputError("there is nothing to choose from.")
-        check_counted(self.__table, self.protect)
-        asked, same_view = self.__asked, self.__asked.merged is merged
-        if not isinstance(targets, tuple) or asked.targets is not targets or not same_view:
+        requests.check_counted(self.__table, self.protect)
+        known = self.__targets
+        if known.targets is not targets or known.merged is not merged:  # a list is never the same
             targets = tuple(targets)  # what is checked is what is counted
-            check_kinds(targets)
-            check_merged(merged, self.schema, targets)
-            asked = Asked.of(self.schema, self.protect, targets, merged=merged)
-            self.__counts.check(asked.targets, merged)
-            self.__asked = asked
-        check_score(score, self.__asked)
+            requests.check_kinds(targets)
+            requests.check_merged(merged, self.schema, targets)
+            known = TargetList.of(self.schema, self.protect, targets, merged=merged)
+            self.__counts.check(targets, merged)
+            self.__targets = known
+        check_score(score, known)
         if isinstance(score, MutualInformation):
             self._check_rows(score.rows)
-        return self.__asked
+        return known
 
     def _check_rows(self, claimed: int) -> None:
         """Refuse a number of rows that is not the table's, where that number is public."""
@@ -401,4 +385,9 @@ class Curator(SingleProcess):
                 "private: a row may have none."
             )
         self.__ledger.look("number of rows, public when one row is replaced")
-        check_rows(claimed, int(self.__counts.rows()))
+        rows = int(self.__counts.rows())
+        if claimed != rows:
+            raise InputError(
+                f"rows must be the table's number of rows, {rows:,}, which is public here, got "
+                f"{claimed:,}: the noise depends on it."
+            )

@@ -1,8 +1,8 @@
-"""What the steps of a run paid and were told, kept in the ledger before it is handed on.
+"""What the steps of a run paid and their answers, stored in the ledger before they are returned.
 
-A run that was stopped asks its questions again and is told the same, unpaid and undrawn. Only a
-step that was paid and never told is drawn: nothing of it had left the process. Neither keys nor
-the state of a generator are kept, so a run that goes on draws fresh noise.
+A run that was stopped repeats its questions and gets the same answers, unpaid and undrawn. Only a
+step that was paid and not answered is drawn: nothing of it had left the process. Neither keys nor
+the state of a generator are stored, so a run that goes on draws fresh noise.
 """
 
 import hashlib
@@ -25,12 +25,13 @@ log = logging.getLogger(__name__)
 
 FINISHED: Final = "finished"
 BY_ROW: Final = "it asked every row"
-"""Why a run is closed: its answers row by row are too many to keep, and not to be drawn twice."""
+"""Why a run is closed: answers of all rows are too many to store, and not to be drawn twice."""
 
 _DIGEST_BYTES: Final = 32
+"""Of SHA-256."""
 _TYPES: Final = {b"b": np.int8, b"h": np.int16, b"i": np.int32, b"q": np.int64, b"d": np.float64}
 
-Told = NDArray[np.float64]
+Answer = NDArray[np.float64]
 """The answer of a step, whatever it is, as one flat vector."""
 
 
@@ -119,7 +120,7 @@ class Journal:
 
     @staticmethod
     def unkept(ledger: Ledger, *, run: str) -> "Journal":
-        """A run that can't be resumed: its charges are named, its outcomes are not kept."""
+        """A run that can't be resumed: its charges are named, its outcomes are not stored."""
         return Journal(ledger, run=run, keeps=False)
 
     @property
@@ -145,34 +146,33 @@ class Journal:
         entry = self.ledger.spend(charge, label=label, protect=protect, request=request)
         paid = PaidStep(seq=entry.seq, time=entry.time, label=label, charge=charge)
         self.__charged.append(paid)
-        kept = "" if self.ledger.path is not None else " in a ledger that is gone with the process"
-        log.info("charged %s for %r%s", charge, label, kept)
+        note = "" if self.ledger.path is not None else " in a ledger that is gone with the process"
+        log.info("charged %s for %r%s", charge, label, note)
 
-    def outcome(self, question: str, draw: Callable[[], Told]) -> Told:
-        """The answer to a question: as it was kept, or else drawn and kept before it is told.
+    def outcome(self, question: str, draw: Callable[[], Answer]) -> Answer:
+        """The answer to a question: the stored one, or one drawn and stored before it is returned.
 
         Args:
             question: Everything public that says how to read the answer.
-            draw: Looks and adds noise; not called where an answer is kept.
+            draw: Looks and adds noise; not called where an answer is stored.
         """
         self.__steps += 1
         if not self.__keeps or not self.__charged:
             return draw()
         request = self._request(len(self.__charged))
-        kept = self.ledger.outcome(request, step=self.__steps) if self.__paid else None
-        if kept is None:
+        stored = self.ledger.outcome(request, step=self.__steps) if self.__paid else None
+        if stored is None:
             mine = _packed(question, draw())
-            kept = self.ledger.journal(request, mine, step=self.__steps)
-        found = _unpacked(question, kept)
-        if found is None:
+            stored = self.ledger.journal(request, mine, step=self.__steps)
+        if stored[:_DIGEST_BYTES] != _digest(question):
             raise self._differs(f"step {self.__steps} was another one, and now is {question:.80}")
-        return found
+        return _unpacked(stored)
 
     def close(self, why: str) -> None:
-        """Let nobody resume this run: it is finished, or answers that are not kept leave it.
+        """Let nobody resume this run: it is finished, or answers that are not stored leave it.
 
         Raises:
-            BudgetError: If another process closed it first and answers that are not kept would
+            BudgetError: If another process closed it first and answers that are not stored would
                 be drawn a second time for one charge.
         """
         if self.__keeps and self.__charged:
@@ -215,31 +215,25 @@ def runs_of(ledger: Ledger, *, command: str) -> list[PaidRun]:
 
 
 def _closed(ledger: Ledger, run: str) -> str | None:
-    kept = ledger.outcome(f"{run}/1")
-    return None if kept is None else kept.decode().partition("\n")[0]
+    reason = ledger.outcome(f"{run}/1")
+    return None if reason is None else reason.decode().partition("\n")[0]
 
 
 def _fingerprint(command: str) -> str:
     return hashlib.sha256(command.encode()).hexdigest()[:32]
 
 
-def _packed(question: str, told: Told) -> bytes:
-    """A digest of the question, then the answer in the smallest type that holds it."""
-    whole = told.astype(np.int64) if np.all(np.abs(told) < 2.0**62) else None
-    kept: NDArray[np.generic] = told
-    code = b"d"
-    if whole is not None and np.array_equal(whole, told):
-        fits = (c for c, kind in _TYPES.items() if np.array_equal(whole.astype(kind), whole))
-        code = next(fits)
-        kept = whole.astype(_TYPES[code])
-    return _digest(question) + code + zlib.compress(kept.tobytes(), level=6)
+def _packed(question: str, answer: Answer) -> bytes:
+    """A digest of the question, then the answer in the smallest type that represents it."""
+    with np.errstate(invalid="ignore"):  # numbers that a type does not have
+        exact = (pair for pair in _TYPES.items() if np.array_equal(answer.astype(pair[1]), answer))
+        code, kind = next(exact, (b"d", np.float64))
+    return _digest(question) + code + zlib.compress(answer.astype(kind).tobytes(), level=6)
 
 
-def _unpacked(question: str, kept: bytes) -> Told | None:
-    """The answer; None if it is one to another question."""
-    if kept[:_DIGEST_BYTES] != _digest(question):
-        return None
-    code, body = kept[_DIGEST_BYTES : _DIGEST_BYTES + 1], kept[_DIGEST_BYTES + 1 :]
+def _unpacked(stored: bytes) -> Answer:
+    """The answer of ``_packed``."""
+    code, body = stored[_DIGEST_BYTES : _DIGEST_BYTES + 1], stored[_DIGEST_BYTES + 1 :]
     return np.frombuffer(zlib.decompress(body), dtype=_TYPES[code]).astype(np.float64)
 
 

@@ -15,7 +15,7 @@ from sfumato import check
 from sfumato.counting.ratings import PersonRatings, Ratings
 from sfumato.errors import InputError
 from sfumato.noise import DiscreteGaussian
-from sfumato.privacy import rating_sensitivity
+from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.randomness import Rng
@@ -86,75 +86,58 @@ class Grid:
     """Steps in which contributions are counted, and the noise for them."""
 
     steps: float
-    """So many to a unit: a power of two, chosen by public numbers."""
+    """Steps of a unit: a power of two, chosen by public numbers."""
     squared: int
     """The squared L2 sensitivity in steps, rounding included; even."""
 
     @staticmethod
-    def of(cost: ZCDP, sensitivity: float, rounding: float) -> "Grid":
+    def of(cost: ZCDP, change: float, rounding: float) -> "Grid":
         """The grid on which the noise has about 2^23 steps."""
-        sigma = sensitivity / sqrt(2 * float(cost.rho))
+        sigma = change / sqrt(2 * float(cost.rho))
         steps = 2.0 ** floor(log2(_SIGMA_STEPS / sigma))
-        moved = sensitivity * steps * (1 + 1e-9) + rounding
+        moved = change * steps * (1 + 1e-9) + rounding
         return Grid(steps=steps, squared=2 * ceil(moved**2 / 2))
 
 
-def check_sums(ratings: object, ask: ItemSums, cost: ZCDP, protect: Protection) -> Ratings:
+def check_request(
+    ratings: object, request: ItemSums | Gram, kind: type, cost: ZCDP, protect: Protection
+) -> Ratings:
     """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
-    table = _ratings(ratings, cost)
-    _check_plain(ask, ItemSums)
-    _check_offsets(ask.offsets, len(table.catalogue))
-    check.positive(bound=ask.bound)
-    check.whole(at_least=1, c0=ask.c0)
-    if ask.items is not None:
-        _check_items(ask.items, len(table.catalogue), len(table.catalogue))
-    _sums_noise(_asked_items(table, ask), ask, cost, protect)
-    return table
-
-
-def check_gram(ratings: object, ask: Gram, cost: ZCDP, protect: Protection) -> Ratings:
-    """Refuse, before anything is charged, what does not fit the ratings, or buys no noise."""
-    table = _ratings(ratings, cost)
-    _check_plain(ask, Gram)
-    items = len(table.catalogue)
-    check.whole(at_least=1, c0=ask.c0)
-    _check_items(ask.items, items, MOST_GRAM_ITEMS)
-    if (ask.bound is None) != (ask.offsets is None):
-        raise InputError("a bound and offsets belong together.")
-    if ask.bound is not None and ask.offsets is not None:
-        check.positive(bound=ask.bound)
-        _check_offsets(ask.offsets, items)
-    _gram_noise(ask, cost, protect)
-    return table
-
-
-def _check_plain(ask: object, kind: type) -> None:
-    """Refuse a subclass, which could say one thing to the noise and another to the sums."""
-    if type(ask) is not kind:
-        raise InputError(f"what is asked for is {kind.__name__}, got {type(ask).__name__}.")
+    if not isinstance(cost, ZCDP):
+        raise InputError(
+            "sums over ratings have Gaussian noise, which no pure epsilon pays for: give a delta, "
+            "such as 1e-9."
+        )
+    if not isinstance(ratings, Ratings):
+        raise InputError("sums over people's ratings need ratings: open them with open_ratings.")
+    if type(request) is not kind:  # a subclass could give other numbers to the noise and the sums
+        raise InputError(f"what is asked for is {kind.__name__}, got {type(request).__name__}.")
+    items = len(ratings.catalogue)
+    check.whole(at_least=1, c0=request.c0)
+    if request.items is not None:
+        _check_items(request.items, items, MOST_GRAM_ITEMS if kind is Gram else items)
+    if kind is ItemSums or request.bound is not None or request.offsets is not None:
+        check.positive(bound=request.bound)
+        offsets = request.offsets
+        fits = isinstance(offsets, np.ndarray) and offsets.shape == (items,)
+        if offsets is None or not fits or not np.isfinite(offsets).all():
+            raise InputError(f"offsets must be {items:,} finite numbers, one for each item.")
+    _noises(request, _items(ratings, request).size, cost, protect)
+    return ratings
 
 
 def measured_sums(
     ratings: Ratings, ask: ItemSums, cost: ZCDP, protect: Protection, *, rng: Rng
 ) -> ItemMeasurement:
     """Count, sum and add noise; the cost was charged."""
-    catalogue, items = len(ratings.catalogue), _asked_items(ratings, ask)
-    grid, noise = _sums_noise(items, ask, cost, protect)
-    kernel = _Summing(
-        values=np.array(ratings.scale.values),
-        offsets=ask.offsets,
-        bound=float(ask.bound),
-        places=_places(items, catalogue),
-        c0=ask.c0,
-        steps=grid.steps,
-        shape=(2, items.size),
-    )
-    exact = ratings.fold_people(kernel)
-    found = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
+    items = _items(ratings, ask)
+    grid, (noise,) = _noises(ask, items.size, cost, protect)
+    exact = _fold(ratings, ask, grid, (2, items.size))
+    noisy = (exact + noise.sample(exact.size, rng=rng).reshape(exact.shape)) / grid.steps
     sigma = noise.sigma_counts / grid.steps
     return ItemMeasurement(
-        counts=found[0],
-        sums=found[1] * ask.bound,
+        counts=noisy[0],
+        sums=noisy[1] * ask.bound,
         sigma_counts=sigma,
         sigma_sums=sigma * ask.bound,
     )
@@ -169,18 +152,9 @@ def measured_gram(
     is enough for it: rho = sum over entries of change^2 / (2 sigma^2), Canonne et al. 2020,
     theorem 14.
     """
-    catalogue, size = len(ratings.catalogue), ask.items.size
-    grid, on, off = _gram_noise(ask, cost, protect)
-    kernel = _Multiplying(
-        values=np.array(ratings.scale.values),
-        offsets=np.zeros(catalogue) if ask.offsets is None else ask.offsets,
-        bound=float(ask.bound or 0.0),
-        places=_places(ask.items, catalogue),
-        c0=ask.c0,
-        steps=grid.steps,
-        shape=(size, size),
-    )
-    exact = ratings.fold_people(kernel)
+    size = ask.items.size
+    grid, (on, off) = _noises(ask, size, cost, protect)
+    exact = _fold(ratings, ask, grid, (size, size))
     exact.flat[:: size + 1] += on.sample(size, rng=rng)
     for row in range(size - 1):  # row by row: no second matrix of noise
         exact[row, row + 1 :] += off.sample(size - 1 - row, rng=rng)
@@ -193,92 +167,65 @@ def measured_gram(
     )
 
 
-def _asked_items(ratings: Ratings, ask: ItemSums) -> NDArray[np.int64]:
-    return np.arange(len(ratings.catalogue)) if ask.items is None else ask.items
+def _items(ratings: Ratings, request: ItemSums | Gram) -> NDArray[np.int64]:
+    return np.arange(len(ratings.catalogue)) if request.items is None else request.items
 
 
-def _sums_noise(
-    items: NDArray[np.int64], ask: ItemSums, cost: ZCDP, protect: Protection
-) -> tuple[Grid, DiscreteGaussian]:
-    """The grid of sums over some items, and the noise that a cost buys on it."""
-    sensitivity = rating_sensitivity.weighted_sums(protect, ask.c0)
-    rounding = rating_sensitivity.rounding(protect, 2 * most_ratings(protect, items.size))
-    grid = Grid.of(cost, sensitivity, rounding)
-    return grid, DiscreteGaussian.for_cost(cost, grid.squared)
+def _noises(
+    request: ItemSums | Gram, items: int, cost: ZCDP, protect: Protection
+) -> tuple[Grid, list[DiscreteGaussian]]:
+    """The grid for some items and the noise on it; of products on and off the diagonal."""
+    most = most_ratings(protect, items)
+    if isinstance(request, Gram):
+        moved, entries = sensitivity.weighted_gram(protect, request.c0), most**2
+    else:
+        moved, entries = sensitivity.weighted_sums(protect, request.c0), 2 * most
+    grid = Grid.of(cost, moved, sensitivity.rounding(protect, entries))
+    parts = (1, 2) if isinstance(request, Gram) else (1,)
+    return grid, [DiscreteGaussian.for_cost(cost, grid.squared // part) for part in parts]
 
 
-def _gram_noise(
-    ask: Gram, cost: ZCDP, protect: Protection
-) -> tuple[Grid, DiscreteGaussian, DiscreteGaussian]:
-    """The grid of products, and the noise on the diagonal and beside it."""
-    rounding = rating_sensitivity.rounding(protect, most_ratings(protect, ask.items.size) ** 2)
-    grid = Grid.of(cost, rating_sensitivity.weighted_gram(protect, ask.c0), rounding)
-    on, off = (DiscreteGaussian.for_cost(cost, grid.squared // part) for part in (1, 2))
-    return grid, on, off
+def _fold(
+    ratings: Ratings, request: ItemSums | Gram, grid: Grid, shape: tuple[int, int]
+) -> NDArray[np.int64]:
+    """The exact sums in steps of the grid: sensitive."""
+    catalogue, items = len(ratings.catalogue), _items(ratings, request)
+    positions = np.full(catalogue, -1, dtype=np.int64)  # -1: not asked for
+    positions[items] = np.arange(items.size)
+    weights = (
+        np.array(ratings.scale.values),
+        np.zeros(catalogue) if request.offsets is None else request.offsets,
+        float(request.bound or 0.0),
+        positions,
+        request.c0,
+        grid.steps,
+        isinstance(request, Gram),
+    )
+    return ratings.fold_people(_PeopleSums(weights=weights, shape=shape))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Weighing:
-    """What people's ratings are weighed by: public numbers."""
+class _PeopleSums:
+    """Adds the weighted sums or products of people's ratings."""
 
-    values: Floats
-    offsets: Floats
-    bound: float
-    places: NDArray[np.int64]
-    c0: int
-    steps: float
+    weights: tuple[Floats, Floats, float, NDArray[np.int64], int, float, bool]
+    """Arguments of the compiled kernel: all public."""
     shape: tuple[int, int]
 
     def zero(self) -> NDArray[np.int64]:
         """Sums before any person."""
         return np.zeros(self.shape, dtype=np.int64)
 
-    @property
-    def _weights(self) -> tuple[Floats, Floats, float, NDArray[np.int64], int, float]:
-        return self.values, self.offsets, self.bound, self.places, self.c0, self.steps
-
-
-class _Summing(_Weighing):
-    """Adds w 1 and w x of people."""
-
-    def add(self, state: NDArray[np.int64], held: PersonRatings) -> None:
+    def add(self, state: NDArray[np.int64], people: PersonRatings) -> None:
         """Add some people, in place."""
-        from sfumato.counting.kernels import add_sums
+        from sfumato.counting.kernels import add_people
 
-        add_sums(held.starts, held.items, held.codes, *self._weights, state)
-
-
-class _Multiplying(_Weighing):
-    """Adds w^2 x x' of people."""
-
-    def add(self, state: NDArray[np.int64], held: PersonRatings) -> None:
-        """Add some people, in place."""
-        from sfumato.counting.kernels import add_gram
-
-        add_gram(held.starts, held.items, held.codes, *self._weights, state)
+        add_people(people.starts, people.items, people.codes, *self.weights, state)
 
 
 def most_ratings(protect: Protection, items: int) -> int:
     """The most ratings of one person that can count: each item once, and no more than bounded."""
     return items if isinstance(protect, OneRow) else min(items, protect.max_rows)
-
-
-def _ratings(table: object, cost: object) -> Ratings:
-    if not isinstance(cost, ZCDP):
-        raise InputError(
-            "sums over ratings have Gaussian noise, which no pure epsilon pays for: give a delta, "
-            "such as 1e-9."
-        )
-    if not isinstance(table, Ratings):
-        raise InputError("sums over people's ratings need ratings: open them with open_ratings.")
-    return table
-
-
-def _places(items: NDArray[np.int64], catalogue: int) -> NDArray[np.int64]:
-    """For every item of the catalogue its place among those asked for, or -1."""
-    places = np.full(catalogue, -1, dtype=np.int64)
-    places[items] = np.arange(items.size)
-    return places
 
 
 def _check_items(items: NDArray[np.int64], catalogue: int, most: int) -> None:
@@ -288,8 +235,3 @@ def _check_items(items: NDArray[np.int64], catalogue: int, most: int) -> None:
         raise InputError("items must be codes of the catalogue.")
     if np.unique(items).size < items.size:
         raise InputError("an item is named twice.")
-
-
-def _check_offsets(offsets: Floats, items: int) -> None:
-    if offsets.shape != (items,) or not np.isfinite(offsets).all():
-        raise InputError(f"offsets must be {items:,} finite numbers, one for each item.")

@@ -1,7 +1,7 @@
-"""What a run begins with and what its steps are: checked before the charge, told in the ledger.
+"""What a run begins with and what its steps ask for: checked before the charge.
 
-A step's cost, how much noise that brings, and what the ledger says of it; the ledger of a run, and
-a table of which each protected unit has its share.
+The noise that a cost brings and what the ledger says of a step; the ledger of a run, and its table
+with at most the protected number of rows of each person.
 """
 
 import logging
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import One, in_turn
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError
 from sfumato.gate.journal import Journal
 from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger
@@ -31,6 +31,11 @@ from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Schema
 from sfumato.schema.workload import Range, Target
 
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> Measurement:
     """Exact counts with noise: what may be published."""
@@ -40,17 +45,17 @@ def noisy(target: Target, exact: NDArray[np.int64], noise: Noise, rng: Rng) -> M
     )
 
 
-def retold(
+def measurements(
     schema: Schema,
     targets: Sequence[Target],
     noises: Sequence[Noise],
-    told: NDArray[np.float64],
+    values: NDArray[np.float64],
     merged: Coarse | None = None,
 ) -> list[Measurement]:
-    """One flat vector of noisy counts, as it is journaled, as measurements of its targets."""
+    """The measurements of some targets, from their noisy counts in one flat vector."""
     shown = schema if merged is None else merged.schema
     shapes = [shown.shape(target) if isinstance(target, tuple) else () for target in targets]
-    parts = np.split(told, np.cumsum([prod(shape) for shape in shapes])[:-1])
+    parts = np.split(values, np.cumsum([prod(shape) for shape in shapes])[:-1])
     return [
         Measurement(
             target=target, values=part.reshape(shape), sigma_counts=n.sigma_counts, merged=merged
@@ -59,7 +64,7 @@ def retold(
     ]
 
 
-def asked_text(
+def question(
     verb: str, targets: str, noises: Sequence[object], merged: Coarse | None = None
 ) -> str:
     """Everything public that says how to read an answer: for the journal's digest.
@@ -125,15 +130,6 @@ def same_kind(cost: Cost, amount: Fraction) -> Cost:
     return PureDP(amount) if isinstance(cost, PureDP) else ZCDP(amount)
 
 
-def total_of(costs: Sequence[Cost]) -> Cost:
-    """What several steps cost together."""
-    if len(costs) == 1:
-        return costs[0]
-    if len({type(cost) for cost in costs}) != 1:
-        raise InternalError("costs of one measurement must be of one kind")
-    return same_kind(costs[0], sum((amount(cost) for cost in costs), Fraction(0)))
-
-
 def label_of(verb: str, targets: Sequence[Target]) -> str:
     """What the ledger says of a step: public names only."""
     if not targets:
@@ -141,29 +137,29 @@ def label_of(verb: str, targets: Sequence[Target]) -> str:
     if len(targets) > 1:
         return f"{verb} {len(targets)} targets"
     (target,) = targets
-    named = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
-    return f"{verb} ({named})"
+    text = str(target) if isinstance(target, Range) else ", ".join(target) or "total"
+    return f"{verb} ({text})"
 
 
 def check_allowed(allowed: NDArray[np.bool_] | None, targets: int) -> NDArray[np.bool_] | None:
     """A plain copy; a choice among none, or among other targets than were given, is refused."""
     if allowed is None:
         return None
-    kept = np.array(allowed)
-    if kept.dtype != np.bool_ or kept.shape != (targets,) or not kept.any():
+    own = np.array(allowed)
+    if own.dtype != np.bool_ or own.shape != (targets,) or not own.any():
         raise InputError(f"allowed must name at least one of the {targets} targets, by True.")
-    return kept
+    return own
 
 
-def check_place(place: int, allowed: NDArray[np.bool_] | None) -> int:
+def check_choice(index: int, allowed: NDArray[np.bool_] | None) -> int:
     """Refuse a journaled choice that is not among those that are allowed now."""
-    if allowed is not None and not allowed[place]:
+    if allowed is not None and not allowed[index]:
         raise InputError(
             "this run can't be resumed: it chose something that it would not be offered now. What "
             "was charged stays in the ledger. Use the same version of sfumato, or start anew with "
             "--no-resume, which is charged again."
         )
-    return place
+    return index
 
 
 def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target]) -> None:
@@ -222,18 +218,6 @@ def check_counted(table: Table | Ratings, protect: Protection) -> None:
         )
 
 
-def check_rows(claimed: int, rows: int) -> None:
-    """Refuse a number of rows that is not the table's, where that number is public."""
-    if claimed != rows:
-        raise InputError(
-            f"rows must be the table's number of rows, {rows:,}, which is public here, got "
-            f"{claimed:,}: the noise depends on it."
-        )
-
-
-log = logging.getLogger(__name__)
-
-
 def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
     """The ledger that is given or the data set's own; in memory for a simulation."""
     if ledger is None and schema.dataset is None:
@@ -282,17 +266,13 @@ def bounded(table: Table | Ratings, protect: Protection) -> Table | Ratings:
     return table.bounded(protect.column, protect.max_rows)
 
 
-def tell_misfits(table: Table | Ratings) -> None:
-    """Say to whoever holds the table what did not fit, before anything is spent.
+def log_misfits(table: Table | Ratings) -> None:
+    """Report to the owner of the table what did not fit, before anything is spent.
 
-    In the log, which is theirs, and nowhere else: how many is exact, and never published.
+    In the log, which is the owner's, and nowhere else: the numbers are exact and never published.
     """
-    for said in table.misfits():
-        log.warning("Internal, not to be passed on: %s: %s", table.describe(), said)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
+    for misfit in table.misfits():
+        log.warning("Internal, not to be passed on: %s: %s", table.describe(), misfit)
 
 
 def verb(method: Callable[Concatenate[One, P], T]) -> Callable[Concatenate[One, P], T]:

@@ -54,14 +54,15 @@ ALLOWED: Final[tuple[Any, ...]] = (
 """The mechanisms that may see exact codes: a closed list, as a subclass could return them."""
 
 BATCH_ROWS: Final = 2**18
-"""Answers in a batch. Batches of the reader end where its bytes say, and so would tell of them."""
+"""Answers in a batch. Batches of a reader end by the bytes of their rows, which are private."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Perturbation:
     """One answer for every row, about the cell of a marginal that the row lies in."""
 
-    marginal: Marginal
+    columns: Marginal
+    """Those of the marginal."""
     shape: tuple[int, ...]
     mechanism: LocalMechanism
     grid: Grid | None
@@ -80,27 +81,43 @@ class Perturbation:
         numbers: NDArray[np.float64] | None,
         rng: Rng,
     ) -> "Perturbation":
-        """What was checked (``check_question``) and paid for."""
-        kept = None if numbers is None else np.array(numbers, dtype=np.float64)
+        """Checked before anything is charged: the mechanism has to fit the marginal."""
+        if type(mechanism) not in ALLOWED:
+            kind = type(mechanism).__name__
+            raise InputError(f"rows are perturbed by one of {_allowed_names()}, got {kind}.")
+        if not marginal or schema.marginal(marginal) != tuple(marginal):
+            raise InputError("a marginal names one or more columns in the schema's order")
+        cells = schema.cells(marginal)
+        if (grid is None) != (numbers is None):
+            raise InputError("numbers and the grid they are rounded to belong together")
+        if grid is None or numbers is None:
+            if mechanism.inputs != cells:
+                raise InputError(
+                    f"the mechanism answers about {mechanism.inputs} codes, but "
+                    f"{', '.join(marginal)} has {cells} cells."
+                )
+        else:
+            if type(grid) is not Grid:  # another one would be handed exact numbers
+                raise InputError(f"the grid must be a Grid, got {type(grid).__name__}.")
+            numbers = np.array(numbers, dtype=np.float64)
+            if mechanism.inputs != grid.points or numbers.shape != (cells,):
+                raise InputError("each cell needs its number, and the mechanism the grid's points")
+            if not ((numbers >= grid.low) & (numbers <= grid.high)).all():
+                raise InputError("the number of each cell must lie on the grid.")
         return Perturbation(
-            marginal=marginal,
+            columns=tuple(marginal),
             shape=schema.shape(marginal),
             mechanism=mechanism,
             grid=grid,
-            numbers=kept,
+            numbers=numbers,
             rng=rng,
         )
 
-    @property
-    def columns(self) -> Marginal:
-        """The columns of the marginal."""
-        return self.marginal
-
     def apply(self, codes: CodeBatch) -> pa.RecordBatch:
         """Answers in the place of rows."""
-        cells: NDArray[Any] = codes[self.marginal[0]]
-        if len(self.marginal) > 1:
-            columns = tuple(codes[name] for name in self.marginal)
+        cells: NDArray[Any] = codes[self.columns[0]]
+        if len(self.columns) > 1:
+            columns = tuple(codes[name] for name in self.columns)
             cells = np.ravel_multi_index(columns, self.shape).astype(np.uint32)
         if self.grid is not None and self.numbers is not None:
             cells = self.grid.round(self.numbers[cells], rng=self.rng)
@@ -109,29 +126,8 @@ class Perturbation:
         return pa.RecordBatch.from_arrays([values], names=["answer"])
 
 
-def check_question(
-    schema: Schema, marginal: Marginal, mechanism: LocalMechanism, numbers: Any, grid: Grid | None
-) -> None:
-    """Refuse, before anything is charged, a mechanism that does not fit the marginal."""
-    if type(mechanism) not in ALLOWED:
-        names = ", ".join(kind.__name__ for kind in ALLOWED)
-        raise InputError(f"rows are perturbed by one of {names}, got {type(mechanism).__name__}.")
-    if not marginal or schema.marginal(marginal) != tuple(marginal):
-        raise InputError("a marginal names one or more columns in the schema's order")
-    cells = schema.cells(marginal)
-    if (grid is None) != (numbers is None):
-        raise InputError("numbers and the grid they are rounded to belong together")
-    if grid is not None and type(grid) is not Grid:  # another one would be handed exact numbers
-        raise InputError(f"the grid must be a Grid, got {type(grid).__name__}.")
-    if grid is None and mechanism.inputs != cells:
-        raise InputError(
-            f"the mechanism answers about {mechanism.inputs} codes, but {', '.join(marginal)} has "
-            f"{cells} cells."
-        )
-    if grid is not None and (mechanism.inputs != grid.points or np.shape(numbers) != (cells,)):
-        raise InputError("each cell needs its number, and the mechanism the grid's points")
-    if grid is not None and not ((numbers >= grid.low) & (numbers <= grid.high)).all():
-        raise InputError("the number of each cell must lie on the grid.")
+def _allowed_names() -> str:
+    return ", ".join(kind.__name__ for kind in ALLOWED)
 
 
 def check_folder(table: object, folder: str) -> WritingTable:
@@ -148,21 +144,21 @@ def check_folder(table: object, folder: str) -> WritingTable:
 def answers(table: Table, kernel: Perturbation, *, check: Callable[[], None]) -> Iterator[Answers]:
     """The answers of all rows in a random order, in batches whose sizes depend on nothing else.
 
-    The order of a table may tell what its rows say: sorted by a column, read by an index, and so
+    The order of a table may reveal values of its rows: sorted by a column, read by an index, and so
     on. ``check`` is called before each is drawn: the iterator may have gone to another process.
     """
-    layout, held, rows = kernel.mechanism.layout, [], 0
+    layout, waiting, rows = kernel.mechanism.layout, [], 0
     check()
     for batch in mixed(table.map(kernel), rng=kernel.rng):
         check()
-        held.append(from_arrow(layout, batch.column(0)))
-        rows += len(held[-1])
+        waiting.append(from_arrow(layout, batch.column(0)))
+        rows += len(waiting[-1])
         while rows >= BATCH_ROWS:
-            joined = np.concatenate(held)
+            joined = np.concatenate(waiting)
             yield joined[:BATCH_ROWS]
-            held, rows = [joined[BATCH_ROWS:]], rows - BATCH_ROWS
+            waiting, rows = [joined[BATCH_ROWS:]], rows - BATCH_ROWS
     if rows:
-        yield np.concatenate(held)
+        yield np.concatenate(waiting)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -199,7 +195,7 @@ def cost_of(mechanisms: Mapping[str, Grr]) -> PureDP:
 
 
 def responses(table: Table, mechanisms: Mapping[str, Grr], *, rng: Rng) -> Responses:
-    """One pass over the table; the order that it has may tell what its rows say."""
+    """One pass over the table, whose order may reveal values of its rows."""
     kernel = _Responding(mechanisms=mechanisms, rng=rng)
     whole = pa.Table.from_batches(list(mixed(table.map(kernel), rng=rng))).combine_chunks()
     codes = {name: whole[name].to_numpy() for name in kernel.columns}
@@ -220,15 +216,12 @@ class _Responding:
 
     def apply(self, codes: CodeBatch) -> pa.RecordBatch:
         """The answers of a batch."""
-        arrays = [
-            pa.array(made.answer_many(codes[name], rng=self.rng))
-            for name, made in self.mechanisms.items()
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+        drawn = {n: m.answer_many(codes[n], rng=self.rng) for n, m in self.mechanisms.items()}
+        return pa.RecordBatch.from_pydict(drawn)
 
 
 class Interview(SingleProcess):
-    """Rows divided into groups by coins and put in a random order; each group is asked once.
+    """Rows divided into groups at random and put in a random order; each group answers once.
 
     Formal guarantee: all that ``ask`` ever returns is epsilon-DP for one row that is replaced. A
     row is in one group, whatever it says, and gives one answer there, which is epsilon-local DP.
@@ -243,10 +236,10 @@ class Interview(SingleProcess):
         self.__schema = table.schema
         self.__epsilon = epsilon
         self.__rng = rng
-        held = exact_codes(table, columns)
-        self.__rows = len(next(iter(held.values())))
-        order = rng.permutation(self.__rows)  # that of the table may tell what its rows say
-        self.__codes = {name: codes[order] for name, codes in held.items()}
+        exact = exact_codes(table, columns)
+        self.__rows = len(next(iter(exact.values())))
+        order = rng.permutation(self.__rows)  # that of the table may reveal values of its rows
+        self.__codes = {name: codes[order] for name, codes in exact.items()}
         self.__group = rng.below(groups, self.__rows)
         self.__left = list(range(groups))
 
@@ -264,7 +257,7 @@ class Interview(SingleProcess):
             parts: What may be answered about.
             weights: A part is drawn with its weight out of their sum.
         """
-        parts, weights = tuple(parts), tuple(weights)  # what is checked is what is asked
+        parts, weights = tuple(parts), tuple(weights)  # what is checked is what is used
         self._check(parts, weights)
         with self._turn():
             if not self.__left:
@@ -281,18 +274,13 @@ class Interview(SingleProcess):
         check_weights(weights, len(parts))
         for part in parts:
             if type(part) is not Part or type(part.mechanism) not in ALLOWED:
-                names = ", ".join(kind.__name__ for kind in ALLOWED)
-                raise InputError(f"rows answer parts by one of {names}.")
-            if part.sizes != tuple(self._sizes(part.columns)):
+                raise InputError(f"rows answer parts by one of {_allowed_names()}.")
+            if unknown := [name for name in part.columns if name not in self.__codes]:
+                raise InputError(f"this interview is not about {unknown[0]!r}.")
+            if part.sizes != self.__schema.shape(part.columns):
                 raise InputError("a part's sizes are not those of the table's columns.")
             if part.mechanism.epsilon > self.__epsilon:
                 raise BudgetError(
                     f"a part asks for epsilon {part.mechanism.epsilon}, but {self.__epsilon} was "
                     "paid for."
                 )
-
-    def _sizes(self, names: Sequence[str]) -> list[int]:
-        unknown = [name for name in names if name not in self.__codes]
-        if unknown:
-            raise InputError(f"this interview is not about {unknown[0]!r}.")
-        return [self.__schema[name].size for name in names]

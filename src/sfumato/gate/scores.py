@@ -30,11 +30,12 @@ _LARGEST_WEIGHT: Final = 2**16
 _STEP_BITS: Final = 8
 """Mutual information is rounded to less than 2^-8 of its sensitivity; that adds 0.4% of noise."""
 _CELLS_AT_ONCE: Final = 2**20
+"""Cells whose mutual information is computed together: 8 MB of counters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Asked:
-    """What is public about the targets that a score is asked of."""
+class TargetList:
+    """What is public about the targets of a score."""
 
     schema: Schema
     protect: Protection
@@ -42,11 +43,11 @@ class Asked:
     offsets: NDArray[np.int64]
     """Where the answers of each target begin in one flat vector; the last is its length."""
     ranges: Mapping[Range, int]
-    """The place of each range among the targets."""
+    """The index of each range among the targets."""
     merged: Coarse | None
     """The view in which codes are counted together; ``schema`` is then its own."""
     text: str
-    """The targets as the journal names them: written once, however often they are asked."""
+    """The targets as the journal names them: written once, as a list is often used again."""
 
     @staticmethod
     def of(
@@ -55,18 +56,18 @@ class Asked:
         targets: Sequence[Target],
         *,
         merged: Coarse | None = None,
-    ) -> "Asked":
+    ) -> "TargetList":
         """The targets, each checked to be one of the schema; as they are now, if it is a list."""
         targets = tuple(targets)
         check_targets(schema, targets)
         schema = schema if merged is None else merged.schema
-        return Asked(
+        return TargetList(
             merged=merged,
             schema=schema,
             protect=protect,
             targets=targets,
             offsets=layout(schema, targets),
-            ranges={t: place for place, t in enumerate(targets) if isinstance(t, Range)},
+            ranges={t: index for index, t in enumerate(targets) if isinstance(t, Range)},
             text=repr(targets),
         )
 
@@ -88,31 +89,31 @@ class L1Error:
     def __post_init__(self) -> None:
         _keep_plain(self, "answers", "penalties")
 
-    def check(self, asked: Asked) -> None:
+    def check(self, listed: TargetList) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
-        offsets = asked.offsets
+        offsets = listed.offsets
         _check_numbers("answers", self.answers, int(offsets[-1]))
         if self.penalties is not None:
             _check_numbers("penalties", self.penalties, offsets.size - 1)
         if np.add.reduceat(np.abs(self.answers), offsets[:-1]).max() >= _LARGEST_SUM:
             raise InputError("answers to one target sum to too much.")
 
-    def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
+    def of(self, exact: NDArray[np.int64], listed: TargetList) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
         gaps = np.abs(np.rint(self.answers).astype(np.int64) - exact)
-        each = asked.offsets.size == exact.size + 1
-        scores = gaps if each else np.add.reduceat(gaps, asked.offsets[:-1])
+        each = listed.offsets.size == exact.size + 1
+        scores = gaps if each else np.add.reduceat(gaps, listed.offsets[:-1])
         if self.penalties is None:
             return scores
         return scores - np.rint(self.penalties).astype(np.int64)
 
     @staticmethod
-    def sensitivity(asked: Asked) -> int:
+    def sensitivity(listed: TargetList) -> int:
         """The most that one protected unit can change any of the scores."""
-        moved = sensitivity.range_query(asked.protect)
-        if len(asked.ranges) == len(asked.targets):
+        moved = sensitivity.range_query(listed.protect)
+        if len(listed.ranges) == len(listed.targets):
             return moved
-        return max(sensitivity.l1_error(asked.protect), moved)
+        return max(sensitivity.l1_error(listed.protect), moved)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -129,12 +130,12 @@ class WeightedL1Error:
     def __post_init__(self) -> None:
         _keep_plain(self, "weights", copy=True)
 
-    def check(self, asked: Asked) -> None:
+    def check(self, listed: TargetList) -> None:
         """Raise unless the public numbers fit the targets; before anything is charged."""
         if type(self.error) is not L1Error:  # a subclass could state any sensitivity
             raise InputError("only an L1Error can be weighted.")
-        self.error.check(asked)
-        shape, weights = (len(asked.targets),), self.weights
+        self.error.check(listed)
+        shape, weights = (len(listed.targets),), self.weights
         if not isinstance(weights, np.ndarray) or weights.dtype != np.int64:
             raise InputError("weights must be an array of int64.")
         if weights.shape != shape or weights.min() < 1 or weights.max() > _LARGEST_WEIGHT:
@@ -142,19 +143,19 @@ class WeightedL1Error:
                 f"weights must be {shape[0]} whole numbers from 1 to {_LARGEST_WEIGHT:,}, one for "
                 "each target."
             )
-        sums = np.add.reduceat(np.abs(self.error.answers), asked.offsets[:-1])
+        sums = np.add.reduceat(np.abs(self.error.answers), listed.offsets[:-1])
         if self.error.penalties is not None:
             sums = sums + np.abs(self.error.penalties)
         if (sums * weights).max() >= _LARGEST_SUM:
             raise InputError("weighted answers sum to too much.")
 
-    def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
+    def of(self, exact: NDArray[np.int64], listed: TargetList) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
-        return self.weights * self.error.of(exact, asked)
+        return self.weights * self.error.of(exact, listed)
 
-    def sensitivity(self, asked: Asked) -> int:
+    def sensitivity(self, listed: TargetList) -> int:
         """The most that one protected unit can change any of the scores."""
-        return int(self.weights.max()) * self.error.sensitivity(asked)
+        return int(self.weights.max()) * self.error.sensitivity(listed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,78 +174,78 @@ class MutualInformation:
     """The table's number of rows; the curator refuses any other, as a larger one would shrink the
     noise."""
 
-    def check(self, asked: Asked) -> None:
+    def check(self, listed: TargetList) -> None:
         """Raise unless each target is a marginal with its child in it; before any charge."""
         check.whole(at_least=1, rows=self.rows)
-        if len(self.children) != len(asked.targets):
+        if len(self.children) != len(listed.targets):
             raise InputError(
-                f"{len(asked.targets)} targets need as many children, got {len(self.children)}."
+                f"{len(listed.targets)} targets need as many children, got {len(self.children)}."
             )
-        for target, child in zip(asked.targets, self.children, strict=True):
+        for target, child in zip(listed.targets, self.children, strict=True):
             if isinstance(target, Range) or child not in target or len(target) < 2:
                 raise InputError(
                     f"mutual information needs a marginal of {child!r} and at least one other "
                     f"column, got {target!r:.60}."
                 )
-        self.sensitivity(asked)
+        self.sensitivity(listed)
 
-    def of(self, exact: NDArray[np.int64], asked: Asked) -> NDArray[np.int64]:
+    def of(self, exact: NDArray[np.int64], listed: TargetList) -> NDArray[np.int64]:
         """Whole scores, one a target. Only the curator holds what this needs."""
-        scores, exponent = np.empty(len(asked.targets), dtype=np.int64), self._exponent(asked)
-        for (shape, axis), places in self._alike(asked):
+        scores, exponent = np.empty(len(listed.targets), dtype=np.int64), self._exponent(listed)
+        for (shape, axis), indices in self._alike(listed):
             cells = np.arange(np.prod(shape))
-            tables = exact[asked.offsets[places][:, None] + cells].reshape(-1, *shape)
-            joint = np.moveaxis(tables, axis + 1, 1).reshape(len(places), shape[axis], -1)
+            tables = exact[listed.offsets[indices][:, None] + cells].reshape(-1, *shape)
+            joint = np.moveaxis(tables, axis + 1, 1).reshape(len(indices), shape[axis], -1)
             nats = _information(joint, self.rows)
-            scores[places] = np.rint(np.ldexp(nats, -exponent)).astype(np.int64)
+            scores[indices] = np.rint(np.ldexp(nats, -exponent)).astype(np.int64)
         return scores
 
-    def sensitivity(self, asked: Asked) -> int:
+    def sensitivity(self, listed: TargetList) -> int:
         """The most steps that one replaced row can change any of the scores.
 
         ``|round(a) - round(b)| <= floor(|a - b|) + 1``, for all targets as for the worst of them.
         """
-        largest = int(np.diff(asked.offsets).max())
+        largest = int(np.diff(listed.offsets).max())
         lost = _lost_nats(largest, self.rows)
-        return floor((self._nats(asked) + 2 * lost) / 2.0 ** self._exponent(asked)) + 1
+        return floor((self._nats(listed) + 2 * lost) / 2.0 ** self._exponent(listed)) + 1
 
-    def _nats(self, asked: Asked) -> float:
+    def _nats(self, listed: TargetList) -> float:
         """The sensitivity before rounding; binary, if all are, by the declared sizes alone."""
-        sizes = {column.name: column.size for column in asked.schema}
+        sizes = {column.name: column.size for column in listed.schema}
         children = np.array([sizes[child] for child in self.children])
-        others = np.diff(asked.offsets) // children
+        others = np.diff(listed.offsets) // children
         binary = bool((np.minimum(children, others) <= 2).all())
-        return sensitivity.mutual_information(asked.protect, rows=self.rows, binary=binary)
+        return sensitivity.mutual_information(listed.protect, rows=self.rows, binary=binary)
 
-    def _exponent(self, asked: Asked) -> int:
+    def _exponent(self, listed: TargetList) -> int:
         """The step's power of two."""
-        nats = self._nats(asked)
+        nats = self._nats(listed)
         return frexp(nats)[1] - 1 - _STEP_BITS if nats > 0 else 0
 
-    def _alike(self, asked: Asked) -> Iterator[tuple[tuple[tuple[int, ...], int], list[int]]]:
-        """Places of targets of one shape with the child on one axis, not too many at once."""
-        sizes = {column.name: column.size for column in asked.schema}
+    def _alike(self, listed: TargetList) -> Iterator[tuple[tuple[tuple[int, ...], int], list[int]]]:
+        """Indices of targets of one shape with the child on one axis, not too many at once."""
+        sizes = {column.name: column.size for column in listed.schema}
         groups: dict[tuple[tuple[int, ...], int], list[int]] = {}
-        for place, (target, child) in enumerate(zip(asked.targets, self.children, strict=True)):
+        for index, (target, child) in enumerate(zip(listed.targets, self.children, strict=True)):
             if isinstance(target, tuple):
                 key = tuple(sizes[name] for name in target), target.index(child)
-                groups.setdefault(key, []).append(place)
-        for (shape, axis), places in groups.items():
+                groups.setdefault(key, []).append(index)
+        for (shape, axis), indices in groups.items():
             at_once = max(1, _CELLS_AT_ONCE // int(np.prod(shape)))
-            for start in range(0, len(places), at_once):
-                yield (shape, axis), places[start : start + at_once]
+            for start in range(0, len(indices), at_once):
+                yield (shape, axis), indices[start : start + at_once]
 
 
 Score = L1Error | WeightedL1Error | MutualInformation
 """All scores there are."""
 
 
-def check_score(score: Score, asked: Asked) -> None:
+def check_score(score: Score, listed: TargetList) -> None:
     """Refuse, before anything is charged, what is not in the list or does not fit the targets."""
     if type(score) not in get_args(Score):  # a subclass could state any sensitivity
-        listed = ", ".join(kind.__name__ for kind in get_args(Score))
-        raise InputError(f"a score is one of {listed}, got {type(score).__name__}.")
-    score.check(asked)
+        names = ", ".join(kind.__name__ for kind in get_args(Score))
+        raise InputError(f"a score is one of {names}, got {type(score).__name__}.")
+    score.check(listed)
 
 
 def _information(joint: NDArray[np.int64], rows: int) -> NDArray[np.float64]:
@@ -280,10 +281,10 @@ def _keep_plain(score: object, *names: str, copy: bool = False) -> None:
     for name in names:
         given = getattr(score, name)
         if isinstance(given, np.ndarray):
-            kept = np.array(given) if copy else np.asarray(given)
+            plain = np.array(given) if copy else np.asarray(given)
             if copy:
-                kept.flags.writeable = False
-            object.__setattr__(score, name, kept)
+                plain.flags.writeable = False
+            object.__setattr__(score, name, plain)
 
 
 def _check_numbers(name: str, numbers: NDArray[np.float64], size: int) -> None:

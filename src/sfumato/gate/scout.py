@@ -26,6 +26,7 @@ from sfumato.schema.measurement import Measurement
 from sfumato.schema.schema import Marginal, Schema
 
 LABEL = "infer a schema"
+"""What the ledger says of the charge."""
 
 
 class Scout(SingleProcess):
@@ -93,7 +94,7 @@ class Scout(SingleProcess):
         table.validate()
 
     def sigma_of(self, cost: ApproxDP, *, tables: int) -> float:
-        """The noise, in counts, of so many tables of counts for ``cost``. No look."""
+        """The noise, in counts, of each of some tables of counts for ``cost``. No look."""
         return self._noise(cost, tables).sigma_counts
 
     @verb
@@ -111,17 +112,17 @@ class Scout(SingleProcess):
             raise InputError(
                 "here a schema must not be strict: else one row could stop a run that was paid."
             )
-        asked = [(name,) for name in self._check_names(schema.names)]
-        noise = self._noise(cost, len(asked))
+        marginals = [(name,) for name in self._check_names(schema.names)]
+        noise = self._noise(cost, len(marginals))
         self._charge(cost)
-        exact = count_marginals(self.__table.coded(schema), asked)
+        exact = count_marginals(self.__table.coded(schema), marginals)
         return {name: noisy((name,), exact[(name,)], noise, self.__rng) for name in schema.names}
 
     @verb
     def texts(self, names: Sequence[str], *, cost: ApproxDP) -> dict[str, Mapping[str, int]]:
         """For each column, texts that enough rows share, and about how many.
 
-        In the order of the texts, so that it tells nothing.
+        In the order of the texts, which reveals nothing.
         """
         names = self._check_names(names)
         spec = thresholding_of(cost, self.protect, columns=len(names))
@@ -166,6 +167,6 @@ class Scout(SingleProcess):
 
 
 def thresholding_of(cost: ApproxDP, protect: Protection, *, columns: int) -> Thresholding:
-    """The thresholds that a cost buys for the texts of so many columns, in equal parts."""
+    """The thresholds that a cost buys for the texts of some columns, in equal parts."""
     each = ApproxDP(cost.epsilon / columns, cost.delta / columns)
     return Thresholding.for_cost(each, sensitivity.histogram_l1(protect))

@@ -1,7 +1,7 @@
 """What a promise is: exact guarantees, whom they protect, how they add up.
 
 ``guarantees`` and ``protection`` are the values, ``conversions`` and ``composition`` their
-arithmetic, ``sensitivity`` and ``rating_sensitivity`` the tables of sensitivities.
+arithmetic, ``sensitivity`` the table of sensitivities.
 """
 
 from sfumato.privacy.composition import Cap, Totals, composed, left, scaled, within

@@ -25,9 +25,10 @@ Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
 
 BEYOND: Final = f"more than epsilon={MAX_EPSILON}"
-"""Said of totals that promise nothing which could be stated."""
+"""The text for totals whose promise can't be stated."""
 
 _DIGITS: Final = 100
+"""Of the decimals in which ``delta_factor`` is computed."""
 _MARGIN: Final = Decimal("1e-20")
 """Far more than roundings to 100 digits add up to, also where e^epsilon is 1 to 60 of them."""
 
@@ -60,7 +61,13 @@ class Totals:
             BudgetError: For an approximate cost that is not the first.
         """
         if isinstance(cost, ApproxDP):
-            return self._begun_with(cost)
+            if not self.nothing:
+                raise BudgetError(
+                    f"an approximate cost ({cost}) can only be the first of a dataset, which has "
+                    f"spent {self} already. Use the schema that was published first (schema.json "
+                    "of that release), or write one: `sfumato schema draft`"
+                )
+            return Totals(first=cost)
         if isinstance(cost, PureDP):
             return replace(
                 self,
@@ -73,15 +80,6 @@ class Totals:
             )
         return replace(self, rho=self.rho + cost.rho, has_zcdp=True)
 
-    def _begun_with(self, cost: ApproxDP) -> "Totals":
-        if not self.nothing:
-            raise BudgetError(
-                f"an approximate cost ({cost}) can only be the first of a dataset, which has "
-                f"spent {self} already. Use the schema that was published first (schema.json of "
-                "that release), or write one: `sfumato schema draft`"
-            )
-        return Totals(first=cost)
-
     def epsilon(self, delta: Fraction | None = None) -> Fraction | None:
         """The composed epsilon at ``delta``, rounded up; without delta the pure sum.
 
@@ -90,20 +88,16 @@ class Totals:
         of the others: Dwork, Roth 2014, theorem 3.16.
         """
         if self.first is not None:
-            return self._epsilon_after(self.first, delta)
+            if delta is None or delta < self.first.delta:
+                return None
+            rest = replace(self, first=None).epsilon(delta - self.first.delta or None)
+            return None if rest is None else self.first.epsilon + rest
         if delta is None:
             return None if self.has_zcdp else self.pure_epsilon
         if not self.rho:
             return Fraction(0)
         converted = epsilon_from_zcdp(self.rho, delta)
         return converted if self.has_zcdp else min(converted, self.pure_epsilon)
-
-    def _epsilon_after(self, first: ApproxDP, delta: Fraction | None) -> Fraction | None:
-        if delta is None or delta < first.delta:
-            return None
-        others = replace(self, first=None)
-        rest = others.epsilon(delta - first.delta if delta > first.delta else None)
-        return None if rest is None else first.epsilon + rest
 
     def __str__(self) -> str:
         if self.nothing:
@@ -164,7 +158,13 @@ def within(totals: Totals, cap: Cap) -> bool:
     of ours covers sizes that are chosen in view of results. (``Totals.plus`` refuses it.)
     """
     if totals.first is not None:
-        return _within_after(totals.first, replace(totals, first=None), cap)
+        if not isinstance(cap, ApproxDP):
+            return False
+        others = replace(totals, first=None)
+        if others.nothing:
+            return totals.first.epsilon <= cap.epsilon and totals.first.delta <= cap.delta
+        rest = _after(totals.first, cap)
+        return rest is not None and within(others, rest)
     pure_fits = isinstance(cap, PureDP | ApproxDP) and (
         not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
     )
@@ -205,7 +205,7 @@ def _covering(rho: Fraction, delta: Fraction) -> Fraction:
 def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
     """What the totals promise together; None if nothing was spent, or more than can be stated.
 
-    Without a cap a total may grow ``BEYOND`` any guarantee: it is never told as less than it is.
+    Without a cap a total may grow ``BEYOND`` any guarantee: it is never stated as less than it is.
     Without delta: PureDP for pure costs only, otherwise ZCDP. With delta: PureDP where that has
     the smaller epsilon, otherwise ApproxDP. After an approximate first cost always ApproxDP, at
     ``delta``; if that is absent or too small, at the delta of the first cost, or at twice that
@@ -330,15 +330,6 @@ def _after(first: ApproxDP, cap: Cap) -> PureDP | ApproxDP | None:
         return None
     epsilon, delta = cap.epsilon - first.epsilon, cap.delta - first.delta
     return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-
-
-def _within_after(first: ApproxDP, others: Totals, cap: Cap) -> bool:
-    if not isinstance(cap, ApproxDP):
-        return False
-    if others.nothing:
-        return first.epsilon <= cap.epsilon and first.delta <= cap.delta
-    rest = _after(first, cap)
-    return rest is not None and within(others, rest)
 
 
 def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> ApproxDP | None:

@@ -15,9 +15,11 @@ from sfumato.errors import InputError, InternalError
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Guarantee
 
 _DIGITS = 60
+"""Of the decimals in which a bound is evaluated."""
 _MARGIN = Decimal("1e-40")
 """Relative allowance for about ten roundings to 60 digits: far more than they can add up to."""
 _SMALLEST_EPSILON = Fraction(1, 10**30)
+"""Stated where the formula gives less: a guarantee of epsilon 0 can't be written."""
 
 
 def zcdp_from_pure(epsilon: Fraction) -> Fraction:
@@ -45,7 +47,10 @@ def epsilon_from_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
     >>> float(epsilon_from_zcdp(Fraction(1, 2), Fraction(1, 10**6)))
     5.22153444453017
     """
-    _require_in_range(rho, delta)
+    if rho < 0:
+        raise InputError(f"rho must be at least 0, got {rho}")
+    if not 0 < delta < 1:
+        raise InputError(f"delta must be above 0 and below 1, got {delta}")
     if rho == 0:
         return _SMALLEST_EPSILON
     slope, tail = float(rho), -_log_of(delta)
@@ -80,9 +85,8 @@ def zcdp_budget(cap: ApproxDP) -> ZCDP:
 
     exact = _rho_at(_search(past_the_root), cap)
     rounded = _rounded(exact, 12, ROUND_FLOOR)
-    rho = Fraction(rounded) - Fraction(
-        Decimal((0, (1,), rounded.adjusted() - 11))
-    )  # one last digit
+    last_digit = Decimal((0, (1,), rounded.adjusted() - 11))
+    rho = Fraction(rounded) - Fraction(last_digit)
     if rho <= 0 or epsilon_from_zcdp(rho, cap.delta) > cap.epsilon:
         raise InternalError(
             f"no rho could be found for the cap {cap}. Use a larger epsilon, or report this"
@@ -149,10 +153,3 @@ def _rounded(number: Decimal, digits: int, rounding: str) -> Decimal:
 
 def _log_of(delta: Fraction) -> float:
     return math.log(delta.numerator) - math.log(delta.denominator)
-
-
-def _require_in_range(rho: Fraction, delta: Fraction) -> None:
-    if rho < 0:
-        raise InputError(f"rho must be at least 0, got {rho}")
-    if not 0 < delta < 1:
-        raise InputError(f"delta must be above 0 and below 1, got {delta}")

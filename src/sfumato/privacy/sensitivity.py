@@ -7,9 +7,13 @@ them.
 
 In the proofs u and v are the unit's own histograms before and after: u, v >= 0, each with sum at
 most K, and v = 0 (or u = 0) under add-remove. The statistic of everyone else cancels.
+
+Weighted sums over ratings: a person with c ratings x (one for each rated item, |x_i| <= 1) has the
+weight w = 1/sqrt(max(c, c0)): many ratings count less, so that |w x| <= 1, and few are not blown
+up. Sums are of w 1 and w x by item, the Gram matrix is of w^2 x x'. Norms are L2 (Frobenius).
 """
 
-from math import log, log1p
+from math import log, log1p, sqrt
 
 from sfumato import check
 from sfumato.errors import InputError
@@ -17,7 +21,7 @@ from sfumato.privacy.protection import OneRow, Protection
 
 
 def histogram_l1(protect: Protection) -> int:
-    """L1 norm of the change of one table of counts: K, under replace 2K.
+    """L1 norm of the change of one table of counts: K, under replace 2K; of k tables k times that.
 
     ``|u - v|_1 <= |u|_1 + |v|_1``; attained when u and v share no cell.
 
@@ -28,7 +32,7 @@ def histogram_l1(protect: Protection) -> int:
 
 
 def histogram_l2_squared(protect: Protection) -> int:
-    """Squared L2 norm of the change of one table of counts: K^2, under replace 2 K^2.
+    """Squared L2 norm of the same change: K^2, under replace 2 K^2; of k tables k times that.
 
     ``|u - v|^2 = |u|^2 + |v|^2 - 2 <u, v> <= |u|_1^2 + |v|_1^2 <= 2 K^2``, as ``<u, v> >= 0``;
     attained when all rows lie in one cell before and in one other cell after.
@@ -37,19 +41,6 @@ def histogram_l2_squared(protect: Protection) -> int:
     2
     """
     return _sides(protect) * protect.rows**2
-
-
-def marginals_l1(protect: Protection, k: int) -> int:
-    """L1 norm of the change of k tables of counts taken together: k times that of one.
-
-    Each row is counted once in each; attained by rows that move in all of them.
-    """
-    return check.whole(at_least=1, k=k) * histogram_l1(protect)
-
-
-def marginals_l2_squared(protect: Protection, k: int) -> int:
-    """Squared L2 norm of the change of k tables of counts together: k times that of one."""
-    return check.whole(at_least=1, k=k) * histogram_l2_squared(protect)
 
 
 def range_query(protect: Protection) -> int:
@@ -118,6 +109,55 @@ def mutual_information(protect: Protection, *, rows: int, binary: bool) -> float
     else:
         nats = 2 / n * log((n + 1) / 2) + (n - 1) / n * log1p(2 / (n - 1))
     return nats * (1 + 2.0**-40)
+
+
+def weighted_sums(protect: Protection, c0: int) -> float:
+    """Of the counts sum_u w_u 1[u rated i] and the sums sum_u w_u x_ui, taken together.
+
+    A person adds two vectors of norm at most 1 each: sqrt(2). For a replaced person let an item
+    weigh a before and b after, with |u| <= a and |v| <= b: (a - b)^2 + (u - v)^2 <= 2 a^2 + 2 b^2,
+    in sum at most 4, so 2; attained by all ratings at one end and then at the other.
+    One rating more, for a person with c < c0: each vector moves by w = 1/sqrt(c0) in one place.
+    With c >= c0 the others shrink too: c (1/sqrt(c) - 1/sqrt(c+1))^2 + 1/(c+1)
+    = 2 - 2 sqrt(c/(c+1)) <= 1/c <= 1/c0. Together sqrt(2/c0); a replaced rating is one less and
+    one more.
+    """
+    c0 = check.whole(at_least=1, c0=c0)  # a plain int: narrow ones of numpy wrap around
+    if isinstance(protect, OneRow):
+        return (2 if protect.neighbors == "replace" else 1) * sqrt(2 / c0)
+    return 2.0 if protect.neighbors == "replace" else sqrt(2)
+
+
+def weighted_gram(protect: Protection, c0: int) -> float:
+    """Of the matrix sum_u w_u^2 x_u x_u', all its entries.
+
+    A person adds a matrix of norm w^2 |x|^2 <= 1; two such matrices are positive semidefinite, so
+    their inner product is not negative and they are at most sqrt(2) apart. One rating b more: for
+    c < c0 the squared change is (2 b^2 |x|^2 + b^4)/c0^2 <= (2 c0 - 1)/c0^2, as |x|^2 <= c0 - 1.
+    For c >= c0 it is |x|^4/(c (c+1))^2 + (2 b^2 |x|^2 + b^4)/(c+1)^2 <= 2/(c+1), which is not
+    larger. This needs x not to depend on the person's other ratings: with their own mean
+    subtracted it fails.
+
+    >>> round(weighted_gram(OneRow(), 50), 3)
+    0.199
+    """
+    c0 = check.whole(at_least=1, c0=c0)  # a plain int: narrow ones of numpy wrap around
+    if isinstance(protect, OneRow):
+        return (2 if protect.neighbors == "replace" else 1) * sqrt(2 * c0 - 1) / c0
+    return sqrt(2) if protect.neighbors == "replace" else 1.0
+
+
+def rounding(protect: Protection, entries: int) -> float:
+    """What rounding each entry of a person's contribution to whole numbers can add.
+
+    Half a step for each of their entries in each contribution that changes: one when a person
+    comes or goes, else two (before and after); a replaced rating may change two persons'. 0.51
+    instead of a half pays for the floating-point error of the weights, below 1e-8 of a step.
+    """
+    contributions = 2 if isinstance(protect, OneRow) else 1
+    if protect.neighbors == "replace":
+        contributions *= 2
+    return 0.51 * contributions * sqrt(entries)
 
 
 def _sides(protect: Protection) -> int:

@@ -37,7 +37,7 @@ class ArrayTable(CodedTable):
         lengths = {len(column) for column in (*self._codes.values(), *self._people.values())}
         if len(lengths) > 1:
             raise InputError("columns must all have the same number of rows")
-        self._kept = self._codes  # in memory already
+        self._cached = self._codes  # in memory already
 
     def describe(self) -> str:
         """What kind of thing it is."""

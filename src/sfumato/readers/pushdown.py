@@ -140,11 +140,11 @@ class PushdownTable(SourceTable):
 
     def fold(self, kernel: FoldKernel) -> NDArray[np.int64]:
         """The sum of the kernel over all rows: exact, sensitive."""
-        if not self._can_count or all(name in self._kept for name in kernel.columns):
+        if not self._can_count or all(name in self._cached for name in kernel.columns):
             return super().fold(kernel)
         if isinstance(kernel, RowCount):
             return self._checked(kernel)
-        if isinstance(kernel, MarginalCounts):
+        if isinstance(kernel, MarginalCounts) and not kernel.groups:
             return self._counted(kernel)
         return super().fold(kernel)
 

@@ -175,7 +175,7 @@ class _BoundedSource:
             named = people.is_valid()  # a row of nobody counts for nobody
             texts = [as_texts(values).filter(named) for values in batch.columns]
             store.add(texts, people.filter(named))
-        store.keep(self._max_rows)
+        store.bound(self._max_rows)
         return store
 
     def _people(self, values: pa.Array) -> pa.Array:

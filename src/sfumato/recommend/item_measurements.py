@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato.gate import Curator, Gram, GramMeasurement, ItemSums
 from sfumato.models.items.bias import NoisySums
 from sfumato.models.items.gram import beyond_popularity, noise_edge
-from sfumato.privacy import rating_sensitivity
+from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, short
 from sfumato.privacy.protection import OneRow, Protection
 from sfumato.recommend.algorithm import PublicRatings, reserve_all
@@ -140,7 +140,7 @@ def both_looks(first: ItemLook, second: ItemLook) -> ItemLook:
 
 def pair_noise(protect: Protection, cost: ZCDP) -> float:
     """The noise that a Gram matrix for this cost would have beside its diagonal. No look."""
-    moved = rating_sensitivity.weighted_gram(protect, gram_c0(protect))
+    moved = sensitivity.weighted_gram(protect, gram_c0(protect))
     return moved / sqrt(4 * float(cost.rho))
 
 

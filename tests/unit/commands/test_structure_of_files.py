@@ -73,7 +73,7 @@ def test_the_structure_of_what_is_written_is_that_of_the_public_facts(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_answers, "BATCH_ROWS", 150)
-    monkeypatch.setattr(shuffle, "HELD_ROWS", 400)  # so that rows pass through files
+    monkeypatch.setattr(shuffle, "MEMORY_ROWS", 400)  # so that rows pass through files
     monkeypatch.setattr(shuffle, "PILES", 3)
     found = {}
     for name, make in TABLES.items():

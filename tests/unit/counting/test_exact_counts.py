@@ -13,7 +13,6 @@ from sfumato.counting.exact_counts import (
     ExactCounts,
     MarginalCounts,
     count_marginals,
-    count_merged,
     rows,
 )
 from sfumato.counting.table import BATCH_ROWS
@@ -146,7 +145,7 @@ def test_merged_codes_are_counted_as_the_sums_of_their_groups(groups: int) -> No
     merged = np.concatenate([np.arange(groups), simulation_rng(1).below(groups, 70_000 - groups)])
     view = Coarse(fine=schema, groups={"c0": merged, "c2": np.array([1, 0, 0, 1, 1])})
     marginals = [(), ("c0",), ("c0", "c1"), ("c2", "c0"), ("c1", "c2")]
-    fine, found = count_marginals(table, marginals), count_merged(table, marginals, view)
+    fine, found = count_marginals(table, marginals), count_marginals(table, marginals, view)
     for marginal in marginals:
         np.testing.assert_array_equal(found[marginal], view.sum(fine[marginal], marginal))
 
@@ -158,11 +157,11 @@ def test_a_view_is_counted_where_all_codes_apart_would_not_fit() -> None:
     view = Coarse(fine=schema, groups={"c0": halves, "c1": halves})
     with pytest.raises(InputError, match="at most"):
         count_marginals(table, [schema.names])
-    assert count_merged(table, [schema.names], view)[schema.names].sum() == 1_000
+    assert count_marginals(table, [schema.names], view)[schema.names].sum() == 1_000
 
 
 def test_a_view_that_is_too_large_itself_is_refused() -> None:
     schema = schema_of(100_000, 100_000, 2)
     view = Coarse(fine=schema, groups={"c2": np.array([0, 0])})
     with pytest.raises(InputError, match="at most"):
-        count_merged(ArrayTable(schema, random_codes(schema, 10)), [("c0", "c1")], view)
+        count_marginals(ArrayTable(schema, random_codes(schema, 10)), [("c0", "c1")], view)

@@ -24,14 +24,14 @@ def column(found: Iterator[pa.RecordBatch]) -> list[int]:
 
 @pytest.mark.parametrize("held", [10, 10**6], ids=["piles", "in memory"])
 def test_every_row_comes_once(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffle, "HELD_ROWS", held)
+    monkeypatch.setattr(shuffle, "MEMORY_ROWS", held)
     found = column(shuffle.mixed(batches(1_000, 300), rng=simulation_rng(0)))
     assert sorted(found) == list(range(1_000))
     assert found != list(range(1_000))
 
 
 def test_few_rows_of_many_bytes_are_put_on_piles_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffle, "HELD_BYTES", 100)
+    monkeypatch.setattr(shuffle, "MEMORY_BYTES", 100)
     monkeypatch.setattr(shuffle, "PILES", 3)
     wide = [pa.record_batch({"x": [n], "bytes": [b"." * 60]}) for n in range(20)]
     assert sorted(column(shuffle.mixed(iter(wide), rng=simulation_rng(0)))) == list(range(20))
@@ -42,7 +42,7 @@ def test_few_rows_of_many_bytes_are_put_on_piles_too(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("held", [0, 10**6], ids=["piles", "in memory"])
 def test_each_order_is_as_likely_as_any_other(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chi-squared of 24 orders; the bound is passed by chance once in a million (23 degrees)."""
-    monkeypatch.setattr(shuffle, "HELD_ROWS", held)
+    monkeypatch.setattr(shuffle, "MEMORY_ROWS", held)
     monkeypatch.setattr(shuffle, "PILES", 2)
     runs = RUNS // 5 if held == 0 else RUNS  # files take longer
     assert chi_squared(held_runs(runs, seed=3), runs) < 71.5

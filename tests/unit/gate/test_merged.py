@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, L1Error, MutualInformation, WeightedL1Error
-from sfumato.gate.scores import Asked
+from sfumato.gate.scores import TargetList
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.randomness import secure_rng, simulation_rng
@@ -239,7 +239,7 @@ def answered(rows, view):
 def test_a_merged_error_moves_at_most_by_its_sensitivity(data, others, protect, drawn):
     groups = np.unique(drawn, return_inverse=True)[1].astype(np.int64)
     view = Coarse(fine=SCHEMA, groups={"age": groups})
-    asked = Asked.of(SCHEMA, protect, TARGETS, merged=view)
+    asked = TargetList.of(SCHEMA, protect, TARGETS, merged=view)
     size = int(asked.offsets[-1])
     answers = np.array(data.draw(st.lists(st.floats(-5, 9), min_size=size, max_size=size)))
     before, after = unit_rows(protect, data.draw)
@@ -253,7 +253,7 @@ def test_a_merged_error_moves_at_most_by_its_sensitivity(data, others, protect, 
 @pytest.mark.parametrize("protect", PROTECTIONS, ids=str)
 def test_some_neighbor_moves_a_merged_error_that_far(protect):
     """So a smaller sensitivity, for example one for each group's size, would be wrong."""
-    asked = Asked.of(SCHEMA, protect, TARGETS, merged=VIEW)
+    asked = TargetList.of(SCHEMA, protect, TARGETS, merged=VIEW)
     answers = answered([(0, 0)] * 9, VIEW) * 1.0  # above in the first cell, below in the others
     score = L1Error(answers=answers)
     before = [] if protect.neighbors == "add-remove" else [(4, 1)] * protect.rows

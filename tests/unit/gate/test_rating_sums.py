@@ -60,8 +60,7 @@ def test_a_look_is_charged_its_cost_once(verb):
 def test_a_refused_cost_is_no_look(verb, cost, monkeypatch):
     ledger = Ledger.in_memory(dataset="films")
     gate = curator(ledger=ledger)
-    monkeypatch.delattr("sfumato.counting.kernels.add_sums")
-    monkeypatch.delattr("sfumato.counting.kernels.add_gram")
+    monkeypatch.delattr("sfumato.counting.kernels.add_people")
     with pytest.raises((BudgetError, InputError), match=r"left of this run|delta"):
         verb(gate, cost)
     assert not [entry for entry in ledger.entries() if entry.event == "spend"]

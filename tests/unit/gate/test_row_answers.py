@@ -75,7 +75,7 @@ def told_in_order(source):
 
 @pytest.mark.parametrize("held", [2**22, 2**10], ids=["in memory", "in files"])
 def test_the_order_of_a_sorted_table_is_not_told(held, monkeypatch):
-    monkeypatch.setattr(shuffle, "HELD_ROWS", held)
+    monkeypatch.setattr(shuffle, "MEMORY_ROWS", held)
     ages = np.sort(np.arange(ROWS) % 5)
     found = told_in_order(Watched(SCHEMA, {"age": ages, "member": (ages > 2).astype(int)}))
     assert np.bincount(found).tolist() == [ROWS // 5] * 5

@@ -73,11 +73,11 @@ BOUNDS: dict[str, tuple[Callable[[Protection], int], Callable[[Rows, Rows], int]
     "histogram_l1": (sensitivity.histogram_l1, lambda x, y: l1(pair(x) - pair(y))),
     "histogram_l2": (sensitivity.histogram_l2_squared, lambda x, y: l2_squared(pair(x) - pair(y))),
     "marginals_l1": (
-        lambda protect: sensitivity.marginals_l1(protect, 2),
+        lambda protect: 2 * sensitivity.histogram_l1(protect),
         lambda x, y: l1(both_columns(x) - both_columns(y)),
     ),
     "marginals_l2": (
-        lambda protect: sensitivity.marginals_l2_squared(protect, 2),
+        lambda protect: 2 * sensitivity.histogram_l2_squared(protect),
         lambda x, y: l2_squared(both_columns(x) - both_columns(y)),
     ),
     "range_query": (sensitivity.range_query, lambda x, y: abs(in_range(x) - in_range(y))),
@@ -126,15 +126,9 @@ def test_the_table_of_the_specification() -> None:
     person = OnePerson(max_rows=5)
     assert [sensitivity.histogram_l1(p) for p in (row, replace, person)] == [1, 2, 5]
     assert [sensitivity.histogram_l2_squared(p) for p in (row, replace, person)] == [1, 2, 25]
-    assert [sensitivity.marginals_l2_squared(p, 3) for p in (row, replace, person)] == [3, 6, 75]
     assert [sensitivity.range_query(p) for p in (row, replace, person)] == [1, 1, 5]
     assert [sensitivity.l1_error(p) for p in (row, replace, person)] == [1, 2, 5]
     assert [sensitivity.total(p) for p in (row, replace, person)] == [1, 0, 5]
-
-
-def test_no_marginals_have_no_sensitivity() -> None:
-    with pytest.raises(InputError, match="k must be"):
-        sensitivity.marginals_l1(OneRow(), 0)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +157,6 @@ def test_the_bound_of_mutual_information_is_rounded_up(binary):
             assert (
                 exact * (1 + Decimal(2) ** -42) < Decimal(found) < exact * (1 + Decimal(2) ** -39)
             )
-
-
-def test_one_table_is_the_least_number_of_tables():
-    assert sensitivity.marginals_l1(OneRow(), 1) == 1
-    assert sensitivity.marginals_l2_squared(OneRow(), 1) == 1
-    for wrong in (sensitivity.marginals_l1, sensitivity.marginals_l2_squared):
-        with pytest.raises(InputError):
-            wrong(OneRow(), 0)
 
 
 def test_a_narrow_number_of_rows_does_not_wrap_around():

@@ -293,13 +293,13 @@ def test_arguments_that_make_no_sense_are_refused_at_once(wrong):
 
 def test_of_a_person_with_too_many_ratings_those_with_the_least_keys_stay() -> None:
     """Equal keys are in the order of items, and who has few keeps all of them."""
-    from sfumato.counting.kernels import keep_least
+    from sfumato.counting.kernels import mark_least
 
     counts = np.array([0, 3, 9, 1, 12])
     starts = np.concatenate([[0], np.cumsum(counts)])
     keys = simulation_rng(6).below(5, int(counts.sum())).astype(np.uint64)
     kept = np.zeros(keys.size, dtype=np.bool_)
-    keep_least(starts, keys, 4, kept)
+    mark_least(starts, keys, 4, kept)
     for first, end in pairwise(starts):
         least = sorted(range(first, end), key=lambda place: (keys[place], place))[:4]
         assert np.flatnonzero(kept[first:end]).tolist() == sorted(p - first for p in least)

@@ -81,9 +81,11 @@ def costs_of_steps(monkeypatch, gatekeeper, algorithm):
     amounts = []
     original = RunBudget.charge
 
-    def charge(self, cost, *, label):
-        amounts.append((label.split()[0], getattr(cost, "epsilon", None) or cost.rho))
-        original(self, cost, label=label)
+    def charge(self, *costs, label, reserve=False):
+        if not reserve:
+            paid = sum(getattr(cost, "epsilon", None) or cost.rho for cost in costs)
+            amounts.append((label.split()[0], paid))
+        original(self, *costs, label=label, reserve=reserve)
 
     whole = gatekeeper.left
     whole = getattr(whole, "epsilon", None) or whole.rho

@@ -44,7 +44,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def perturbation(mechanism: Any) -> Perturbation:
     return Perturbation(
-        marginal=("age",), shape=(100,), mechanism=mechanism, grid=None, numbers=None,
+        columns=("age",), shape=(100,), mechanism=mechanism, grid=None, numbers=None,
         rng=secure_rng(),
     )  # fmt: skip
 

@@ -214,7 +214,7 @@ def test_rows_keep_their_order_unless_something_was_drawn_for_them(spark: Any) -
     assert _column(table.map(Copy("x"))) == list(range(n_rows))
     sure = Grr(categories=n_rows, epsilon=30)  # answers are true but for one in 10^11
     kernel = Perturbation(
-        marginal=("x",), shape=(n_rows,), mechanism=sure, grid=None, numbers=None, rng=secure_rng()
+        columns=("x",), shape=(n_rows,), mechanism=sure, grid=None, numbers=None, rng=secure_rng()
     )
     answers = _column(table.map(kernel))
     assert sorted(answers) == list(range(n_rows))

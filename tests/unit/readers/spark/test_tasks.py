@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kernels import Copy, Draw, Wide
-from sfumato.counting.exact_counts import MergedCounts, RowCount
+from sfumato.counting.exact_counts import MarginalCounts, RowCount
 from sfumato.errors import SfumatoError, TableError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.readers.spark import tasks
@@ -165,7 +165,7 @@ def test_merged_counts_arrive_in_a_task_as_they_were_sent() -> None:
     """Codes are merged in the executors where a pair would have too many cells."""
     schema = Schema(columns=(Integer(name="a", low=0, high=5), Integer(name="b", low=0, high=1)))
     view = Coarse(fine=schema, groups={"a": np.array([0, 0, 1, 1, 2, 2])})
-    kernel = MergedCounts.of(view, (("a", "b"),))
+    kernel = MarginalCounts.of_view(view, (("a", "b"),))
     rows = pa.record_batch({"a": [0, 1, 2, 5, 5], "b": [0, 0, 1, 1, 1]})
     opening = tasks.RawRows(schema=schema, columns=("a", "b"), where="here")
     work = tasks.shipped(tasks.Folding(opening=opening, kernel=kernel))
