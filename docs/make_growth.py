@@ -117,7 +117,7 @@ def not_held(found: Result) -> str:
         if (told := broken(curve, of(curve, found)))
     ]
     missing = [curve.name for curve in CURVES if len(of(curve, found)) < len(curve.sizes)]
-    text = "## Not held, or not reached\n\n"
+    text = "## Goals that are missed, or were not reached\n\n"
     text += "| job | what |\n|---|---|\n" + "".join(lines) + "\n" if lines else "Nothing.\n\n"
     return text + (f"Points are still to be run: {', '.join(missing)}.\n\n" if missing else "")
 
