@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from threading import RLock, get_native_id
+from threading import RLock
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from sfumato.errors import BudgetError
@@ -24,8 +24,10 @@ def write_file(
 ) -> None:
     """Write a whole file: on the disk under its name when this returns, and never half of it.
 
-    It is written beside its name, forced to the disk and renamed, so a reader, and a crash at any
-    time, leaves the older file or the new one. A link under the name is replaced, not followed.
+    It is written beside its name, under a random one that no other writer shares, forced to the
+    disk and renamed, so a reader, and a crash at any time, leaves the older file or the new one.
+    Where a file system has no links, a ``new`` file is empty under its name for a moment. A link
+    under the name is replaced, not followed.
 
     Args:
         path: The file.
@@ -35,13 +37,15 @@ def write_file(
         new: Refuse, with FileExistsError, to replace anything that has the name.
         sync: Whether it is forced to the disk; without it only a power cut can undo it.
     """
-    aside = path.parent / f".{path.name}.{get_native_id()}.new"
-    aside.unlink(missing_ok=True)  # of a process that was killed: no two threads share a number
+    from sfumato.randomness import secure_rng  # with what it loads: `--help` writes no file
+
+    aside = path.parent / f".{path.name}.{secure_rng().token()}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = os.open(aside, flags, 0o666 if mode is None else 0o600)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(aside, flags, 0o666 if mode is None else 0o600), "wb") as file:
-            if mode is not None:
-                aside.chmod(mode)
+        with os.fdopen(descriptor, "wb") as file:
+            if mode is not None and os.name == "posix":
+                os.fchmod(descriptor, mode)
             file.write(content)
             file.flush()
             if sync:

@@ -37,7 +37,7 @@ def test_a_report_tells_rounds_epsilon_and_answers_and_no_ledger(released):
     variant, folder, kept = released
     page = (folder / "report.html").read_text()
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "Every access to the data" not in text
+    assert "Every noisy result" not in text
     assert "ledger verify" not in text
     assert "sfumato survey verify FOLDER" in text
     epsilon = "up to 1" if variant == "faithful" else "2"

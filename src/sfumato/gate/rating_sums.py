@@ -114,7 +114,7 @@ def check_request(
         raise InputError(f"what is asked for is {kind.__name__}, got {type(request).__name__}.")
     items = len(ratings.catalogue)
     check.whole(at_least=1, c0=request.c0)
-    if request.items is not None:
+    if request.items is not None or kind is Gram:
         _check_items(request.items, items, MOST_GRAM_ITEMS if kind is Gram else items)
     if kind is ItemSums or request.bound is not None or request.offsets is not None:
         check.positive(bound=request.bound)
@@ -228,7 +228,9 @@ def most_ratings(protect: Protection, items: int) -> int:
     return items if isinstance(protect, OneRow) else min(items, protect.max_rows)
 
 
-def _check_items(items: NDArray[np.int64], catalogue: int, most: int) -> None:
+def _check_items(items: NDArray[np.int64] | None, catalogue: int, most: int) -> None:
+    if items is None:
+        raise InputError("products of ratings need items: the codes of some items.")
     check.whole(at_least=1, at_most=most, number_of_items=items.size)
     known = items.ndim == 1 and items.dtype.kind in "iu"
     if not known or items.min() < 0 or items.max() >= catalogue:

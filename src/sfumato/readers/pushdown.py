@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.counting.exact_counts import MarginalCounts, RowCount
 from sfumato.counting.table import CodeBatch, FoldKernel
-from sfumato.errors import StorageError, TableError
+from sfumato.errors import InternalError, StorageError, TableError
 from sfumato.readers.source import Source
 from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Marginal, Schema
@@ -66,6 +66,10 @@ class Grouping:
     """
 
     sets: tuple[Marginal, ...]
+
+    def __post_init__(self) -> None:
+        if len({frozenset(names) for names in self.sets}) < len(self.sets):
+            raise InternalError("two sets of the same columns: rows of both would count for each")
 
     @cached_property
     def columns(self) -> Marginal:
@@ -172,7 +176,8 @@ class PushdownTable(SourceTable):
 
     def _on_server(self, marginals: Sequence[Marginal]) -> Counts:
         """The counts that the server makes; none where it counts nothing or fails."""
-        new = tuple(each for each in marginals if not _superset(each, self._groups))
+        missing = [each for each in marginals if not _superset(each, self._groups)]
+        new = tuple(dict.fromkeys(map(self.schema.marginal, missing)))  # one order of columns each
         try:
             groups = {**self._groups, **self._grouped(server_sets(self.schema, new))}
         except (TableError, StorageError) as error:
@@ -198,6 +203,8 @@ class PushdownTable(SourceTable):
             if sum(part.rows.size for part in parts[names]) > _MORE_THAN_DECLARED * MOST_GROUPS:
                 raise TableError(f"{self.describe()}: far more values than are declared")
         groups = {names: _Groups.joined(names, some) for names, some in parts.items()}
+        if len({int(each.rows.sum()) for each in groups.values()}) > 1:
+            raise InternalError("two sets of columns count different numbers of rows")
         self._unfit_groups |= {name: number for (_, name), number in unfit.items()}
         if sum(each.nbytes for each in (*self._groups.values(), *groups.values())) <= _CACHE_BYTES:
             self._groups |= groups

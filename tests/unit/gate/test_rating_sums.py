@@ -81,6 +81,7 @@ def test_a_pure_budget_is_refused_and_says_what_to_give(verb):
         ("sums", ItemSums(offsets=np.zeros(ITEMS), bound=1.0, c0=0)),
         ("gram", Gram(items=np.array([0, 6]), c0=3)),
         ("gram", Gram(items=np.array([1, 1]), c0=3)),
+        ("gram", Gram(items=None, c0=3)),
         ("gram", Gram(items=np.array([], dtype=int), c0=3)),
         ("gram", Gram(items=np.array([0.5]), c0=3)),
         ("gram", Gram(items=np.arange(ITEMS), c0=3, bound=1.0)),

@@ -16,7 +16,7 @@ from sfumato import Curator, Independent, OneRow, PureDP, publish
 from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import MarginalCounts, count_marginals, rows
 from sfumato.counting.table import Table
-from sfumato.errors import StorageError, TableError
+from sfumato.errors import InternalError, StorageError, TableError
 from sfumato.randomness import simulation_rng
 from sfumato.readers import pushdown
 from sfumato.readers.open_table import open_table, source_of
@@ -209,6 +209,21 @@ def test_more_columns_than_one_mask_holds(database: Database, nothing_kept: None
     ours, read, watched = both(database, schema)
     assert_same(ours, read, [(name,) for name in names])
     assert [len(sets) for sets in watched.sets] == [70]
+
+
+def test_a_marginal_asked_for_in_two_orders_counts_every_row_once(
+    database: Database, nothing_kept: None
+) -> None:
+    fill(database, {n: [str(row % 3) for row in range(50)] for n in ("a", "b", "c")}, {})
+    ours, read, watched = both(database, small(a=30, b=40, c=400))
+    assert_same(ours, read, [("a", "b"), ("b", "a"), ("b",)])
+    assert watched.sets == [(("a", "b"), ("b",))]
+    assert watched.reads == []
+
+
+def test_two_sets_of_the_same_columns_are_never_one_query() -> None:
+    with pytest.raises(InternalError, match="same columns"):
+        Grouping((("a", "b"), ("b", "a")))
 
 
 def test_few_declared_combinations_are_asked_for_once_and_answer_everything(
