@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato.lab.tables import independent_table, integer_schema, tree_table
 from sfumato.models.answers.pair_tables import possible_tables
-from sfumato.models.product import ProductModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Category, Integer, Schema
 from sfumato.survey.device.device import draw_rounds, simulate_clients
@@ -108,7 +108,7 @@ def independent(schema, codes, epsilon, rng):
     answers = simulate_clients(plan.to_dict(), codes, everybody, agreed=agreed.manifest(), rng=rng)
     known = possible_tables(schema, column_tables(agreed, [count(plan, agreed, answers)]))
     shares = {name: table.frequencies for name, table in known.items()}
-    model = ProductModel(schema=schema, total=float(codes.shape[1]), shares=shares)
+    model = fit_tree(schema, total=float(codes.shape[1]), shares=shares, pairs={})
     rows = model.draw(codes.shape[1], rng=rng)
     return np.array([rows[name] for name in schema.names])
 

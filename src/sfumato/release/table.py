@@ -55,8 +55,6 @@ MOST_CSV_ROWS = 5_000_000
 
 _MODELS: Final[Mapping[str, str]] = {
     "dense": "sfumato.models.dense.model:DenseModel",
-    "product": "sfumato.models.product:ProductModel",
-    "tree": "sfumato.models.answers.tree:TreeModel",
     "bayes_net": "sfumato.models.bayes.model:BayesNet",
     "mixture": "sfumato.models.answers.mixture:MixtureModel",
     "graphical": "sfumato.models.graphical.model:GraphicalModel",
@@ -256,7 +254,10 @@ def _model_from(schema: Schema, kind: str, arrays: Mapping[str, Any], data: pa.T
     if kind == "none":
         return PublishedRows.of(schema, data)
     if kind not in _MODELS:
-        raise InputError(f"its model is of the kind {kind!r}, which this version does not know")
+        raise InputError(
+            f"its model is of the kind {kind!r}, which this version does not know. The rows are in "
+            "data.parquet."
+        )
     model: Model = resolve_name(_MODELS[kind]).from_arrays(schema, arrays)
     return model
 

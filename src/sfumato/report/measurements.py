@@ -30,8 +30,8 @@ Ties = tuple[tuple[str, str, float], ...]
 
 
 def measured_view(release: TableRelease) -> MeasuredView | None:
-    """What was measured and how it ties columns; None where the model is not a graphical one."""
-    if release.model_kind != "graphical":
+    """What was measured and how it ties columns; None where no graphical model was fitted to it."""
+    if "measured" not in release.method:
         return None
     from sfumato.models.graphical.junction_tree import cells as cells_of
 

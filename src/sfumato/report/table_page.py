@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import combinations
+from typing import TYPE_CHECKING, cast
 
 from sfumato.models.model import answer_ranges
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
@@ -19,6 +20,9 @@ from sfumato.report.method_descriptions import method_facts, method_words, origi
 from sfumato.report.promise import TWO, Unit, account, made_on, promise_of, survey_account
 from sfumato.report.view import ColumnView, PairView, QueryView, ReportView
 from sfumato.schema import Marginal, Range, Schema, Workload
+
+if TYPE_CHECKING:  # most releases have another model
+    from sfumato.models.graphical.model import GraphicalModel
 
 MOST_PAIRS = 6
 """Maps of pairs on the page."""
@@ -244,8 +248,6 @@ def _pair_names(release: TableRelease) -> list[Marginal]:
     """The pairs that a page may show: all of a dense model, of a graphical one those measured."""
     if release.model_kind == "dense":
         return list(combinations(release.schema.names, 2))
-    if release.model_kind != "graphical":
-        return []
     return [tuple(pair) for pair in release.method.get("measured", ()) if len(pair) == 2]
 
 
@@ -269,12 +271,19 @@ def range_label(schema: Schema, box: Range) -> str:
     return ", ".join(parts)
 
 
+def _has_independent_columns(release: TableRelease) -> bool:
+    """Whether the model is a graphical one that was made of tables of single columns."""
+    if release.model_kind != "graphical" or "measured" in release.method:
+        return False
+    return all(len(names) == 1 for names in cast("GraphicalModel", release.model).cliques)
+
+
 def _notes(release: TableRelease) -> tuple[str, ...]:
     notes = [
         "Numbers inside a bin are drawn uniformly. Values outside the limits count as the nearest "
         "inside; other values that are not declared as other, missing or the first one."
     ]
-    if release.model_kind == "product":
+    if _has_independent_columns(release):
         measured = any(len(one.get("target", ())) == 2 for one in release.measurements)
         measured |= (
             any(release.method.get("asked_about_pairs") or ()) or "network" in release.method
@@ -293,7 +302,7 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
         )
     if release.method.get("public_totals"):
         notes.append("Public totals are no secret: the promise is about everything else.")
-    holds_zeros = release.model_kind in ("dense", "graphical")
+    holds_zeros = release.model_kind == "dense" or "measured" in release.method
     if release.schema.impossible and not holds_zeros:
         notes.append(
             "Rows that are declared impossible were drawn again, which moves the columns concerned "

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import project
-from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
 from sfumato.schema import Measurement, Schema
 from sfumato.schema.measurement import (
@@ -58,14 +58,14 @@ class Independent:
         """All columns in one look."""
         schema = curator.schema
         total, budget = self._total(curator)
-        shares = {known.marginal[0]: known.counts / known.rows for known in self.totals}
-        requested = [name for name in schema.names if name not in shares]
+        shares = {known.marginal: known.counts / known.rows for known in self.totals}
+        requested = [name for name in schema.names if (name,) not in shares]
         measurements = _measure(curator, requested, budget)  # MEASURE
         if total is None:
             total = agreed_total(measurements)
         for name, measured in zip(requested, measurements, strict=True):  # FIT
-            shares[name] = _shares(measured, total, possible_codes=possible(schema, (name,)))
-        model = ProductModel(schema=schema, total=total, shares=shares)
+            shares[name,] = _shares(measured, total, possible_codes=possible(schema, (name,)))
+        model = GraphicalModel.of_tables(schema, total=total, tables=shares)
         return Fit(model=model, measurements=(*as_measurements(self.totals), *measurements))
 
     def describe(self) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError, InternalError
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.dense.model import DenseModel
 from sfumato.models.dense.multiplicative_weights import WeightedHistogram
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import (
     MOST_ROUNDS,
     PublishedRows,
@@ -21,7 +23,6 @@ from sfumato.models.model import (
     round_counts,
     total_variation,
 )
-from sfumato.models.product import ProductModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Measurement, Range, Schema
 from sfumato.schema.schema import possible, possible_rows
@@ -200,13 +201,13 @@ SCHEMA = Schema(
 ).excluding([{"sex": ["m"], "pregnant": [True]}])
 
 
-def couples(pregnant: float, men: float = 0.5) -> ProductModel:
+def couples(pregnant: float, men: float = 0.5) -> GraphicalModel:
     shares = {
         "sex": np.array([1 - men, men]),
         "pregnant": np.array([1 - pregnant, pregnant]),
         "town": np.array([0.2, 0.3, 0.5]),
     }
-    return ProductModel(schema=SCHEMA, total=1000.0, shares=shares)
+    return fit_tree(SCHEMA, total=1000.0, shares=shares, pairs={})
 
 
 def counted(rows: Any) -> np.ndarray[Any, Any]:
@@ -265,7 +266,7 @@ def test_rows_that_are_all_impossible_take_values_from_the_declaration() -> None
 
 def test_without_a_declaration_nothing_is_drawn_twice() -> None:
     plain = Schema(columns=SCHEMA.columns)
-    model = ProductModel(schema=plain, total=10.0, shares=couples(0.5).shares)
+    model = GraphicalModel.from_arrays(plain, couples(0.5).arrays())
     one = draw_possible(model, 50, rng=simulation_rng(7))
     two = model.draw(50, rng=simulation_rng(7))
     assert all(np.array_equal(one[name], two[name]) for name in plain.names)

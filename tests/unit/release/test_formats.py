@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.counting.exact_counts import count_marginals
-from sfumato.models.product import ProductModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.release import TableRelease, draw_table
 
 SCHEMA = sf.Schema.from_dict(
@@ -46,7 +46,7 @@ SCHEMA = sf.Schema.from_dict(
 @pytest.fixture(scope="module")
 def release():
     shares = {column.name: np.full(column.size, 1 / column.size) for column in SCHEMA}
-    model = ProductModel(schema=SCHEMA, total=200.0, shares=shares)
+    model = fit_tree(SCHEMA, total=200.0, shares=shares, pairs={})
     return TableRelease(
         dataset="types",
         guarantee=sf.PureDP(1),

@@ -15,10 +15,10 @@ import pytest
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError, StorageError
 from sfumato.models.answers.mixture import MixtureModel
-from sfumato.models.answers.tree import TreeModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.dense.model import DenseModel
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import PublishedRows
-from sfumato.models.product import ProductModel
 from sfumato.privacy import ApproxDP, OnePerson, OneRow, PureDP
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import simulation_rng
@@ -49,16 +49,16 @@ SCHEMA = Schema(
     columns=(Integer(name="age", low=0, high=2), Category(name="town", values=("A", "=B"))),
 )
 DENSE = DenseModel(schema=SCHEMA, counts=np.array([[4.0, 0.0], [1.0, 2.0], [0.0, 3.0]]))
-PRODUCT = ProductModel(
-    schema=SCHEMA,
+INDEPENDENT = fit_tree(
+    SCHEMA,
     total=10.0,
     shares={"age": np.array([0.5, 0.25, 0.25]), "town": np.array([0.5, 0.5])},
+    pairs={},
 )
-TREE = TreeModel(
-    schema=SCHEMA,
+TREE = GraphicalModel.of_tables(
+    SCHEMA,
     total=10.0,
-    shares={"age": np.array([0.4, 0.3, 0.3]), "town": np.array([0.5, 0.5])},
-    pairs={("town", "age"): np.array([[0.4, 0.1, 0.0], [0.0, 0.2, 0.3]])},
+    tables={("town", "age"): np.array([[0.4, 0.1, 0.0], [0.0, 0.2, 0.3]])},
 )
 MIXTURE = MixtureModel(
     schema=SCHEMA,
@@ -72,7 +72,13 @@ MIXTURE = MixtureModel(
 ROWS = PublishedRows(
     schema=SCHEMA, codes={"age": np.array([0, 2, 2, 1] * 3), "town": np.array([1, 0, 1, 1] * 3)}
 )
-MODELS = {"dense": DENSE, "product": PRODUCT, "tree": TREE, "mixture": MIXTURE, "none": ROWS}
+MODELS = [
+    ("dense", DENSE),
+    ("graphical", INDEPENDENT),
+    ("graphical", TREE),
+    ("mixture", MIXTURE),
+    ("none", ROWS),
+]
 
 
 def release(model: Any = DENSE, **changes: Any) -> TableRelease:
@@ -97,15 +103,16 @@ def published(model: Any, **changes: Any) -> TableRelease:
     return replace(release(), model=model, data=data, **changes)
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(("kind", "model"), MODELS)
 @pytest.mark.parametrize(
     "protect", [OneRow(neighbors="replace"), OnePerson(max_rows=3, neighbors="replace")]
 )
 @pytest.mark.parametrize(
     "guarantee", [PureDP(Fraction(1, 3)), ApproxDP(1, "1e-9"), LocalDP(Fraction(1, 3))]
 )
-def test_what_is_saved_is_loaded(kind: str, protect: Any, guarantee: Any, tmp_path: Path) -> None:
-    model = MODELS[kind]
+def test_what_is_saved_is_loaded(
+    kind: str, model: Any, protect: Any, guarantee: Any, tmp_path: Path
+) -> None:
     made = published(model, protect=protect, guarantee=guarantee)
     made.save(tmp_path / "out", csv=True)
     found = TableRelease.load(tmp_path / "out")
@@ -116,6 +123,18 @@ def test_what_is_saved_is_loaded(kind: str, protect: Any, guarantee: Any, tmp_pa
     assert type(found.model) is type(model)
     for marginal in (("age", "town"), ("town",), ("town", "age")):
         assert np.array_equal(found.model.marginal(marginal), model.marginal(marginal))
+
+
+@pytest.mark.parametrize("kind", ["product", "tree"])
+def test_a_model_of_an_earlier_version_is_refused_and_the_rows_are_named(
+    kind: str, tmp_path: Path
+) -> None:
+    published(DENSE).save(tmp_path / "out")
+    file = tmp_path / "out" / "release.json"
+    file.write_text(file.read_text().replace('"model": "dense"', f'"model": "{kind}"'))
+    says = f"kind '{kind}', which this version does not know. The rows are in data.parquet"
+    with pytest.raises(InputError, match=says):
+        TableRelease.load(tmp_path / "out")
 
 
 def test_rows_without_a_model_are_taken_but_no_others_are_made(tmp_path: Path) -> None:

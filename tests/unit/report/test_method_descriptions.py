@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sfumato.errors import InputError
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.model import PublishedRows
-from sfumato.models.product import ProductModel
 from sfumato.privacy.guarantees import LocalDP, PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import simulation_rng
@@ -39,7 +39,7 @@ TIES = [["age", "town", 0.1], ["age", "sex", 0.25]]
 def made(method: Mapping[str, Any] = METHOD, *, rows: bool = False, **changes: Any) -> TableRelease:
     schema = Schema(dataset="d", columns=tuple(Boolean(name=name) for name in COLUMNS))
     shares = {name: np.array([0.5, 0.5]) for name in COLUMNS}
-    model = ProductModel(schema=schema, total=20.0, shares=shares)
+    model = fit_tree(schema, total=20.0, shares=shares, pairs={})
     data = draw_table(model, n_rows=20, rng=simulation_rng(0))
     release = TableRelease(
         dataset="d",

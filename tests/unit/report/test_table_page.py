@@ -15,7 +15,7 @@ from sfumato.commands.publish import publish_table
 from sfumato.evaluation.evaluate import CountError, RangeQueries, TotalVariation, evaluate
 from sfumato.lab.tables import integer_schema
 from sfumato.ledger import Head, Ledger
-from sfumato.models.product import ProductModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.publishing.methods import METHODS
 from sfumato.randomness import simulation_rng
@@ -336,9 +336,8 @@ def test_a_domain_of_any_size_is_stated_shortly(columns: int, says: str) -> None
         columns=tuple(Integer(name=f"c{place}", low=0, high=9) for place in range(columns)),
     )
     shares = {name: np.full(10, 0.1) for name in wide.names}
-    release = replace(
-        made(), schema=wide, model=ProductModel(schema=wide, total=1.0, shares=shares)
-    )
+    model = fit_tree(wide, total=1.0, shares=shares, pairs={})
+    release = replace(made(), schema=wide, model=model)
     assert dict(report_view(release).facts)["Combinations of values"] == says
 
 

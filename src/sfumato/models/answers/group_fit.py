@@ -4,7 +4,7 @@ Some people answered about one column, others about a pair. All of it goes into 
 tables; the answers about pairs decide whether columns are independent, a tree, or a mixture.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, log
@@ -25,16 +25,16 @@ from sfumato.models.answers.pair_tables import (
     column_averages,
     known_columns,
 )
-from sfumato.models.answers.tree import TreeModel, fit_tree
+from sfumato.models.answers.tree import fit_tree
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.information import mutual_information, tie_strength
 from sfumato.models.model import Model, project
-from sfumato.models.product import ProductModel
 from sfumato.randomness import Rng
 from sfumato.schema.columns import Integer
-from sfumato.schema.schema import Schema
+from sfumato.schema.schema import Marginal, Schema
 
 Table = NDArray[np.float64]
-Fitted = ProductModel | TreeModel | MixtureModel
+Fitted = GraphicalModel | MixtureModel
 
 EDGE_CELLS: Final = 1_000_000
 """A tree keeps a table by code for each edge: pairs of columns with more cells are no edges."""
@@ -87,7 +87,7 @@ def fit_grouped(
     known = known_columns(schema, one_ways=one_ways, pairs=tables, bins=bins)
     shares = {name: table.frequencies for name, table in known.items()}
     tables = agreed_pairs(tables, column_averages(one_ways=one_ways, pairs=tables, bins=bins))
-    product = ProductModel(schema=schema, total=total, shares=shares)
+    product = fit_tree(schema, total=total, shares=shares, pairs={})
     candidates: dict[Kind, tuple[float, Fitted]] = {"none": (0.0, product)}
     alone = log_likelihood(by_bins(product, bins), answered)
     small = {edge: table for edge, table in tables.items() if schema.cells(edge) <= EDGE_CELLS}
@@ -117,9 +117,11 @@ def strongest_ties(fit: GroupedFit) -> list[list[Any]]:
     Of a tree its edges; a mixture ties all columns, and the strongest are listed.
     """
     model = fit.model
-    if isinstance(model, ProductModel):
-        return []
-    edges = model.pairs if isinstance(model, TreeModel) else combinations(model.schema.names, 2)
+    edges: Iterable[Marginal]
+    if isinstance(model, MixtureModel):
+        edges = combinations(model.schema.names, 2)
+    else:
+        edges = [model.schema.marginal(pair) for pair in model.cliques if len(pair) == 2]
     ties: list[list[Any]] = [
         [one, other, tie_strength(model.marginal((one, other)) / model.total)]
         for one, other in edges
@@ -166,11 +168,9 @@ def by_bins(model: Fitted, bins: Mapping[str, Bins]) -> Fitted:
     if isinstance(model, MixtureModel):
         shares = {name: bins[name].sums(model.shares[name], axis=1) for name in names}
         return MixtureModel(schema=schema, total=total, weights=model.weights, shares=shares)
-    shares = {name: bins[name].sums(model.shares[name]) for name in names}
-    if isinstance(model, ProductModel):
-        return ProductModel(schema=schema, total=total, shares=shares)
-    pairs = {
-        (one, other): bins[other].sums(bins[one].sums(table), axis=1)
-        for (one, other), table in model.pairs.items()
-    }
-    return TreeModel(schema=schema, total=total, shares=shares, pairs=pairs)
+    tables: dict[Marginal, Table] = {}
+    for clique in model.cliques:
+        tables[clique] = model.marginal(clique) / total
+        for axis, name in enumerate(clique):
+            tables[clique] = bins[name].sums(tables[clique], axis=axis)
+    return GraphicalModel.of_tables(schema, total=total, tables=tables)

@@ -40,6 +40,24 @@ class GraphicalModel:
     potentials: Mapping[Clique, Floats] = field(default_factory=dict)
     """Where a later fit with more measurements starts from."""
 
+    @staticmethod
+    def of_tables(
+        schema: Schema, *, total: float, tables: Mapping[Marginal, Floats]
+    ) -> "GraphicalModel":
+        """The model with these tables of shares, which agree on the columns that they share.
+
+        Args:
+            schema: The columns; each is in a table.
+            total: The number of rows that the model stands for.
+            tables: Shares of single columns or of the edges of a forest, and, in general, of sets
+                of columns that are the cliques of a triangulated graph.
+        """
+        numbering = Numbering(schema)
+        flat = {numbering.clique(n): numbering.inside(table, n) for n, table in tables.items()}
+        tree = tree_of(numbering.sizes, flat)
+        beliefs = Beliefs.of(tree, [flat[clique] for clique in tree.cliques])
+        return GraphicalModel(view=Coarse(fine=schema, groups={}), total=total, beliefs=beliefs)
+
     @property
     def schema(self) -> Schema:
         """Its columns, with all their codes."""

@@ -26,15 +26,14 @@ from sfumato.models.answers.dependence import (
 )
 from sfumato.models.answers.group_fit import EDGE_CELLS
 from sfumato.models.answers.pair_tables import Edge, NoisyTable
-from sfumato.models.answers.tree import TreeModel, fit_tree
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.code_counts import cell_counts
 from sfumato.models.information import mutual_information, tie_strength
 from sfumato.models.model import project
 from sfumato.models.pram.clusters import Cluster, attribute_shares
-from sfumato.models.product import ProductModel
 from sfumato.randomness import Rng, derived_rng
 from sfumato.release import TableRelease
-from sfumato.schema.schema import Marginal, Schema
+from sfumato.schema.schema import Marginal
 from sfumato.survey.dp2pub.round_tally import ColumnsTally, table_release
 from sfumato.survey.dp2pub.semi_honest import check_pairs, publish_answers
 from sfumato.survey.protocol.rounds import (
@@ -144,8 +143,8 @@ def release(
         for edge in combinations(cluster, 2)
         if agreed.schema.cells(edge) <= EDGE_CELLS
     }
-    model = fit_ties(agreed.schema, total=float(people), shares=shares, pairs=pairs)
-    ties = model.pairs if isinstance(model, TreeModel) else {}
+    ties = helpful_ties(shares, pairs)
+    model = fit_tree(agreed.schema, total=float(people), shares=shares, pairs=ties)
     method = {
         "network": {child: list(parents) for child, parents in chosen.network.items()},
         "clusters": [list(cluster) for cluster in chosen.clusters],
@@ -156,7 +155,7 @@ def release(
             }
             for tally in tallies
         ],
-        "ties": [[one, other, tie_strength(table)] for (one, other), table in ties.items()],
+        "ties": [[*edge, tie_strength(model.marginal(edge) / model.total)] for edge in ties],
     }
     tables: dict[Marginal, NoisyTable] = {(name,): table for name, table in one_ways.items()}
     return table_release(
@@ -236,14 +235,10 @@ def tie_helps(table: NoisyTable, rows: Table, columns: Table) -> bool:
     return dependence(table, rows, columns).squared > 2 * noise / sqrt(freedom)
 
 
-def fit_ties(
-    schema: Schema,
-    *,
-    total: float,
-    shares: Mapping[str, Table],
-    pairs: Mapping[Edge, NoisyTable],
-) -> ProductModel | TreeModel:
-    """Columns with these shares, tied by a forest of the pairs that help; without any, a product.
+def helpful_ties(
+    shares: Mapping[str, Table], pairs: Mapping[Edge, NoisyTable]
+) -> dict[Edge, NoisyTable]:
+    """Of the pairs that help, a forest, with tables whose means are those of the columns' shares.
 
     The forest is that of the mutual information that is left of each table after shrinking.
     """
@@ -258,10 +253,7 @@ def fit_ties(
         tie = NoisyTable(frequencies=product + gap, variance=table.variance)
         shrunk = project(shrink(tie.frequencies, product, tie.variance), 1.0)
         ties[one, other], weights[one, other] = tie, mutual_information(shrunk)
-    if edges := spanning_tree(weights):
-        chosen = {edge: ties[edge] for edge in edges}
-        return fit_tree(schema, total=total, shares=shares, pairs=chosen)
-    return ProductModel(schema=schema, total=total, shares=dict(shares))
+    return {edge: ties[edge] for edge in spanning_tree(weights)}
 
 
 def _spread(made: Grr) -> Fraction:

@@ -40,7 +40,7 @@ from sfumato.models.answers.pair_tables import (
     ordered_codes,
     whole,
 )
-from sfumato.models.product import ProductModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
 from sfumato.schema.columns import Column
@@ -197,7 +197,7 @@ def release_columns(agreed: Agreement, tally: PartsTally, *, rng: Rng) -> TableR
         agreed,
         [tally],
         people=tally.people,
-        model=ProductModel(schema=agreed.schema, total=float(tally.people), shares=shares),
+        model=fit_tree(agreed.schema, total=float(tally.people), shares=shares, pairs={}),
         tables={(name,): table for name, table in tables.items()},
         method={"structure": "none"},
         rng=rng,

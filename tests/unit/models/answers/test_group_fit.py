@@ -15,9 +15,9 @@ from sfumato.models.answers.group_fit import (
 )
 from sfumato.models.answers.mixture import MixtureModel
 from sfumato.models.answers.pair_tables import NoisyTable, PairAnswers, even_bins, whole
-from sfumato.models.answers.tree import TreeModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.dense.model import DenseModel
-from sfumato.models.product import ProductModel
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Integer, Schema
 
@@ -31,7 +31,8 @@ def a_chain(order=NAMES):
     """Each column is like the one before it."""
     pairs = dict.fromkeys(pairwise(order), STAY / 4)
     shares = {name: np.full(4, 0.25) for name in NAMES}
-    return TreeModel(schema=SCHEMA, total=1.0, shares=shares, pairs=pairs)
+    tables = {(name,): share for name, share in shares.items()} | pairs
+    return GraphicalModel.of_tables(SCHEMA, total=1.0, tables=tables)
 
 
 def two_kinds():
@@ -42,7 +43,7 @@ def two_kinds():
 
 def independent():
     own = np.array([0.4, 0.3, 0.2, 0.1])
-    return ProductModel(schema=SCHEMA, total=1.0, shares=dict.fromkeys(NAMES, own))
+    return fit_tree(SCHEMA, total=1.0, shares=dict.fromkeys(NAMES, own), pairs={})
 
 
 def ask(model, n, *, seed, bins=BINS, p=0.5):
@@ -92,7 +93,7 @@ def test_a_chain_is_found_to_be_a_tree_with_its_own_edges():
     found = fit(model, 2_000)
     assert found.kind == "tree"
     wanted = {frozenset(edge) for edge in pairwise(order)}
-    assert {frozenset(edge) for edge in found.model.pairs} == wanted
+    assert {frozenset(edge) for edge in found.model.cliques} == wanted
     assert error(found.model, model) < 0.5 * error(independent_of(model), model)
 
 
@@ -105,7 +106,7 @@ def test_two_kinds_of_people_are_found_to_be_a_mixture():
 
 def independent_of(model):
     shares = {name: model.marginal((name,)) / model.total for name in NAMES}
-    return ProductModel(schema=SCHEMA, total=1.0, shares=shares)
+    return fit_tree(SCHEMA, total=1.0, shares=shares, pairs={})
 
 
 @pytest.mark.parametrize("make", [independent, a_chain, two_kinds])

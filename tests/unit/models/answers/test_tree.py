@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sfumato.errors import InputError, SchemaError
 from sfumato.models.answers.pair_tables import NoisyTable, even_bins
-from sfumato.models.answers.tree import TreeModel, draw_given, fit_tree, rake
+from sfumato.models.answers.tree import draw_given, fit_tree, rake
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema
 
@@ -32,7 +33,8 @@ def shares(rng, size):
     return raw / raw.sum()
 
 
-def a_tree(seed=1, schema=SCHEMA, edges=EDGES, total=80.0):
+def tables_of(seed=1, schema=SCHEMA, edges=EDGES):
+    """Shares of each column, and of the pairs of each edge."""
     rng = simulation_rng(seed)
     own = {column.name: shares(rng, column.size) for column in schema}
     pairs = {}
@@ -40,21 +42,27 @@ def a_tree(seed=1, schema=SCHEMA, edges=EDGES, total=80.0):
         start = rng.uniform(own[one].size * own[other].size) ** 4
         start = start.reshape(own[one].size, own[other].size)
         pairs[one, other] = rake(start / start.sum(), own[one], own[other], rounds=100)
-    return TreeModel(schema=schema, total=total, shares=own, pairs=pairs)
+    return own, pairs
 
 
-def joint(model):
+def a_tree(seed=1, schema=SCHEMA, edges=EDGES, total=80.0):
+    own, pairs = tables_of(seed, schema, edges)
+    tables = {(name,): share for name, share in own.items()} | pairs
+    return GraphicalModel.of_tables(schema, total=total, tables=tables)
+
+
+def joint(own, pairs, total):
     """Every cell: the edges' tables over the shares of what they have in common."""
-    names = model.schema.names
-    out = np.empty(model.schema.shape(names))
-    degree = {name: sum(name in edge for edge in model.pairs) for name in names}
+    names = SCHEMA.names
+    out = np.empty(SCHEMA.shape(names))
+    degree = {name: sum(name in edge for edge in pairs) for name in names}
     for cell in np.ndindex(out.shape):
         code = dict(zip(names, cell, strict=True))
-        value = model.total
-        for (one, other), table in model.pairs.items():
+        value = total
+        for (one, other), table in pairs.items():
             value *= table[code[one], code[other]]
         for name in names:
-            value *= model.shares[name][code[name]] ** (1 - degree[name])
+            value *= own[name][code[name]] ** (1 - degree[name])
         out[cell] = value
     return out
 
@@ -68,7 +76,7 @@ def brute(cells, names):
 
 def test_a_marginal_is_the_sum_of_its_cells_for_every_subset_in_every_order():
     model = a_tree()
-    cells = joint(model)
+    cells = joint(*tables_of(), total=80.0)
     subsets = chain.from_iterable(combinations(SCHEMA.names, k) for k in range(6))
     for names in chain.from_iterable(permutations(subset) for subset in subsets):
         found = model.marginal(names)
@@ -79,26 +87,33 @@ def test_a_marginal_is_the_sum_of_its_cells_for_every_subset_in_every_order():
 def test_a_column_that_holds_no_share_of_some_code_does_no_harm():
     own = {"a": np.array([0.5, 0.0, 0.5]), "b": np.array([1.0, 0.0])}
     schema = SCHEMA.pick(("a", "b"))
-    pairs = {("a", "b"): np.outer(own["a"], own["b"])}
-    model = TreeModel(schema=schema, total=10.0, shares=own, pairs=pairs)
+    tables = {("a", "b"): np.outer(own["a"], own["b"])}
+    model = GraphicalModel.of_tables(schema, total=10.0, tables=tables)
     assert model.marginal(("b", "a")).tolist() == [[5, 0, 5], [0, 0, 0]]
     rows = model.draw(10, rng=simulation_rng(1))
     assert np.bincount(rows["a"], minlength=3).tolist() == [5, 0, 5]
 
 
 @given(seed=st.integers(0, 30), n=st.integers(0, 400))
-def test_rows_hold_each_share_of_a_root_and_of_an_edge_within_one_or_two(seed, n):
+def test_rows_hold_each_pair_of_an_edge_within_one_of_its_share_given_what_is_drawn(seed, n):
     model = a_tree(seed)
+    own, pairs = tables_of(seed)
     rows = model.draw(n, rng=simulation_rng(seed))
     assert list(rows) == list(SCHEMA.names)
     assert all(codes.shape == (n,) for codes in rows.values())
-    for root in ("a", "d"):
-        counts = np.bincount(rows[root], minlength=SCHEMA[root].size)
-        assert np.abs(counts - n * model.shares[root]).max() < 1 + 1e-9
-    counts = np.zeros((3, 4))  # the root a and its child c: blocks of a, each rounded
-    np.add.at(counts, (rows["a"], rows["c"]), 1)
-    blocks = counts.sum(axis=1, keepdims=True) * model.pairs["c", "a"].T
-    assert np.abs(counts - blocks / model.shares["a"][:, None]).max() < 1 + 1e-9
+    counts = np.bincount(rows["d"], minlength=2)
+    assert np.abs(counts - n * own["d"]).max() < 1 + 1e-9
+    counts = counted(rows, "c", "a")  # the largest edge is drawn first
+    assert np.abs(counts - n * pairs["c", "a"]).max() < 1 + 1e-9
+    blocks = counted(rows, "c", "b").sum(axis=1, keepdims=True) * pairs["c", "b"]
+    blocks /= pairs["c", "b"].sum(axis=1, keepdims=True)
+    assert np.abs(counted(rows, "c", "b") - blocks).max() < 1 + 1e-9
+
+
+def counted(rows, one, other):
+    counts = np.zeros(SCHEMA.shape((one, other)))
+    np.add.at(counts, (rows[one], rows[other]), 1)
+    return counts
 
 
 def test_rows_follow_the_model_in_every_pair_with_no_more_than_sampling_error():
@@ -106,8 +121,7 @@ def test_rows_follow_the_model_in_every_pair_with_no_more_than_sampling_error():
     model, n = a_tree(3, total=1.0), 20_000
     rows = model.draw(n, rng=simulation_rng(3))
     for one, other in combinations(SCHEMA.names, 2):
-        counts = np.zeros(SCHEMA.shape((one, other)))
-        np.add.at(counts, (rows[one], rows[other]), 1)
+        counts = counted(rows, one, other)
         expected = n * model.marginal((one, other))
         chi_square = ((counts - expected) ** 2 / expected).sum()
         assert chi_square < 2 * expected.size
@@ -115,39 +129,35 @@ def test_rows_follow_the_model_in_every_pair_with_no_more_than_sampling_error():
 
 def test_rows_of_another_model_fail_that_test():
     model, other = a_tree(3, total=1.0), a_tree(4, total=1.0)
-    rows, counts = other.draw(20_000, rng=simulation_rng(3)), np.zeros((4, 3))
-    np.add.at(counts, (rows["c"], rows["a"]), 1)
+    counts = counted(other.draw(20_000, rng=simulation_rng(3)), "c", "a")
     expected = 20_000 * model.marginal(("c", "a"))
     assert ((counts - expected) ** 2 / expected).sum() > 2 * expected.size
 
 
 def test_a_saved_tree_is_the_same_after_loading():
     model = a_tree()
-    again = TreeModel.from_arrays(SCHEMA, model.arrays())
+    again = GraphicalModel.from_arrays(SCHEMA, model.arrays())
     assert again.total == model.total
-    assert list(again.pairs) == list(model.pairs)
+    assert again.cliques == model.cliques
     for names in (("a", "e"), ("d",)):
         assert again.marginal(names).tolist() == model.marginal(names).tolist()
 
 
+def noisy(pairs):
+    return {e: NoisyTable(frequencies=table, variance=1e-12) for e, table in pairs.items()}
+
+
 def test_a_circle_is_refused():
-    model = a_tree()
-    circle = {**model.pairs, ("a", "e"): np.outer(model.shares["a"], model.shares["e"])}
+    own, pairs = tables_of()
+    circle = noisy(pairs | {("a", "e"): np.outer(own["a"], own["e"])})
     with pytest.raises(InputError, match="closes a circle"):
-        TreeModel(schema=SCHEMA, total=1.0, shares=model.shares, pairs=circle)
+        fit_tree(SCHEMA, total=1.0, shares=own, pairs=circle)
 
 
-def test_tables_that_contradict_the_shares_are_refused():
-    model = a_tree()
-    wrong = {("a", "b"): np.full((3, 2), 1 / 6)}
-    with pytest.raises(InputError, match="says something else"):
-        TreeModel(schema=SCHEMA, total=1.0, shares=model.shares, pairs=wrong)
-    with pytest.raises(InputError, match="shape"):
-        TreeModel(
-            schema=SCHEMA, total=1.0, shares=model.shares, pairs={("a", "b"): np.ones((2, 3))}
-        )
+def test_an_edge_of_an_unknown_column_is_refused():
+    own, _ = tables_of()
     with pytest.raises(SchemaError, match="no column 'q'"):
-        TreeModel(schema=SCHEMA, total=1.0, shares=model.shares, pairs={("a", "q"): np.ones(1)})
+        fit_tree(SCHEMA, total=1.0, shares=own, pairs=noisy({("a", "q"): np.ones(1)}))
 
 
 @given(
@@ -180,27 +190,26 @@ def test_raking_an_empty_table_gives_the_product():
 
 
 def test_a_fit_to_exact_tables_is_the_tree_itself():
-    model = a_tree(total=1.0)
-    pairs = {e: NoisyTable(frequencies=t, variance=1e-12) for e, t in model.pairs.items()}
-    found = fit_tree(SCHEMA, total=1.0, shares=model.shares, pairs=pairs)
+    model, (own, pairs) = a_tree(total=1.0), tables_of()
+    found = fit_tree(SCHEMA, total=1.0, shares=own, pairs=noisy(pairs))
     for names in combinations(SCHEMA.names, 2):
         np.testing.assert_allclose(found.marginal(names), model.marginal(names), atol=1e-5)
 
 
 def test_a_fit_to_pure_noise_is_the_product_and_a_fit_by_bins_keeps_all_shares():
-    model = a_tree(total=1.0)
+    own, _ = tables_of()
     noise = simulation_rng(5).uniform(4) - 0.5
     table = np.full((2, 2), 0.25) + 0.01 * noise.reshape(2, 2)
     bins = {"a": even_bins(3, most=2), "c": even_bins(4, most=2)}
     pairs = {("a", "c"): NoisyTable(frequencies=table, variance=0.5)}
-    found = fit_tree(SCHEMA, total=1.0, shares=model.shares, pairs=pairs, bins=bins)
-    product = np.outer(model.shares["a"], model.shares["c"])
+    found = fit_tree(SCHEMA, total=1.0, shares=own, pairs=pairs, bins=bins)
+    product = np.outer(own["a"], own["c"])
     np.testing.assert_allclose(found.marginal(("a", "c")), product, atol=1e-9)
     strong = {("a", "c"): NoisyTable(frequencies=np.diag([0.5, 0.5]), variance=1e-6)}
-    found = fit_tree(SCHEMA, total=1.0, shares=model.shares, pairs=strong, bins=bins)
+    found = fit_tree(SCHEMA, total=1.0, shares=own, pairs=strong, bins=bins)
     assert np.abs(found.marginal(("a", "c")) - product).max() > 0.05
     for name in SCHEMA.names:
-        np.testing.assert_allclose(found.marginal((name,)), model.shares[name], atol=1e-12)
+        np.testing.assert_allclose(found.marginal((name,)), own[name], atol=1e-12)
 
 
 def test_fifty_columns_of_a_hundred_values_take_seconds():

@@ -13,7 +13,7 @@ from sfumato.local.frequency.grr import Grr
 from sfumato.models.answers.dependence import HARM
 from sfumato.models.answers.group_fit import fit_grouped
 from sfumato.models.answers.pair_tables import even_bins, possible_tables, whole
-from sfumato.models.product import ProductModel
+from sfumato.models.answers.tree import fit_tree
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.release import TableRelease
@@ -109,7 +109,7 @@ def by_columns_alone(agreed, codes, *, rng):
     rows = simulate_clients(plan.to_dict(), codes, everybody, agreed=agreed.manifest(), rng=rng)
     known = possible_tables(schema, column_tables(agreed, [count(plan, agreed, rows)]))
     shares = {name: table.frequencies for name, table in known.items()}
-    return ProductModel(schema=schema, total=1.0, shares=shares)
+    return fit_tree(schema, total=1.0, shares=shares, pairs={})
 
 
 def by_pairs_only(agreed, codes, *, rng):
@@ -201,7 +201,8 @@ def test_of_independent_columns_no_dependence_is_invented():
     schema = integer_schema(sizes)
     release = asked_of(TwoRound(schema, epsilon=4), codes, rng=rng)
     assert distances(codes, schema, release)[0] < 0.06
-    assert isinstance(release.model, ProductModel)
+    assert (release.method["structure"], release.method["ties"]) == ("none", [])
+    assert all(len(clique) == 1 for clique in release.model.cliques)
 
 
 def test_clients_one_by_one_make_a_release_with_a_row_for_each_of_them():

@@ -1,4 +1,4 @@
-"""Product and dense models: marginals against brute force, drawn rows against the model."""
+"""Independent columns and dense models: marginals against brute force, and drawn rows."""
 
 from itertools import chain, combinations, permutations
 
@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.errors import InputError
+from sfumato.models.answers.tree import fit_tree
 from sfumato.models.dense.model import DenseModel, check_size
+from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import answer_ranges
-from sfumato.models.product import ProductModel
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Boolean, Category, Integer, Schema, random_ranges
 
@@ -43,20 +44,22 @@ def _dense(seed=1):
     return DenseModel(schema=SCHEMA, counts=counts)
 
 
-def _product(seed=1):
+def _shares(seed=1):
     rng = simulation_rng(seed)
     raw = {column.name: rng.uniform(column.size) + 0.05 for column in SCHEMA}
-    shares = {name: share / share.sum() for name, share in raw.items()}
-    return ProductModel(schema=SCHEMA, total=50.0, shares=shares)
+    return {name: share / share.sum() for name, share in raw.items()}
 
 
-def _joint(model):
-    """All cells of a product model, one multiplication at a time."""
-    out = np.empty(SHAPE)
+def _independent(seed=1):
+    return fit_tree(SCHEMA, total=50.0, shares=_shares(seed), pairs={})
+
+
+def _joint(seed=1):
+    """All cells of independent columns, one multiplication at a time."""
+    out, shares = np.full(SHAPE, 50.0), _shares(seed)
     for cell in np.ndindex(SHAPE):
-        out[cell] = model.total
         for name, code in zip(SCHEMA.names, cell, strict=True):
-            out[cell] *= model.shares[name][code]
+            out[cell] *= shares[name][code]
     return out
 
 
@@ -69,9 +72,8 @@ def test_a_dense_marginal_is_the_sum_of_its_cells_for_every_subset_in_every_orde
     assert model.total == pytest.approx(float(model.marginal(())))
 
 
-def test_a_product_marginal_is_the_sum_of_its_cells_for_every_subset_in_every_order():
-    model = _product()
-    joint = _joint(model)
+def test_a_marginal_of_independent_columns_is_the_sum_of_its_cells_in_every_order():
+    model, joint = _independent(), _joint()
     for names in _every_order(SCHEMA.names):
         np.testing.assert_allclose(model.marginal(names), _brute(joint, names), rtol=1e-12)
 
@@ -88,13 +90,13 @@ def test_rows_of_a_dense_model_hold_each_cell_within_one_of_its_share(seed, n):
 
 
 @given(seed=st.integers(0, 50), n=st.integers(0, 300))
-def test_rows_of_a_product_hold_each_code_within_one_of_its_share(seed, n):
-    model = _product(seed)
+def test_rows_of_independent_columns_hold_each_code_within_one_of_its_share(seed, n):
+    model, shares = _independent(seed), _shares(seed)
     rows = model.draw(n, rng=simulation_rng(seed))
     for column in SCHEMA:
         drawn = np.bincount(rows[column.name], minlength=column.size)
         assert drawn.size == column.size
-        assert (np.abs(drawn - model.shares[column.name] * n) < 1 + 1e-9).all()
+        assert (np.abs(drawn - shares[column.name] * n) < 1 + 1e-9).all()
 
 
 def _dependence(rows, first, second):
@@ -106,9 +108,9 @@ def _dependence(rows, first, second):
     return float(((table - expected) ** 2 / expected).sum())
 
 
-def test_columns_of_a_product_are_independent_and_a_tie_would_be_seen():
+def test_columns_without_edges_are_drawn_independently_and_a_tie_would_be_seen():
     """Six pairs with at most 6 degrees of freedom; one exceeds 40 with probability 5e-7."""
-    rows = dict(_product().draw(80_000, rng=simulation_rng(4)))
+    rows = dict(_independent().draw(80_000, rng=simulation_rng(4)))
     for first, second in combinations(SCHEMA.names, 2):
         assert _dependence(rows, first, second) < 40
     tied = np.where(simulation_rng(5).uniform(80_000) < 0.05, rows["a"] > 0, rows["d"])
@@ -122,7 +124,7 @@ def test_rows_come_in_random_order():
 
 
 def test_draws_follow_the_generator():
-    for model in (_dense(), _product()):
+    for model in (_dense(), _independent()):
         first, again, other = (model.draw(40, rng=simulation_rng(s)) for s in (1, 1, 2))
         assert all((first[name] == again[name]).all() for name in SCHEMA.names)
         assert any((first[name] != other[name]).any() for name in SCHEMA.names)
@@ -130,7 +132,7 @@ def test_draws_follow_the_generator():
 
 def test_ranges_are_answered_from_marginals():
     wanted = random_ranges(SCHEMA, n=40, rng=simulation_rng(2)).ranges
-    for model, joint in ((_dense(), _dense().counts), (_product(), _joint(_product()))):
+    for model, joint in ((_dense(), _dense().counts), (_independent(), _joint())):
         found = answer_ranges(model, wanted)
         for answer, box in zip(found, wanted, strict=True):
             inside = joint[tuple(slice(low, high + 1) for _, low, high in box.bounds)]
@@ -138,12 +140,15 @@ def test_ranges_are_answered_from_marginals():
 
 
 def test_what_a_release_saves_is_the_numbers_of_the_model():
-    dense, product = _dense(), _product()
+    dense, shares = _dense(), _shares()
     assert (dense.arrays()["counts"] == dense.counts).all()
-    saved = product.arrays()
+    saved = _independent().arrays()
     assert saved["total"] == 50.0
-    assert (saved["column_2"] == product.shares["c"]).all()
-    assert len(saved) == 5
+    tables = {int(saved[f"clique_{i}"][0]): saved[f"table_{i}"] for i in range(4)}
+    assert all((tables[i] == shares[name]).all() for i, name in enumerate(SCHEMA.names))
+    assert len(saved) == 9
+    loaded = GraphicalModel.from_arrays(SCHEMA, saved)
+    assert (loaded.marginal(("c", "a")) == _independent().marginal(("c", "a"))).all()
 
 
 def test_a_domain_that_fits_no_memory_is_refused_before_anything_is_made():
