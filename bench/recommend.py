@@ -154,7 +154,7 @@ def speed() -> None:
         for unit in UNITS:
             gate = curator(ratings, unit, 5, 1)
             start = time.perf_counter()
-            found = dict(method.run(gate).found)
+            found = dict(method.run(gate).facts)
             say(f"  {name:18}one {unit:8}{time.perf_counter() - start:8.2f} s  {found}")
 
 

@@ -3,7 +3,8 @@
 `docs/architecture.md` says which word means what; this script counts what is left of the words
 that a newcomer had to learn: in names (variables, functions, classes, arguments, attributes,
 files) and in prose (docstrings, comments, messages). It counts the numeric constants that nothing
-explains, too: no docstring below, no comment beside or above. `--list` shows every line.
+explains, too: no docstring below, no comment beside or above, and not the default of a command's
+option (`Annotated[..., Option("what it is")]`). `--list` shows every line.
 
     python tools/words.py                 a table: word, in names, in prose
     python tools/words.py src/sfumato/gate --list
@@ -125,6 +126,12 @@ def numeric(value: ast.expr | None) -> bool:
     return bool(constants) and all(type(item) in {int, float} for item in constants)
 
 
+def described_option(annotation: ast.expr) -> bool:
+    """Whether a field is an option of a command, whose help text says what its default is."""
+    calls = (node.func for node in ast.walk(annotation) if isinstance(node, ast.Call))
+    return any(isinstance(call, ast.Name) and call.id == "Option" for call in calls)
+
+
 def unexplained(source: str) -> Iterator[tuple[int, str]]:
     """The numeric constants of a module and its classes about which the file says nothing."""
     lines = source.splitlines()
@@ -133,6 +140,8 @@ def unexplained(source: str) -> Iterator[tuple[int, str]]:
     for body in bodies:
         for node, after in zip(body, [*body[1:], None], strict=True):
             if not isinstance(node, ast.Assign | ast.AnnAssign) or not numeric(node.value):
+                continue
+            if isinstance(node, ast.AnnAssign) and described_option(node.annotation):
                 continue
             docstring = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
             comment = "#" in lines[(node.end_lineno or node.lineno) - 1]

@@ -70,6 +70,7 @@ class InputError(SfumatoError, ValueError):
     """An argument, option or file content that can't be used as it is."""
 
     exit_code = 2
+    """Of a command, for a shell: as command lines use it for wrong options."""
 
 
 class SchemaError(InputError):
@@ -84,12 +85,14 @@ class BudgetError(SfumatoError):
     """The ledger or the budget refuses a spend."""
 
     exit_code = 3
+    """Of a command: the budget does not allow it."""
 
 
 class StorageError(SfumatoError):
     """A file can't be read, written or trusted."""
 
     exit_code = 4
+    """Of a command: a file or database failed."""
 
 
 class LedgerCorruptError(StorageError):
@@ -104,6 +107,7 @@ class InternalError(SfumatoError):
     """A check of our own failed; please report it."""
 
     exit_code = 70
+    """Of a command: EX_SOFTWARE of BSD's sysexits.h."""
 
 
 @contextmanager

@@ -540,7 +540,7 @@ def note_charges(journal: Journal | None) -> Iterator[None]:
     except BaseException as error:
         if journal is not None and journal.charged:
             known = getattr(error, "__notes__", [])
-            paid = f"Charged, and kept in the ledger of {journal.ledger.dataset!r}: "
+            paid = f"Charged, and recorded in the ledger of {journal.ledger.dataset!r}: "
             notes = (paid + _named(journal.charged), GO_ON if journal.resumable else NO_WAY_ON)
             for note in notes:
                 if note not in known:

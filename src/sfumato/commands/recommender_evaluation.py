@@ -194,7 +194,7 @@ def _measured(
         errors = compare_recommender(
             fit.model, split, ledger=ledger, k=LIST_LENGTH, relevant=relevant
         )
-        method = str(fit.found.get("chosen", public.algorithm.name))
+        method = str(fit.facts.get("chosen", public.algorithm.name))
         runs.append(AccuracyRun(budget=budget, method=method, errors=errors))
     tell("comparing what protects nobody", 0, 0)
     baselines = run_baselines(

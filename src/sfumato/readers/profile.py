@@ -1,7 +1,7 @@
-"""What stands in each column of a table, exactly: read for a draft, as private as the table.
+"""The contents of each column of a table, exactly: for a draft, and as private as the table.
 
 One pass; each different text of a batch is looked at once. A reading (whole number, number, day,
-moment) is kept as long as every text of the column can be read by it.
+moment) stays possible as long as every text of the column can be read that way.
 """
 
 import re
@@ -20,10 +20,11 @@ from sfumato.readers.value_texts import decoded, parts
 from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts, written_days
 from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
-MOST_KEPT: Final = 100_000
-"""Different texts of a column beyond which they are no longer told apart."""
+MOST_TEXTS: Final = 100_000
+"""A column with more different texts is not counted text by text: a limit on memory."""
 
 MOST_COLUMNS: Final = 10_000
+"""Columns of the longest draft: more than a person can check."""
 
 LARGEST: Final = 2**60
 """Whole numbers beyond leave no room for round limits around them."""
@@ -34,7 +35,7 @@ Reader = Callable[[pa.Array], Limits | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One column: how often each text stands in it, and what all of them can be read as."""
+    """One column: how often each text occurs, and what all of them can be read as."""
 
     name: str
     rows: int
@@ -52,7 +53,7 @@ class Profile:
     """Characters of the longest text."""
     is_text: bool
     spaced: bool
-    """Whether spaces stand around some text, or a text is empty: neither is what was meant."""
+    """Whether some text is empty or has spaces around it, which nobody intended."""
     padded: bool
     """Whether some number is written with leading zeros, as names of things are."""
     unreadable: str | None = None
@@ -60,7 +61,7 @@ class Profile:
 
     @property
     def present(self) -> int:
-        """Rows with a value that surely is one."""
+        """Rows whose value is neither missing nor a mark that may mean so."""
         return self.rows - self.absent - sum(self.marks.values())
 
 
@@ -72,25 +73,29 @@ def profiles(source: Source) -> Iterator[Profile]:
             f"{source.describe()} has {len(names):,} columns; a draft of more than "
             f"{MOST_COLUMNS:,} is nothing a person can read."
         )
-    seen = {name: _Seen(name=name) for name in names}
+    columns = {name: _ColumnReader(name=name) for name in names}
     for batch in source.batches(names):
-        for place, name in enumerate(names):
-            seen[name].add(batch.column(place))
-    return (each.profile() for each in seen.values())
+        for index, name in enumerate(names):
+            columns[name].add(batch.column(index))
+    return (column.profile() for column in columns.values())
 
 
 @dataclass(kw_only=True)
-class _Seen:
-    """What was seen of a column so far."""
+class _ColumnReader:
+    """What is known of a column after the batches so far; see ``Profile`` for the fields."""
 
     name: str
     rows: int = 0
+    """Read so far."""
     absent: int = 0
+    """Rows without a value."""
     counts: Counter[str] | None = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)
     limits: dict[str, Limits | None] = field(default_factory=lambda: dict.fromkeys(_READERS))
     decimals: int = 0
+    """The most digits after a point."""
     longest: int = 0
+    """Characters of the longest text."""
     is_text: bool = False
     spaced: bool = False
     padded: bool = False
@@ -108,20 +113,20 @@ class _Seen:
             objects = pa.types.is_union(values.type)
             self.unreadable = "Python object" if objects else str(values.type)
             return
-        found = pc.value_counts(texts.drop_null())
-        plain = pc.utf8_trim_whitespace(found.field("values"))
-        odd = pc.or_(pc.not_equal(plain, found.field("values")), pc.equal(plain, ""))
+        counted = pc.value_counts(texts.drop_null())
+        plain = pc.utf8_trim_whitespace(counted.field("values"))
+        odd = pc.or_(pc.not_equal(plain, counted.field("values")), pc.equal(plain, ""))
         self.spaced |= bool(pc.any(odd).as_py())
-        counts = found.field("counts")
+        counts = counted.field("counts")
         none = pc.is_in(plain, value_set=_not_values())
         self._set_aside(len(values), pc.sum(counts).as_py() or 0, _added(plain, counts, none))
         present = pc.invert(none)
         if self.counts is not None:
             self.counts.update(_added(plain, counts, present))
-            self.counts = self.counts if len(self.counts) <= MOST_KEPT else None
-        kept = plain.filter(present)
-        if len(kept):
-            self._read(kept)
+            self.counts = self.counts if len(self.counts) <= MOST_TEXTS else None
+        regular = plain.filter(present)
+        if len(regular):
+            self._read(regular)
 
     def _set_aside(self, rows: int, texts: int, none: Counter[str]) -> None:
         """Count the rows without a text, those of empty ones, and marks."""
@@ -135,22 +140,22 @@ class _Seen:
         after = pc.subtract(pc.subtract(pc.utf8_length(texts), points), 1)
         self.decimals = max(self.decimals, pc.max(pc.if_else(pc.less(points, 0), 0, after)).as_py())
         for reading in list(self.limits):
-            found, before = _READERS[reading](texts), self.limits[reading]
-            if found is None:
+            new, before = _READERS[reading](texts), self.limits[reading]
+            if new is None:
                 del self.limits[reading]
             else:
-                low, high = before or found
-                self.limits[reading] = min(low, found[0]), max(high, found[1])
+                low, high = before or new
+                self.limits[reading] = min(low, new[0]), max(high, new[1])
 
     def profile(self) -> Profile:
-        """What was seen, when all rows were."""
+        """The column's profile, once all rows are read."""
         return Profile(
             name=self.name,
             rows=self.rows,
             absent=self.absent,
             counts=self.counts,
             marks=self.marks,
-            limits={reading: seen for reading, seen in self.limits.items() if seen is not None},
+            limits={reading: ends for reading, ends in self.limits.items() if ends is not None},
             decimals=self.decimals,
             longest=self.longest,
             is_text=self.is_text,
@@ -161,12 +166,12 @@ class _Seen:
 
 
 def _added(texts: pa.Array, counts: pa.Array, where: pa.Array) -> Counter[str]:
-    """The rows of each of some texts; one may stand there twice, with other spaces around it."""
-    found: Counter[str] = Counter()
+    """The rows of each selected text; one may occur twice, with other spaces around it."""
+    rows: Counter[str] = Counter()
     pairs = zip(texts.filter(where).to_pylist(), counts.filter(where).to_pylist(), strict=True)
     for text, count in pairs:
-        found[text] += count
-    return found
+        rows[text] += count
+    return rows
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -244,8 +249,8 @@ def _moments(texts: pa.Array) -> Limits | None:
 
 
 def _ends(values: pa.Array) -> Limits:
-    found = pc.min_max(values).as_py()
-    return found["min"], found["max"]
+    ends = pc.min_max(values).as_py()
+    return ends["min"], ends["max"]
 
 
 @cache
@@ -269,13 +274,13 @@ _READERS: Final[Mapping[str, Reader]] = {
 def first_row_is_data(names: tuple[str, ...]) -> bool:
     """Whether the first line of a file looks like a row of values rather than like names.
 
-    A number is no name, unless all names are consecutive numbers or it may be a year.
+    A number is not a name, unless all names are consecutive numbers or it may be a year.
 
     >>> first_row_is_data(("39", " State-gov", " 77516")), first_row_is_data(("town", "2024"))
     (True, False)
     """
     plain = [name.strip() for name in names]
-    if plain in ([str(place + start) for place in range(len(plain))] for start in (0, 1)):
+    if plain in ([str(number + start) for number in range(len(plain))] for start in (0, 1)):
         return False
     numbers = [name for name in plain if re.fullmatch(r"-?[0-9]+([.,][0-9]+)?", name)]
     years = [name for name in numbers if re.fullmatch(r"(19|20)[0-9]{2}", name)]

@@ -1,4 +1,4 @@
-"""Tables of which nothing is declared: their values as text, counted by shape and by text.
+"""Tables without a schema: their values as text, counted by shape and by text.
 
 What is counted here is exact and sensitive, and only the gate asks for it (``gate.scout``).
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sfumato.counting.row_store import RowStore
 
 _MERGE_AT: Final = 2**20
-"""Rows of counts, of which many may be of the same text, that are kept before they are added."""
+"""Counts of single batches that are stored, at most, before those of equal texts are added up."""
 
 
 class UndeclaredTable:
@@ -54,7 +54,7 @@ class UndeclaredTable:
     def validate(self) -> None:
         """Read every row once; raise what is wrong with the file, and refuse one without rows.
 
-        What is read later, when it was paid for, can't fail by the type of a column.
+        What is read after the charge can then no longer fail because of the type of a column.
         """
         rows, tried = 0, set()
         for batch in self._source.batches(self.names):
@@ -99,19 +99,19 @@ class UndeclaredTable:
         """For each column, how many rows are of each shape (``schema.text_shapes``)."""
         counts = {name: np.zeros(len(SHAPES), dtype=np.int64) for name in columns}
         for batch in self._source.batches(columns):
-            for place, name in enumerate(columns):
-                values, rows = _values_and_rows(batch.column(place))
-                found = np.bincount(shape_codes(values), weights=rows, minlength=len(SHAPES))
-                counts[name] += found.astype(np.int64)  # exact: batches are far below 2^53 rows
+            for index, name in enumerate(columns):
+                values, rows = _values_and_rows(batch.column(index))
+                added = np.bincount(shape_codes(values), weights=rows, minlength=len(SHAPES))
+                counts[name] += added.astype(np.int64)  # exact: batches are far below 2^53 rows
         return counts
 
     def texts(self, columns: Marginal) -> dict[str, TextCounts]:
         """For each column, how many rows have each of its texts of at most ``LONG`` characters."""
-        kept = {name: _TextCounter() for name in columns}
+        counters = {name: _TextCounter() for name in columns}
         for batch in self._source.batches(columns):
-            for place, name in enumerate(columns):
-                kept[name].add(*_values_and_rows(batch.column(place)))
-        return {name: counter.counts() for name, counter in kept.items()}
+            for index, name in enumerate(columns):
+                counters[name].add(*_values_and_rows(batch.column(index)))
+        return {name: counter.counts() for name, counter in counters.items()}
 
 
 class _TextCounter:
@@ -160,8 +160,8 @@ class _BoundedSource:
         return f"{self._whole.describe()}, at most {self._max_rows} rows per {self._person!r}"
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
-        places = [self._columns.index(name) for name in columns]
-        for batch in self._rows.batches(places):
+        indices = [self._columns.index(name) for name in columns]
+        for batch in self._rows.batches(indices):
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
 
     @cached_property
@@ -172,7 +172,7 @@ class _BoundedSource:
         store = RowStore()
         for batch in self._whole.batches(self._columns):
             people = self._people(batch.column(self._columns.index(self._person)))
-            named = people.is_valid()  # a row of nobody counts for nobody
+            named = people.is_valid()  # a row without a person is not counted
             texts = [as_texts(values).filter(named) for values in batch.columns]
             store.add(texts, people.filter(named))
         store.bound(self._max_rows)
@@ -197,6 +197,6 @@ def _values_and_rows(values: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
     values = as_texts(values) if is_bytes(values.type) else values
     if not has_text(values.type):
         return pa.nulls(1, pa.string()), np.array([len(values)])
-    found = pc.value_counts(values)
-    rows = np.asarray(np.from_dlpack(found.field("counts")), dtype=np.int64)
-    return as_texts(found.field("values")), rows
+    counted = pc.value_counts(values)
+    rows = np.asarray(np.from_dlpack(counted.field("counts")), dtype=np.int64)
+    return as_texts(counted.field("values")), rows

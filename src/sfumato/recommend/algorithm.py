@@ -23,7 +23,7 @@ class RecommenderFit:
     model: Recommender
     measurements: tuple[Mapping[str, Any], ...]
     """Each question and its noise, without the values."""
-    found: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     """Public facts that were computed on the way; a release has them under its method."""
 
 
@@ -130,7 +130,7 @@ def release_recommender(
         guarantee=curator.budget,
         protect=curator.protect,
         private=curator.private,
-        method={"name": algorithm.name, **algorithm.describe(), **fit.found},
+        method={"name": algorithm.name, **algorithm.describe(), **fit.facts},
         catalogue=curator.catalogue,
         scale=curator.scale,
         model=fit.model,

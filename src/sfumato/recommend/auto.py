@@ -62,7 +62,7 @@ class AutoRecommender(RecommenderAlgorithm):
         chosen, fit = self._fit(curator, look, rest, clear)
         description = {"chosen": chosen, "people_per_sigma": clear}
         return RecommenderFit(
-            model=fit.model, measurements=fit.measurements, found={**description, **fit.found}
+            model=fit.model, measurements=fit.measurements, facts={**description, **fit.facts}
         )
 
     def describe(self) -> dict[str, Any]:

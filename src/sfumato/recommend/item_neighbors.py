@@ -53,7 +53,7 @@ class ItemNeighbors(RecommenderAlgorithm):
             popularity=look.popularity,
         )
         measured = (*look.described, pairs.description)
-        return RecommenderFit(model=model, measurements=measured, found=pairs.facts)
+        return RecommenderFit(model=model, measurements=measured, facts=pairs.facts)
 
     def describe(self) -> dict[str, Any]:
         """How many are kept."""

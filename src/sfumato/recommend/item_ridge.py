@@ -51,5 +51,5 @@ def ridge_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
     return RecommenderFit(
         model=RatedRidgeModel(ridge=ridge, zero=pairs.zero, full=pairs.full),
         measurements=(*look.described, pairs.description),
-        found=pairs.facts | {"strength": strength},
+        facts=pairs.facts | {"strength": strength},
     )

@@ -76,7 +76,7 @@ def taste_fit(curator: Curator, look: ItemLook, cost: ZCDP) -> RecommenderFit:
     return RecommenderFit(
         model=model,
         measurements=(*look.described, description),
-        found={"paired_items": int(items.size), "directions": result.shape[1]},
+        facts={"paired_items": int(items.size), "directions": result.shape[1]},
     )
 
 

@@ -99,7 +99,7 @@ class Concentrated:
 
     rho: float
     first: tuple[float, float] | None = None
-    """The epsilon and delta of an approximate step before, such as finding a schema."""
+    """The epsilon and delta of an approximate step before, such as inferring a schema."""
 
     def guesses(self) -> Bound:
         """The largest share of right guesses.

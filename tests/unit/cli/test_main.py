@@ -82,7 +82,7 @@ def test_ctrl_c_keeps_the_spend_and_leaves_no_release(world: Any) -> None:
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip().startswith("sfumato: interrupted. Charged, and kept in the ledger of")
+    assert err.strip().startswith("sfumato: interrupted. Charged, and recorded in the ledger of")
     assert err.splitlines()[-1].startswith("  sfumato publish --resume ")
     assert sum(entry.cost.epsilon for entry in world.spends()) == 1
     assert world.files() == before

@@ -41,7 +41,7 @@ def test_ctrl_c_says_what_was_charged_and_the_command_that_goes_on(
     assert stopped.code == 130
     first, second, command = stopped.err.splitlines()
     assert first.startswith(
-        "sfumato: interrupted. Charged, and kept in the ledger of 'towns': entry 2, 'measure "
+        "sfumato: interrupted. Charged, and recorded in the ledger of 'towns': entry 2, 'measure "
     )
     assert second.startswith("Nothing half-written is left. To go on without a new charge,")
     assert command == process.resuming_command(sys.argv[1:]).join(["  ", ""])
@@ -62,7 +62,7 @@ def test_an_error_after_a_charge_says_how_to_go_on(
         stopped = world.publish("-q")
     assert stopped.code in (4, 70)
     assert stopped.err.splitlines()[0].startswith("sfumato: ")
-    assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
+    assert "Charged, and recorded in the ledger of 'towns': entry 2" in stopped.err
     assert "Nothing was spent" not in stopped.err
     assert stopped.err.splitlines()[-1].startswith("  sfumato publish --resume ")
 
@@ -112,7 +112,7 @@ def test_a_resumed_run_that_is_stopped_again_tells_what_was_charged_before(
     paid = world.spends()
     stopped = world.publish("--resume", "-q")
     assert stopped.err.splitlines()[0] == "sfumato: lost"
-    assert "Charged, and kept in the ledger of 'towns': entry 2" in stopped.err
+    assert "Charged, and recorded in the ledger of 'towns': entry 2" in stopped.err
     assert world.spends() == paid
 
 
@@ -447,7 +447,7 @@ def test_a_demo_is_not_told_to_resume_which_it_can_not(
     stop_at(monkeypatch, KeyboardInterrupt(), step=0)
     stopped = world.run("demo", "--out", world.out, "-q")
     assert stopped.code == 130
-    assert "Charged, and kept in the ledger of 'demo-survey'" in stopped.err
+    assert "Charged, and recorded in the ledger of 'demo-survey'" in stopped.err
     assert "resume" not in stopped.err
 
 

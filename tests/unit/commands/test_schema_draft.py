@@ -22,7 +22,7 @@ def found(values, name="c"):
 
 
 def test_missing_values_are_counted_also_where_texts_are_too_many_to_be_told_apart(monkeypatch):
-    monkeypatch.setattr("sfumato.readers.profile.MOST_KEPT", 5)
+    monkeypatch.setattr("sfumato.readers.profile.MOST_TEXTS", 5)
     batch = [*(str(number) for number in range(10)), "?", " ? ", "", None, "NA"]
     (profile,) = profiles(as_frame(pa.table({"c": pa.chunked_array([batch, batch, batch])})))
     assert profile.counts is None

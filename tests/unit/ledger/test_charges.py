@@ -175,7 +175,7 @@ def test_notes_that_tell_what_was_charged_stand_instead() -> None:
 
     def raise_noted() -> None:
         error = InputError("the disk is full")
-        error.add_note("Charged, and kept in the ledger: entry 2.")
+        error.add_note("Charged, and recorded in the ledger: entry 2.")
         raise error
 
     assert said(resumed) == "the disk is full"

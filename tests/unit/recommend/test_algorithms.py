@@ -164,7 +164,7 @@ def test_the_choice_for_lists_is_never_worse_than_private_popularity(gate, split
 )
 def test_the_known_noise_decides_the_choice(gate, goal, epsilon, chosen):
     curator = gate(budget=ApproxDP(epsilon, DELTA))
-    assert AutoRecommender(goal=goal).run(curator).found["chosen"] == chosen
+    assert AutoRecommender(goal=goal).run(curator).facts["chosen"] == chosen
 
 
 def test_pairs_bring_what_they_cost_when_there_is_little_noise(gate, split):
@@ -174,15 +174,15 @@ def test_pairs_bring_what_they_cost_when_there_is_little_noise(gate, split):
     assert ridge.ndcg > popular.ndcg + 0.05
     tastes, fit = errors(ItemTastes(), gate, split, **asked)
     bias, _ = errors(ItemBias(), gate, split, **asked)
-    assert fit.found["directions"] > 0
+    assert fit.facts["directions"] > 0
     assert tastes.rmse < bias.rmse - 0.005
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_ridge_without_any_direction_ranks_by_popularity(gate, seed):
     fit = ItemRidge().run(gate(budget=ApproxDP("0.001", DELTA), rng=simulation_rng(seed)))
-    assert fit.found["directions"] <= 1  # of noise, at the edge
-    if fit.found["directions"] == 0:
+    assert fit.facts["directions"] <= 1  # of noise, at the edge
+    if fit.facts["directions"] == 0:
         ridge = fit.model.ridge
         scores = fit.model.scores(History(ridge.members[:1], np.array([5.0])))
         others = ridge.members[1:]
