@@ -68,7 +68,7 @@ WORDS = {
     "averaging": (
         "The same question again",
         "The most frequent of 30 answers, four categories, epsilon 1. A memo and a client give the "
-        "first answer again; a client refuses another plan and a larger epsilon.",
+        "first answer again; a client refuses another question and a larger epsilon.",
     ),
     "replay": (
         "Noise that can be drawn again",

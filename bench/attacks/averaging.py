@@ -73,7 +73,7 @@ def figures(*, quick: bool) -> list[Figure]:
     ways = {
         f"{TIMES} fresh answers of Grr, called epsilon 1": (fresh, False),
         f"sfumato Memo, asked {TIMES} times": (remembered, True),
-        f"sfumato Client, asked {TIMES} times, some with new plans": (of_client, True),
+        f"sfumato Client, asked {TIMES} times, some with new questions": (of_client, True),
     }
     return [
         of_share(

@@ -208,7 +208,7 @@ def test_outsiders_are_not_told_whether_there_is_a_survey(world):
 @pytest.mark.parametrize("name", ["admin", "reader"])
 def test_the_token_of_an_owner_is_no_invitation(world, name):
     surveys = world.running.service.surveys
-    question = surveys.round(surveys.find(world.made.task), 1).plan.id
+    question = surveys.round(surveys.find(world.made.task), 1).question.id
     answer = {"sfumato": 1, "question": question, "answer": [0, 0]}
     head = {"sfumato": 1, "kind": "upload", "report": "ab" * 16}
     path = f"/v1/surveys/{world.made.task}/answers"

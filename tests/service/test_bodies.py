@@ -115,7 +115,7 @@ def survey(service) -> Made:
 def good(made: Made) -> dict[str, dict[str, Any]]:
     """A message that each route takes."""
     surveys = made.running.service.surveys
-    question, token = surveys.round(surveys.find(made.task), 1).plan.id, made.invite(uses=10)
+    question, token = surveys.round(surveys.find(made.task), 1).question.id, made.invite(uses=10)
     answer = {"sfumato": 1, "question": question, "answer": [0, 0], "simulated": False}
     head = {"sfumato": 1, "kind": "upload", "report": REPORT, "token": token}
     batch = {"sfumato": 1, "kind": "batch", "question": question, "token": token}

@@ -81,7 +81,7 @@ class World:
 
     def question(self, made: Made) -> str:
         surveys = self.found.service.surveys
-        return surveys.round(surveys.find(made.task), 1).plan.id
+        return surveys.round(surveys.find(made.task), 1).question.id
 
     def _make(self, state: str) -> Made:
         made = self.found.create(COLUMNS, invited=False)

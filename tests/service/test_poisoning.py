@@ -57,7 +57,7 @@ def test_honest_answers_raise_no_alarm(service):
 def plan_of(made):
     surveys = made.running.service.surveys
     survey = surveys.find(made.task)
-    return survey.announcement.agreement.schema, surveys.round(survey, 1).plan
+    return survey.announcement.agreement.schema, surveys.round(survey, 1).question
 
 
 def test_copies_raise_the_alarm_and_it_stands_in_the_release(service):

@@ -51,7 +51,7 @@ ByRound = Annotated[str, Field(pattern="^[12]$")]
 State = Annotated[str, _one_of(STATES)]
 Variant = Annotated[str, _one_of(list(VARIANTS))]
 Value = Annotated[Any, _shown(type="array", items={"type": "integer", "minimum": 0})]
-"""What an answer says; checked against the plan of its round."""
+"""What an answer says; checked against the question of its round."""
 Moment = Annotated[
     str | None,
     _shown(
@@ -76,7 +76,7 @@ class SentAnswer(Request):
 
     sfumato: Version
     question: Id
-    """The fingerprint of the plan."""
+    """The fingerprint of the question."""
     answer: Value
     simulated: bool = False
 
@@ -270,7 +270,7 @@ class Status(Reply):
 
 
 class RoundPlan(Part):
-    """The plan of a round, explained."""
+    """The question of a round, explained."""
 
     round: Round
     plan: dict[str, Any]
@@ -281,7 +281,7 @@ class RoundPlan(Part):
 
 
 class Plans(Reply):
-    """The plans so far."""
+    """The questions of the rounds so far."""
 
     kind: Literal["plans"] = "plans"
     plans: list[RoundPlan]

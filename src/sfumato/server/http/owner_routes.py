@@ -175,7 +175,7 @@ def _announcement(requested: messages.NewSurvey, page: str) -> tuple[Announcemen
     if requested.expires is not None:
         moment(expires=requested.expires)
     announcement = Announcement(
-        task="0" * 32,  # its own is drawn, and its first plan made, when it is created
+        task="0" * 32,  # its own is drawn, and its first question made, when it is created
         title=requested.title,
         agreement=Agreement(
             schema=schema,
@@ -235,7 +235,9 @@ def status(owners: Owners, survey: Survey, _requested: Request) -> Part:
     return messages.Status(
         state=survey.state,
         survey_hash=survey_hash(survey.envelope.payload),
-        plans={str(each.plan.round): each.plan.id for each in owners.surveys.rounds(survey)},
+        plans={
+            str(each.question.round): each.question.id for each in owners.surveys.rounds(survey)
+        },
         rehearsal=survey.announcement.rehearsal,
         minimum=survey.announcement.minimum,
         answers={str(number): answers for number, answers in counts.items()},
@@ -258,7 +260,7 @@ def open_round(owners: Owners, survey: Survey, _requested: Request) -> Part:
 
 
 def close_round(owners: Owners, survey: Survey, requested: messages.Closing) -> Part:
-    """Close the open round, and plan the next one from its answers."""
+    """Close the open round, and make the question of the next one from its answers."""
     state = owners.surveys.close(survey, abandon=requested.abandon)
     if state == "closed-1" and (again := owners.surveys.find(survey.announcement.task)) is not None:
         owners.surveys.make_second_round(again)
@@ -266,7 +268,7 @@ def close_round(owners: Owners, survey: Survey, requested: messages.Closing) -> 
 
 
 def plans(owners: Owners, survey: Survey, _requested: Request) -> Part:
-    """The plans of all rounds so far, and why the second one is as it is."""
+    """The questions of all rounds so far, and why the second one is as it is."""
     explained = map(rounds.explained, owners.surveys.rounds(survey))
     return messages.Plans(plans=[messages.RoundPlan(**each) for each in explained])
 

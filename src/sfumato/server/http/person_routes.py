@@ -1,9 +1,9 @@
-"""What a person's device requests and sends: the survey, a round's plan, answers.
+"""What a person's device requests and sends: the survey, a round's question, answers.
 
-Anybody may request the announcement and the plans: they are public and signed. An answer needs an
-invitation where the survey says so. Refusals have fixed texts and quote nothing. Answers come in
-crowds, so ``DirectRoutes`` passes them from the guard to ``People``: the layers of the framework in
-between cost several times as much as an answer.
+Anybody may request the announcement and the questions: they are public and signed. An answer
+needs an invitation if the survey says so. Refusals have fixed texts and quote nothing. Many
+answers arrive at once, so ``DirectRoutes`` passes them from the guard to ``People`` directly: the
+layers of the framework in between cost several times as much as an answer.
 """
 
 import re
@@ -81,7 +81,7 @@ class People:
         )
 
     def plan(self, task: messages.TaskPath, number: messages.RoundPath) -> Response:
-        """The signed plan of a round that is open."""
+        """The signed question of a round that is open."""
         survey = self.surveys.find(task) if is_text_like(ID, task) else None
         if survey is None:
             return refusal(404, "there is no such survey.")
@@ -146,7 +146,7 @@ class People:
         return reply(messages.BatchReceipt(round=number, outcomes=counts))
 
     async def _round_of(self, task: str, question: str) -> tuple[Survey, int, Round]:
-        """The survey and the round whose plan has this fingerprint."""
+        """The survey and the round whose question has this fingerprint."""
         known = self._questions.get((task, question))
         if known is not None:
             return known
@@ -158,10 +158,10 @@ class People:
         if survey is None:
             raise InputError("no such survey")
         for current in self.surveys.rounds(survey):
-            if current.plan.id == question:
-                self._questions[task, question] = survey, current.plan.round, current
-                return survey, current.plan.round, current
-        raise InputError("no such plan")
+            if current.question.id == question:
+                self._questions[task, question] = survey, current.question.round, current
+                return survey, current.question.round, current
+        raise InputError("no such question")
 
     async def _keep(
         self, survey: Survey, number: int, incoming: Incoming

@@ -33,7 +33,7 @@ class Block:
     names: NDArray[np.uint8]
     """A row for each answer, of 16 bytes."""
     contents: NDArray[np.uint8]
-    """A row for each answer, as wide as the plan says."""
+    """A row for each answer, as wide as the question says."""
     simulated: bool = False
     """Whether seeded randomness made some of them."""
 

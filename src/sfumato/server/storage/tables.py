@@ -56,7 +56,7 @@ rounds: Final = Table(
     Column("planned", Text, nullable=False),
     Column("latest", Integer, nullable=False, server_default="0"),
 )
-"""Plans, signed; ``planned`` says how a plan was chosen, as JSON, and
+"""Questions, signed; ``planned`` says how a question was chosen, as JSON, and
 ``latest`` the number of the last block of answers."""
 
 access: Final = Table(

@@ -56,7 +56,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Answers that came together, were read and fit their plan."""
+    """Answers that came together, were read and fit their question."""
 
     names: bytes
     """Their report ids, one after the other."""

@@ -86,7 +86,7 @@ class Created:
     admin: str = field(repr=False)
     reader: str = field(repr=False)
     key: str
-    """The public key that announcement and plans are signed with."""
+    """The public key that announcement and questions are signed with."""
     survey_hash: str
 
 
@@ -128,17 +128,17 @@ class Surveys:
     def create(
         self, announced: Announcement, *, dataset: str | None, expires: str | None
     ) -> Created:
-        """Make a survey; its first plan is signed with it.
+        """Make a survey; its first question is signed with it.
 
         Args:
-            announced: The announcement; its task and first plan are replaced by its own.
+            announced: The announcement; its task and first question are replaced by its own.
             dataset: The name that a release will have.
             expires: When the tokens of admin and reader end.
         """
         secret = self._rng.words(KEY_BYTES // 8).tobytes()
         signer, task = Signer(secret), new_id(rng=self._rng)
-        plan = two_round.first_question(announced.agreement)  # refused now, if at all
-        own = {"task": task, "first_plan": plan.id}
+        question = two_round.first_question(announced.agreement)  # refused now, if at all
+        own = {"task": task, "first_plan": question.id}
         announcement = Announcement.from_dict({**announced.to_dict(), **own})
         signed = signer.sign(announcement.to_dict())
         admin, reader = (new_token(rng=self._rng) for _ in range(2))
@@ -153,7 +153,7 @@ class Surveys:
         with self.storage.writing() as connection:
             made = connection.execute(insert(tables.surveys).returning(tables.surveys.c.id), row)
             survey = made.scalar_one()
-            _write_round(connection, survey, 1, signer.sign(plan.to_dict()), {})
+            _write_round(connection, survey, 1, signer.sign(question.to_dict()), {})
             _grant(connection, admin, role="admin", survey=survey, expires=expires)
             _grant(connection, reader, role="reader", survey=survey, expires=expires)
         return Created(
@@ -180,7 +180,7 @@ class Surveys:
         )
 
     def round(self, survey: Survey, number: int) -> Round | None:
-        """A round, from when its plan is made."""
+        """A round, from when its question is made."""
         if (known := self._rounds.get((survey.id, number))) is not None:
             return known
         columns = tables.rounds.c
@@ -194,14 +194,14 @@ class Surveys:
         agreed = survey.announcement.agreement
         self._rounds[survey.id, number] = made = Round(
             agreed=agreed,
-            plan=read_question(json.loads(row.payload), agreed),
+            question=read_question(json.loads(row.payload), agreed),
             signed=Envelope(payload=row.payload, signature=row.signature),
             why=json.loads(row.planned),
         )
         return made
 
     def rounds(self, survey: Survey) -> list[Round]:
-        """The rounds that have a plan."""
+        """The rounds that have a question."""
         known = (self.round(survey, number) for number in range(1, survey.rounds + 1))
         return [each for each in known if each is not None]
 
@@ -249,15 +249,17 @@ class Surveys:
         return self._step(survey, f"closed-{number}", closing=number)
 
     def make_second_round(self, survey: Survey) -> None:
-        """Make the plan of the second round from the answers of the first, once."""
+        """Make the question of the second round from the answers of the first, once."""
         if self.round(survey, 2) is not None or survey.rounds == 1:
             return
         if survey.state != "closed-1":
-            raise InputError("the second round is planned when the first one is closed.")
+            raise InputError(
+                "the question of the second round is made when the first one is closed."
+            )
         agreed = survey.announcement.agreement
         heard, minimum = self.tally(survey, 1), survey.announcement.minimum
-        plan, why = rounds.second_round(agreed, heard, minimum=minimum)
-        signed = survey.signer.sign(plan.to_dict())
+        question, why = rounds.second_round(agreed, heard, minimum=minimum)
+        signed = survey.signer.sign(question.to_dict())
         with self.storage.writing() as connection:
             query = select(tables.rounds.c.round).where(
                 tables.rounds.c.survey == survey.id, tables.rounds.c.round == 2

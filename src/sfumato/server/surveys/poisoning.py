@@ -1,7 +1,7 @@
 """The poisoning figure of a survey, and the verdict on its answers.
 
-The figure follows from the plans and needs no answer. The verdict looks at the counted answers, as
-estimates do, and at how often each shared invitation was used. Hours of arrival are shown as they
+The figure follows from the questions and needs no answer. The verdict looks at the counted
+answers, as estimates do, and at how often each shared invitation was used. Hours of arrival are shown as they
 are: nobody knows how honest people spread over a day, so they raise no alarm.
 """
 
@@ -32,7 +32,7 @@ _ALIKE: Final = (
 
 
 def figure(surveys: Surveys, survey: Survey, counts: Mapping[int, int]) -> dict[str, Any]:
-    """What 1% of fakes can do to each column, by the plans that there are.
+    """What 1% of fakes can do to each column, by the questions of the rounds so far.
 
     Args:
         surveys: Of the database.
@@ -40,9 +40,9 @@ def figure(surveys: Surveys, survey: Survey, counts: Mapping[int, int]) -> dict[
         counts: By round, the answers that may be told.
     """
     agreed = survey.announcement.agreement
-    plans = [each.plan for each in surveys.rounds(survey)]
-    people = [counts[plan.round] for plan in plans]
-    computed = gains(agreed, plans, fakes=FAKES, people=people if all(people) else None)
+    questions = [each.question for each in surveys.rounds(survey)]
+    people = [counts[question.round] for question in questions]
+    computed = gains(agreed, questions, fakes=FAKES, people=people if all(people) else None)
     columns = [
         {
             "name": gain.column,

@@ -1,8 +1,8 @@
 """What owners are shown of a round that is open: whole batches of answers, refreshed by the hour.
 
 A batch is the number of answers below which the survey promised to show no estimate. The unit is
-what one person is asked about: a part of a plan. Its counts are taken once an hour if a batch of
-answers about it came since they were taken last, and are shown when the next batch is complete. So
+what one person is asked about: a part of a question. Its counts are taken once an hour if a batch
+of answers about it came since they were taken last, and are shown when the next batch is complete. So
 two states of a part that anybody is shown, the one at the end included, differ by a batch at least,
 and nobody gets single answers by subtracting one from the other. What is shown lies in the
 database: it is the same from every process, and after a restart.
@@ -142,11 +142,13 @@ class Publication:
         lengths = current.sizes
         units = Units.read(self._shown(survey, number).counts, lengths)
         parts = tuple(np.split(units.counts, np.cumsum(lengths)[:-1]))
-        if isinstance(current.plan, ColumnsQuestion):
+        if isinstance(current.question, ColumnsQuestion):
             people = int(units.people[0])
-            return ColumnsTally(question=current.plan, counts=parts, people=people, simulated=False)
+            return ColumnsTally(
+                question=current.question, counts=parts, people=people, simulated=False
+            )
         return PartsTally(
-            question=current.plan, counts=parts, answers=units.people, simulated=False
+            question=current.question, counts=parts, answers=units.people, simulated=False
         )
 
     def _shown(self, survey: Survey, number: int) -> Shown:
@@ -194,7 +196,7 @@ class Publication:
     def _round(self, survey: Survey, number: int) -> Round:
         known = self.surveys.round(survey, number)
         if known is None:
-            raise InternalError("an open round has a plan")
+            raise InternalError("an open round has a question")
         return known
 
 

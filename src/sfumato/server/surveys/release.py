@@ -50,8 +50,9 @@ def release(surveys: Surveys, survey: Survey) -> dict[str, Any]:
     if survey.state != f"closed-{survey.rounds}":
         raise InputError("a release is made when the last round is closed. Close it first.")
     tallies = [surveys.tally(survey, number) for number in range(1, survey.rounds + 1)]
-    agreed, plans = survey.announcement.agreement, [each.plan for each in surveys.rounds(survey)]
-    drawn = rounds.release(agreed, tallies, plans, rng=secure_rng())
+    agreed = survey.announcement.agreement
+    questions = [each.question for each in surveys.rounds(survey)]
+    drawn = rounds.release(agreed, tallies, questions, rng=secure_rng())
     method = {**drawn.method, **_collected(surveys, survey, tallies)}
     if "dependence" in method and (second := surveys.round(survey, 2)) is not None:
         method["dependence"] = second.why.get("dependence")  # None if too few answered about pairs

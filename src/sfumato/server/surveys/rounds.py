@@ -1,7 +1,7 @@
-"""The variants of a survey as the service sees them: plans, checked answers, tallies, releases.
+"""The variants of a survey for the service: questions, checked answers, tallies, releases.
 
 All of it works on answers, which devices randomized; nothing here can tell more than they do. The
-last part explains a plan to the owner in words and numbers.
+last part explains a round's question to the owner in words and numbers.
 """
 
 import struct
@@ -38,36 +38,36 @@ _pack_one: Final = struct.Struct("<IQ").pack
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """A round of a survey: its plan, and how answers are checked against it, fast."""
+    """A round of a survey: its question, and how answers are checked against it, fast."""
 
     agreed: Agreement
-    plan: RoundQuestion
+    question: RoundQuestion
     signed: Envelope
-    """The plan as devices get it."""
+    """The question as devices get it."""
     why: Mapping[str, Any]
-    """How the plan was chosen; empty for a first round."""
+    """How the question was chosen; empty for a first round."""
 
     @cached_property
     def limits(self) -> tuple[int, ...]:
         """For each part, or each column, the number that its answers are below."""
-        plan, schema = self.plan, self.agreed.schema
-        if isinstance(plan, ColumnsQuestion):
+        question, schema = self.question, self.agreed.schema
+        if isinstance(question, ColumnsQuestion):
             return schema.shape(self.agreed.columns)
-        mechanisms = (part.mechanism(schema, plan.epsilon) for part in plan.parts)
+        mechanisms = (part.mechanism(schema, question.epsilon) for part in question.parts)
         return tuple(_limit(mechanism.layout) for mechanism in mechanisms)
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """The length of the tally of each part, or of each column where all are asked about."""
-        plan, schema = self.plan, self.agreed.schema
-        if isinstance(plan, ColumnsQuestion):
+        question, schema = self.question, self.agreed.schema
+        if isinstance(question, ColumnsQuestion):
             return np.array(self.limits, dtype=np.int64)
-        cells = [part.mechanism(schema, plan.epsilon).cells for part in plan.parts]
+        cells = [part.mechanism(schema, question.epsilon).cells for part in question.parts]
         return np.array(cells, dtype=np.int64)
 
     def contents(self, values: Sequence[Any]) -> bytes:
         """Answers of the right form as they are stored; the error never quotes one."""
-        if isinstance(self.plan, ColumnsQuestion):
+        if isinstance(self.question, ColumnsQuestion):
             return b"".join([self._codes(value) for value in values])
         return b"".join([self._one(value) for value in values])
 
@@ -93,19 +93,19 @@ class Round:
 
     def tally(self, contents: bytes, *, simulated: bool) -> RoundTally:
         """The counted answers, from all that was stored of a round."""
-        plan = self.plan
-        if isinstance(plan, ColumnsQuestion):
+        question = self.question
+        if isinstance(question, ColumnsQuestion):
             block = np.frombuffer(contents, dtype="<u4").reshape(-1, len(self.limits)).T
-            rows = RecordRows(question=plan.id, codes=block, simulated=simulated)
-            return count(plan, self.agreed, rows)
+            rows = RecordRows(question=question.id, codes=block, simulated=simulated)
+            return count(question, self.agreed, rows)
         stored = np.frombuffer(contents, dtype=_ONE)
         answers = AnswerRows(
-            question=plan.id,
+            question=question.id,
             part=stored["part"].astype(np.int64),
             answer=stored["value"].astype(np.uint64),
             simulated=simulated,
         )
-        return count(plan, self.agreed, answers)
+        return count(question, self.agreed, answers)
 
 
 def second_round(
@@ -132,17 +132,21 @@ def second_round(
 
 
 def release(
-    agreed: Agreement, tallies: Sequence[RoundTally], plans: Sequence[RoundQuestion], *, rng: Rng
+    agreed: Agreement,
+    tallies: Sequence[RoundTally],
+    questions: Sequence[RoundQuestion],
+    *,
+    rng: Rng,
 ) -> TableRelease:
     """The table of a model fitted to the answers of all rounds.
 
-    How the second round was planned follows from the answers of the first, so it is computed
-    again; it must come out as the plan that people were asked by.
+    The question of the second round follows from the answers of the first, so it is computed
+    again; the result must be the question that people were asked.
     """
     again = None
     if agreed.rounds > 1:
         again = two_round.second_round(agreed, tallies[0])
-        _check_same(again.question, plans[1])
+        _check_same(again.question, questions[1])
     return two_round.release(agreed, tallies, again, rng=rng)
 
 
@@ -177,19 +181,19 @@ def _reasons_of(second: grouped_rounds.SecondRound, *, enough: bool) -> dict[str
 def _check_same(again: RoundQuestion, first: RoundQuestion) -> None:
     if again.id != first.id:
         raise InternalError(
-            "the answers of the first round lead to another plan than people were asked by: the "
+            "the answers of the first round lead to another question than people were asked: the "
             "service was updated between the rounds."
         )
 
 
 def _limit(layout: Layout) -> int:
     if not isinstance(layout, IntegerLayout):
-        raise InternalError("the answers of a plan are whole numbers")
+        raise InternalError("the answers to a question are whole numbers")
     return layout.below
 
 
 def _misfit() -> InputError:
-    return InputError("the answer is none to this plan.")
+    return InputError("this is not an answer to the question of this round.")
 
 
 MOST_PARTS: Final = 60
@@ -198,13 +202,16 @@ MOST_PARTS: Final = 60
 
 def explained(this: Round) -> dict[str, Any]:
     """A round as the owner reads it."""
-    agreed, plan, why = this.agreed, this.plan, this.why
-    made = _record(plan, why) if isinstance(plan, ColumnsQuestion) else _parts(agreed, plan, why)
-    return {"round": plan.round, "plan": plan.to_dict(), "why": dict(why), **made}
+    agreed, question, why = this.agreed, this.question, this.why
+    if isinstance(question, ColumnsQuestion):
+        made = _record(question, why)
+    else:
+        made = _parts(agreed, question, why)
+    return {"round": question.round, "plan": question.to_dict(), "why": dict(why), **made}
 
 
-def _record(plan: ColumnsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
-    budgets = {name: float(epsilon) for name, epsilon in plan.budgets.items()}
+def _record(question: ColumnsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
+    budgets = {name: float(epsilon) for name, epsilon in question.budgets.items()}
     least, most = min(budgets, key=budgets.__getitem__), max(budgets, key=budgets.__getitem__)
     words = [f"Everybody answers about all {len(budgets)} questions, randomized one by one."]
     if budgets[least] == budgets[most]:
@@ -221,8 +228,8 @@ def _record(plan: ColumnsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
     return {"words": words, "budgets": budgets, "parts": []}
 
 
-def _parts(agreed: Agreement, plan: PartsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
-    total = sum(plan.weights)
+def _parts(agreed: Agreement, question: PartsQuestion, why: Mapping[str, Any]) -> dict[str, Any]:
+    total = sum(question.weights)
     parts: list[dict[str, Any]] = [
         {
             "columns": list(part.columns),
@@ -230,14 +237,14 @@ def _parts(agreed: Agreement, plan: PartsQuestion, why: Mapping[str, Any]) -> di
             "protocol": part.protocol,
             "cells": list(part.shape(agreed.schema)),
         }
-        for part, weight in zip(plan.parts, plan.weights, strict=True)
+        for part, weight in zip(question.parts, question.weights, strict=True)
     ]
     parts.sort(key=lambda part: -part["share"])
     pairs = [part for part in parts if len(part["columns"]) == 2]
     share = sum(part["share"] for part in pairs)
     words = [
         f"Each person answers one question, drawn by chance, with all of epsilon "
-        f"{float(plan.epsilon):.3g}."
+        f"{float(question.epsilon):.3g}."
     ]
     if pairs:
         words.append(
