@@ -1,8 +1,9 @@
 """The poisoning figure of a survey, and the verdict on its answers.
 
 The figure follows from the questions and needs no answer. The verdict looks at the counted
-answers, as estimates do, and at how often each shared invitation was used. Hours of arrival are shown as they
-are: nobody knows how honest people spread over a day, so they raise no alarm.
+answers, as estimates do, and at how often each shared invitation was used. Hours of
+arrival are shown as they are: nobody knows how honest people spread over a day, so they raise no
+alarm.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
