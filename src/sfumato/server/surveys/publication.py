@@ -3,8 +3,8 @@
 A batch is the number of answers below which the survey promised to show no estimate. The unit is
 what one person is asked about: a part of a question. Its counts are taken once an hour if a batch
 of answers about it came since they were taken last, and are shown when the next batch is complete.
-So two states of a part that anybody is shown, the one at the end included, differ by a batch at least,
-and nobody gets single answers by subtracting one from the other. What is shown lies in the
+So two states of a part that anybody is shown, the one at the end included, differ by a batch at
+least, and nobody gets single answers by subtracting one from the other. What is shown lies in the
 database: it is the same from every process, and after a restart.
 
 Of a closed round all answers are shown about the parts that a batch of people answered about, and
