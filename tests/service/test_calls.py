@@ -67,7 +67,7 @@ def test_a_redirect_is_not_followed_with_a_token():
 def test_a_reply_without_end_is_cut():
     with lying() as liar:
         liar.replies["/v1/x"] = 200, b" " * 5_000
-        with pytest.raises(StorageError, match="said more than"):
+        with pytest.raises(StorageError, match="longer than"):
             server(liar.address).call("/v1/x", most=1_000)
 
 

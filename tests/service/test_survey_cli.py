@@ -218,7 +218,7 @@ def test_refusals_are_one_line_with_an_exit_code(run, create, monkeypatch, tmp_p
     assert create().code == 0
     refused(run("close", "survey.keys.json"), 2, "has no open round")
     refused(run("export", "survey.keys.json", "--out", "out", "-q"), 2, "last round is closed")
-    refused(run("open", "schema.json"), 2, "no file of keys")
+    refused(run("open", "schema.json"), 2, "not a file of survey keys")
     refused(run("open", "missing.json"), 4, "can't read")
     refused(run("answer", "https://x/#survey=1", "--record", "me.json"), 2, "no link")
     for seconds in (0, -1, "nan", "inf"):

@@ -188,4 +188,4 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
         value *= c * d
         if abs(c * d - 1) < 1e-15:
             return value
-    raise InternalError(f"I_x({a}, {b}) did not converge.")
+    raise InternalError(f"the incomplete beta function I_x({a}, {b}) did not converge.")

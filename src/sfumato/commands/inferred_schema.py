@@ -1,6 +1,6 @@
 """A schema for a table that has none, inferred privately for a stated share of the budget.
 
-The columns are inferred by ``publishing.inference``. The result is kept in the ledger, so that it
+The columns are inferred by ``publishing.inference``. The ledger records the result, so that it
 is paid for and drawn once: later releases use the same schema.
 """
 

@@ -64,7 +64,9 @@ class _Comparison:
         """A method with its default options; an InputError if it can't be used here."""
         made = algorithm_named(method, workload=self.workload, rows=None, options={})
         if isinstance(made, Auto):
-            raise InputError("auto is what a plan is for: name the methods to compare.")
+            raise InputError(
+                "auto can't be compared: it chooses one of the methods. Name those to compare."
+            )
         made.check(self.schema)
         check_promise(
             made, self.schema, protect=self.protect, budget=self.budget(made, self.epsilon)

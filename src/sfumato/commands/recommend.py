@@ -34,11 +34,11 @@ Unit = Literal["rating", "person"]
 UNITS: Final[tuple[Unit, ...]] = ("rating", "person")
 
 DELTA: Final = "1e-9"
-"""The default."""
+"""The delta of a command that names none."""
 _TITLE: Final = 48
-"""Columns of a title, and of an id, in a list."""
+"""Characters of a title, and of an id, in a list."""
 _FIGURE: Final = 11
-"""Columns of a figure."""
+"""Characters of a column of figures."""
 
 
 def epsilon_list(text: str) -> list[str]:
@@ -155,7 +155,9 @@ class TopRequest:
             kind=Path,
         ),
     ] = None
-    item: Annotated[str | None, Option("Instead: the items most similar to this one.")] = None
+    item: Annotated[
+        str | None, Option("Instead of --history: an item id; lists the items most similar to it.")
+    ] = None
     n: Annotated[int, Option("How many items to list.", kind=int, names="-n")] = 10
     candidates: Annotated[
         "str | Path | Iterable[ItemId] | None",

@@ -137,7 +137,7 @@ class BoundedTable(CodedTable):
         return self._max_rows
 
     def validate(self) -> None:
-        """Read every row once; that none of them names a person is no refusal."""
+        """Read every row once; a table in which no row names a person is allowed."""
         if not self.fold(RowCount(self.schema.names))[0]:
             self._whole.validate()  # refuses a table without rows
         self._whole.refuse_odd_types()
@@ -188,7 +188,7 @@ def from_arrow(columns: Marginal, batch: pa.RecordBatch) -> CodeBatch:
 
 
 class _Cache:
-    """Keeps the batches that pass by, until they are too many."""
+    """Stores the batches of a read, unless they exceed ``CACHE_BYTES``."""
 
     def __init__(self) -> None:
         self._batches: dict[int, CodeBatch] = {}

@@ -74,12 +74,12 @@ class Correlations:
 
 
 def cramers_v(counts: NDArray[Any]) -> float:
-    """How strongly two columns without an order go together: 0 not at all, 1 fully.
+    """How strongly two columns without an order depend on each other: 0 not at all, 1 fully.
 
     V = sqrt(f / min(r' - 1, k' - 1)) with f = max(0, chi^2 / n - (r - 1) (k - 1) / (n - 1)),
     r' = r - (r - 1)^2 / (n - 1) and k' alike, for r rows and k columns that are not empty:
     Bergsma 2013, "A bias-correction for Cramér's V and Tschuprow's T". Without the correction
-    independent columns of many values look tied. 0 where one of them shows a single value.
+    independent columns of many values look dependent. 0 where one of them shows a single value.
 
     >>> cramers_v(np.array([[50, 0], [0, 50]])), cramers_v(np.array([[25, 25], [25, 25]]))
     (1.0, 0.0)
@@ -117,7 +117,7 @@ def rank_correlation(counts: NDArray[Any]) -> float:
 
 
 def correlation(schema: Schema, pair: Marginal, counts: NDArray[Any]) -> float:
-    """The one of the two correlations that fits a pair of columns."""
+    """The correlation for a pair of columns: of ranks if both are ordered, else Cramér's V."""
     x, y = (schema[name] for name in pair)
     if x.ordered and y.ordered:
         return rank_correlation(counts[: regular_values(x), : regular_values(y)])

@@ -30,7 +30,9 @@ def replay(before: State, body: Body) -> State:
     match body["event"]:
         case "open":
             if before.protect:
-                raise InputError("a dataset is opened once")
+                raise InputError(
+                    "the ledger's data set is opened already; it can be opened once only"
+                )
             return replace(before, protect=protection.from_json(body["protect"]))
         case "cap":
             return replace(before, cap=price_from_json(body["cap"]))
@@ -39,7 +41,7 @@ def replay(before: State, body: Body) -> State:
         case "kept" | "look" | "simulation":
             return before
         case unknown:
-            raise InputError(f"no such event: {unknown!r}")
+            raise InputError(f"the ledger has no events of the kind {unknown!r}")
 
 
 def _after_spend(before: State, body: Body) -> State:

@@ -49,7 +49,7 @@ def _resume_note(curator: Curator) -> Iterator[None]:
     except BaseException as error:
         if curator.private and curator.journal.resumable:
             error.add_note(
-                "What was charged is kept in the ledger with its outcomes. To go on without a new "
+                "The ledger has recorded what was charged and the outcomes. To go on without a new "
                 "charge, use a new Curator with journal=sf.Journal.resume(ledger, command=...)."
             )
         elif curator.private and curator.journal.charged:

@@ -195,7 +195,7 @@ def from_shapes(name: str, counts: Measurement) -> NoisyColumn | LeftOut:
         masses[shape.kind] = masses.get(shape.kind, 0.0) + rows
     present = sum(masses.values()) - sum(masses.get(kind, 0.0) for kind in _ABSENT)
     if not present:
-        why = "no class of values has more rows than the noise hides: empty, or too few rows"
+        why = "it is empty, or every kind of value has too few rows to be seen above the noise"
         return LeftOut(name=name, why=why)
     if masses.get("long", 0.0) > present / 2:
         return LeftOut(name=name, why="long texts: free text")
@@ -230,7 +230,7 @@ def _with_limits(column: NoisyColumn, counts: Measurement) -> NoisyColumn:
 
 
 def _more(outward: NDArray[np.float64], sigma: float) -> int:
-    """How many further classes have rows: the first ones whose sum is sure, and so on."""
+    """How many further classes count as present: up to the first clear sum of rows, and so on."""
     sums = np.cumsum(outward[:_TOGETHER])
     sure = np.flatnonzero(sums > NEAR * sigma * np.sqrt(np.arange(1, sums.size + 1)))
     if not sure.size:

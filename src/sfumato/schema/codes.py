@@ -89,7 +89,7 @@ def _tried(values: pa.Array, read: Read) -> NDArray[np.bool_]:
 
 
 def _looks(column: Column, values: pa.Array) -> NDArray[np.bool_] | None:
-    """Which values look as if they could be read; None where that is not known in advance."""
+    """Which values a pattern lets pass as readable; None for types without a pattern."""
     written = _pattern(column)
     if is_text(values.type) and written is not None:
         looks: Any = pc.match_substring_regex(pc.utf8_trim_whitespace(values), written)
@@ -528,7 +528,9 @@ def _misfit(column: Column, values: pa.Array, row: int, first_row: int) -> Table
     what = expected(column)
     if isinstance(column, Category):
         if _inexact(values[row : row + 1]) is not None:
-            what = "exact: so large a float may be another number. Read it as a text"
+            what = (
+                "exact: a float of this size may stand for several whole numbers. Read it as text"
+            )
         else:
             what += '. Declare it, or add "other": true'
     return TableError(f"column {column.name!r}, row {first_row + row}: the value is not {what}.")

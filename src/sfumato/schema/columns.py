@@ -334,7 +334,7 @@ class Category(BaseColumn):
         if twice := repeated(texts):
             raise SchemaError(f"these values stand twice: {twice}")
         if OTHER in texts or MISSING in texts:
-            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved")
+            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved texts: use others")
         true_or_false(other=self.other)
 
     def _declared_texts(self) -> tuple[str, ...]:
@@ -379,7 +379,7 @@ class Boolean(BaseColumn):
         if texts[0] == texts[1] or any(not text or text != text.strip() for text in texts):
             raise SchemaError("texts must differ, and have no spaces around them")
         if OTHER in texts or MISSING in texts:
-            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved")
+            raise SchemaError(f"{OTHER!r} and {MISSING!r} are reserved texts: use others")
 
     def _declared_texts(self) -> tuple[str, ...]:
         return self.texts or ()

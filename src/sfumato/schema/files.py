@@ -52,7 +52,7 @@ class FileForm:
         if not all(name.strip() for name in names):
             raise SchemaError("names of a file must not be empty")
         if twice := repeated(names):
-            raise SchemaError(f"these names stand twice in the form of the file: {twice}")
+            raise SchemaError(f"these column names stand twice in 'file': {twice}")
         if not isinstance(self.trim, bool):
             raise SchemaError(f"trim must be true or false, got {self.trim!r}")
         if not isinstance(self.strict, bool):

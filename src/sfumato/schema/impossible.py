@@ -43,7 +43,9 @@ class Impossible:
     def __post_init__(self) -> None:
         names = self.names
         if not names or len(set(names)) < len(names):
-            raise SchemaError(f"an impossible combination names columns, each once: {names}")
+            raise SchemaError(
+                f"an impossible combination must name columns, each of them once; got {names}"
+            )
         for name, codes in self.parts:
             if not codes or list(codes) != sorted(set(codes)):
                 raise SchemaError(f"the impossible codes of {name!r} must rise, got {codes}")

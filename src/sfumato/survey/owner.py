@@ -22,7 +22,7 @@ _FIELDS: Final = {
     *("sfumato", "kind", "server", "task", "key", "admin", "reader", "survey_hash"),
 }
 _LARGEST_RELEASE: Final = 2 * 2**30
-"""Bytes of a release that are downloaded, at most; chosen by judgment."""
+"""Bytes of a release that are downloaded, at most: a limit against abuse."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,9 @@ class SurveyKeys:
     key: str
     """The public key that the survey signs with."""
     admin: str = field(repr=False)
-    """Runs the survey."""
+    """The token that runs the survey: invites, opens, closes, releases."""
     reader: str = field(repr=False)
-    """Looks, and no more."""
+    """Reads the counts, estimates and the release; changes nothing."""
     survey_hash: str | None = None
     """The hash of what the survey announced; None in files of older versions."""
 
@@ -64,7 +64,9 @@ class SurveyKeys:
             content = None
         known = isinstance(content, dict) and set(content) | {"survey_hash"} == _FIELDS
         if not known or content["kind"] != _KIND:
-            raise InputError(f"{path} is no file of keys as `sfumato survey create` writes it.")
+            raise InputError(
+                f"{path} is not a file of survey keys, as `sfumato survey create` writes it."
+            )
         names = _FIELDS - {"sfumato", "kind"}
         return SurveyKeys(**{name: content[name] for name in names if name in content})
 
@@ -116,7 +118,9 @@ class SurveyOwner:
         try:
             keys = SurveyKeys(server=server, **{name: made[name] for name in names})
         except KeyError:
-            raise StorageError(f"{server} is no server of surveys.") from None
+            raise StorageError(
+                f"{server} does not answer like a survey server of sfumato."
+            ) from None
         return cls(keys, patience=patience)
 
     def status(self) -> dict[str, Any]:
@@ -173,9 +177,9 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def check_new(path: Path) -> None:
-    """Refuse, before secrets are made that are shown once, a place where they can't be kept."""
+    """Refuse a path that can't be written, before secrets are made that are shown only once."""
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path} exists, and may hold secrets. Name another.")
+        raise InputError(f"{path} exists, and may hold secrets. Name another file.")
     folder = path.absolute().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise StorageError(f"can't write into {folder}. Name another place.")
+        raise StorageError(f"can't write into {folder}. Name another folder.")

@@ -2,9 +2,9 @@
 
 McKenna, Miklau, Sheldon 2021, "Winning the NIST contest: a scalable and general approach to
 differentially private synthetic data", arXiv 2108.04978. Two things differ. With
-Gaussian noise the errors of all pairs are released at once, which makes the choice free. And an
-edge counts for what it tells less the noise that measuring it brings; if that is less than
-nothing, it is left out and the tree is a forest.
+Gaussian noise the errors of all pairs are released at once, which makes the choice free. And the
+weight of an edge is its error under independence less the noise that measuring it brings; an edge
+of negative weight is left out, and the tree becomes a forest.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from sfumato.synthesis.independent import shares_by_cells
 _COLUMNS: Final = Fraction(2, 5)
 _CHOICE: Final = Fraction(1, 20)
 """Shares of the budget; the rest measures the pairs."""
-_GUESSES: Final = 3
-"""The noise of an edge depends on which others there are: so often it is predicted anew."""
+_REPREDICTIONS: Final = 3
+"""How often the noise of the edges is predicted: it depends on which other edges are chosen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class Mst:
     """A tree of measured pairs: everything else follows from them."""
 
     rows: int | None = None
-    """The number of rows, if it is public knowledge; otherwise the columns' sums tell it."""
+    """The number of rows, if it is public knowledge; otherwise it is estimated."""
     model_mb: int = 64
     """The largest model, in megabytes; pairs that might exceed it are not measured."""
     merge_sigmas: float = 2.0
@@ -105,7 +105,7 @@ class _Edges:
     ties: list[Clique]
     counts: list[NDArray[np.float64]]
     """What independent columns expect of what is scored."""
-    worthy: NDArray[np.bool_]
+    eligible: NDArray[np.bool_]
     """Neither too large, nor known already, nor of a column with one value left."""
 
     @property
@@ -116,12 +116,12 @@ class _Edges:
     def joining(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
         """Pairs that may be taken next."""
         free = joining(self.numbers, chosen, columns=self.columns, ties=self.ties)
-        return np.asarray(free & self.worthy)
+        return np.asarray(free & self.eligible)
 
     def noise(self, curator: Curator, cost: Cost, chosen: Sequence[int]) -> NDArray[np.float64]:
         """The L1 error that measuring each pair would bring, if such a tree shares the cost."""
         power = np.array([one.size ** (2 / 3) for one in self.counts])
-        among = list(chosen) if chosen else np.flatnonzero(self.worthy)
+        among = list(chosen) if chosen else np.flatnonzero(self.eligible)
         edges = max(1, len(chosen) or self.columns - 1)
         sigma = curator.sigma_of(self.pairs[0], cost)
         sigmas = sigma * np.sqrt(edges * power[among].mean() / power)
@@ -135,7 +135,7 @@ def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
     room = min(room, MOST_CELLS / max(1, len(pairs)))  # all are counted in one look
     view, known = begun.view.schema, [set(total.marginal) for total in spec.totals]
     scored = tuple(pair if view.cells(pair) <= room else () for pair in pairs)
-    worthy = [
+    eligible = [
         each == pair and min(view.shape(pair)) > 1 and not any(set(pair) <= k for k in known)
         for pair, each in zip(pairs, scored, strict=True)
     ]
@@ -148,18 +148,18 @@ def _edges(spec: Mst, schema: Schema, begun: Begun) -> _Edges:
         columns=len(schema),
         ties=[tuple(number[name] for name in names) for names in tied(schema, spec.totals)],
         counts=begun.model.coarse_marginals(scored),
-        worthy=np.array(worthy, dtype=np.bool_),
+        eligible=np.array(eligible, dtype=np.bool_),
     )
 
 
 def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     """The errors of all pairs with noise; the tree is then post-processing."""
-    if not edges.worthy.any():
+    if not edges.eligible.any():
         return []
     errors = curator.score(edges.scored, score=edges.score, cost=cost, merged=edges.view)
     chosen: list[int] = []
-    for _ in range(_GUESSES):
-        gains = np.where(edges.worthy, errors - edges.noise(curator, curator.left, chosen), 0.0)
+    for _ in range(_REPREDICTIONS):
+        gains = np.where(edges.eligible, errors - edges.noise(curator, curator.left, chosen), 0.0)
         chosen = spanning_forest(edges.numbers, gains, columns=edges.columns, ties=edges.ties)
     return [edges.pairs[index] for index in chosen]
 
@@ -167,7 +167,7 @@ def _from_scores(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
 def _one_by_one(curator: Curator, edges: _Edges, cost: Cost) -> list[Marginal]:
     """Edge by edge with a private selection, as published: d - 1 times."""
     chosen: list[int] = []
-    if not edges.worthy.any():
+    if not edges.eligible.any():
         return []
     step = portion(cost, Fraction(1, edges.columns - 1))
     rest = portion(cost, (1 - _COLUMNS - _CHOICE) / _CHOICE)

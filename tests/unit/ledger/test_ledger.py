@@ -439,7 +439,7 @@ def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
 def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
     opened = rules.open_body("adult", OneRow())
     state = rules.replay(ledger_entries.State(), opened)
-    with pytest.raises(InputError, match="opened once"):
+    with pytest.raises(InputError, match="opened already"):
         rules.replay(state, opened)
     spend = rules.spend_body(state, "adult", PureDP(1), text="step", protect=OneRow(), request=None)
     assert rules.replay(state, spend).spent.pure_epsilon == 1

@@ -34,7 +34,7 @@ from sfumato.randomness import Rng
 Floats = NDArray[np.float64]
 
 MAX_MATRIX: Final = 2**25
-"""Entries of the largest matrix of floats that ``probabilities`` writes: 256 MiB."""
+"""Entries of the largest matrix of floats that ``probabilities`` returns: 256 MiB."""
 
 
 class MeanEstimate(NamedTuple):
@@ -137,7 +137,7 @@ class MeanMechanism(LocalMechanism):
         counts = checked_tally(counts, self.cells)
         n = int(counts.sum())
         if n == 0:
-            raise InputError("a mean is not estimable from no answers. Collect at least one.")
+            raise InputError("a mean can't be estimated without answers. Collect at least one.")
         mean = float(counts @ self.values) / n
         likely = min(1.0, max(-1.0, mean))
         square = float(counts @ self.values**2) / n if n > 1 else 0.0
@@ -190,7 +190,7 @@ def record_of(code: int | Sequence[int], *, base: int, length: int) -> list[int]
             digits.append(digit)
         return digits
     if not isinstance(code, Sequence | np.ndarray) or len(code) != length:
-        raise InputError(f"a record has {length} whole numbers, this has not.")
+        raise InputError(f"a record must have {length} whole numbers.")
     return [whole_code(number, below=base) for number in code]
 
 

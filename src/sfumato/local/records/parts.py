@@ -40,10 +40,14 @@ class Part:
         for name, given in (("columns", tuple(self.columns)), ("sizes", sizes), ("bins", fixed)):
             object.__setattr__(self, name, given)  # a list could change after it was checked
         if not self.columns or not len(self.columns) == len(self.sizes) == len(self.bins):
-            raise InputError("a part has columns, and for each its size and its bins or None.")
+            raise InputError(
+                "a part needs one or more columns, and for each a size, and its bins or None."
+            )
         for size, cut in zip(self.sizes, self.bins, strict=True):
             if cut is not None and (len(cut) != size or set(cut) != set(range(max(cut) + 1))):
-                raise InputError(f"bins must number {size} codes from 0 on, and none be empty.")
+                raise InputError(
+                    f"bins must number {size} codes 0, 1, 2, ... and leave no bin empty."
+                )
         if not isinstance(self.mechanism.layout, IntegerLayout):
             raise InputError(f"{type(self.mechanism).__name__} does not answer with an integer.")
         if self.mechanism.inputs != prod(self.shape):
@@ -89,7 +93,7 @@ def draw_parts(weights: Sequence[int], people: int, *, rng: Rng) -> NDArray[np.i
 def check_weights(weights: Sequence[int], parts: int) -> None:
     """Each part has a positive whole weight, and their sum fits an exact draw."""
     if len(weights) != parts:
-        raise InputError(f"{parts} parts need as many weights, got {len(weights)}.")
+        raise InputError(f"{parts} parts need {parts} weights, got {len(weights)}.")
     for weight in weights:
         check.whole(at_least=1, at_most=MAX_WEIGHT, weight=weight)
     check.whole(at_least=1, at_most=MAX_WEIGHT, sum_of_weights=_ends(weights)[-1])

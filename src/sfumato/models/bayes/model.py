@@ -87,7 +87,7 @@ class BayesNet:
         if largest > CELL_LIMIT:
             raise InputError(
                 f"the marginal of {', '.join(names) or 'all rows'} needs tables of {largest:.3g} "
-                f"cells on the way; at most {CELL_LIMIT:,} are gone through. Ask for fewer "
+                f"cells on the way; at most {CELL_LIMIT:,} are allowed. Ask for fewer "
                 "columns, or draw rows and count them."
             )
         if not names:

@@ -161,8 +161,8 @@ def _check_attributes(attributes: Sequence[str], blankets: Mapping[str, Collecti
     for name in attributes:
         if name not in blankets or not known.issuperset(blankets[name]):
             raise InputError(
-                f"the Markov blanket of {name!r} is missing or names something that is no "
-                "attribute."
+                f"the Markov blanket of {name!r} is missing, or it names something that "
+                "is not an attribute."
             )
 
 

@@ -123,7 +123,7 @@ async def _not_understood(_request: Request, _error: Exception) -> Response:
 
 
 async def _other(_request: Request, error: Any) -> Response:
-    texts = {404: "there is nothing here.", 405: "this path is not used like that."}
+    texts = {404: "there is nothing here.", 405: "this method is not allowed here."}
     answer = refusal(error.status_code, texts.get(error.status_code, "refused."))
     if error.status_code == 405:
         answer.headers.update(error.headers or {})

@@ -297,7 +297,7 @@ class Surveys:
         if self.counts(survey)[number] < minimum:  # the message does not tell how many there are
             raise InputError(
                 f"round {number} has fewer answers than {minimum:,}, and this survey promised not "
-                "to look below that. Wait for more answers, or give the survey up."
+                "to look at fewer. Wait for more answers, or give the survey up."
             )
 
     def tally(self, survey: Survey, number: int) -> RoundTally:

@@ -40,12 +40,14 @@ class Form:
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column):
-            raise InputError(f"column must be a column of a schema, got {self.column!r:.60}")
+            raise InputError(
+                f"column must be a Column, like Category or Integer, got {self.column!r:.60}"
+            )
         epsilon = local_epsilon(self.epsilon)
         chosen = mechanism_choice.protocol_of(self.column, epsilon, self.protocol)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "protocol", chosen)
-        _ = self.mechanism  # valid from birth: what can't be asked is refused here
+        _ = self.mechanism  # a question that can't be asked is refused here
 
     @cached_property
     def guarantee(self) -> LocalDP:

@@ -206,7 +206,8 @@ def _collected(
         answers = [answers]
     if not isinstance(answers, Iterable) or isinstance(answers, str | bytes):
         raise InputError(
-            f"answers are rows, answers or their messages; got {type(answers).__name__}."
+            "answers must be AnswerRows, RecordRows, Answer or the message of one, or several of "
+            f"these; got {type(answers).__name__}."
         )
     for each in answers:
         if each is not None:

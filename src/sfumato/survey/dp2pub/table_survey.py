@@ -121,9 +121,9 @@ def two_round_release(
     first = survey.first_round()
     read_question(first, agreed)  # what no device would answer is refused before it is paid for
     ask = _groups(curator, agreed) if variant == "grouped" else _everybody(curator, agreed)
-    heard = ask(survey.second_round(ask(first)))
+    answers = ask(survey.second_round(ask(first)))
     curator.tell("fitting and drawing", 0, 0)
-    made = survey.publish(heard, rng=curator.rng)
+    made = survey.publish(answers, rng=curator.rng)
     restated = replace(
         made,
         dataset=curator.ledger.dataset,
@@ -153,7 +153,7 @@ def people_of(curator: Curator, *, rows: int | None = None, at_least: int = 1) -
     people = int(curator.total().values)
     if people < at_least:
         raise InputError(
-            f"rows that are asked in two groups must be {at_least:,} at least, and the table has "
+            f"two groups of rows need at least {at_least:,} rows, and the table has "
             f"{people:,}. Use the variant 'faithful'."
         )
     if rows is not None and rows > people:
@@ -218,12 +218,12 @@ def _check_replace(curator: Curator) -> None:
     if curator.protect != OneRow(neighbors="replace"):
         raise InputError(
             "rows randomized one by one publish how many there are, so one row that is replaced "
-            f"is protected, and {curator.protect} was to be. Use OneRow(neighbors='replace')."
+            f"is protected, not {curator.protect}. Use OneRow(neighbors='replace')."
         )
 
 
 def _epsilon(curator: Curator) -> Fraction:
-    """All that is left, if it can pay for answers."""
+    """The rest of the budget; refused if it is not pure epsilon."""
     _check_replace(curator)
     left = curator.left
     if not isinstance(left, PureDP):

@@ -118,7 +118,7 @@ class Announcement:
         check_fields(message, _ANNOUNCED | optional, "a survey")
         questions = message["questions"]
         if not isinstance(questions, Mapping):
-            raise InputError("questions are texts by column.")
+            raise InputError("questions must be an object of one text for each column.")
         announcement = Announcement(
             task=message["task"],
             title=message["title"],

@@ -181,7 +181,7 @@ _OPENER: Final = urllib.request.build_opener(_Staying)
 def _bounded(reply: Any, most: int) -> bytes:
     body = bytes(reply.read(most + 1))
     if len(body) > most:
-        raise StorageError(f"the server said more than {most // 2**20} MiB.")
+        raise StorageError(f"the reply of the server is longer than {most // 2**20} MiB.")
     return body
 
 

@@ -464,7 +464,9 @@ class ColumnsQuestion:
             )
         listed = message["budgets"]
         if not isinstance(listed, Mapping) or set(listed) != set(agreed.columns):
-            raise InputError("a question has budgets for the agreed columns.")
+            raise InputError(
+                "a question must have one budget for each agreed column, and no others."
+            )
         question = ColumnsQuestion(
             survey=agreed.id,
             round=message["round"],
