@@ -74,7 +74,7 @@ def test_a_reply_without_end_is_cut():
 def test_what_is_no_server_of_surveys_is_told_so():
     with lying() as liar:
         liar.replies["/v1/surveys"] = 200, {"hello": 1}
-        with pytest.raises(StorageError, match="no server of surveys"):
+        with pytest.raises(StorageError, match="like a survey server"):
             SurveyOwner.create(liar.address, {}, token=TOKEN)
 
 
