@@ -27,7 +27,7 @@ from sfumato.auditing.cases.gate import (
     select,
     select_replaced,
 )
-from sfumato.gate import Curator, budget, scout
+from sfumato.gate import Curator, budget, requests, scout
 from sfumato.gate import curator as gate
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.noise import noise_for
@@ -62,7 +62,7 @@ def selection_of_sensitivity_one(monkeypatch):
 
 
 def persons_are_not_bounded(monkeypatch):
-    monkeypatch.setattr(gate, "bounded", lambda table, protect: table)
+    monkeypatch.setattr(requests, "bounded", lambda table, protect: table)
 
 
 def persons_have_the_noise_of_one_row(monkeypatch):

@@ -12,7 +12,7 @@ DEVICE = """
 import os, signal, sys
 import sfumato as sf
 from sfumato.survey.protocol.http_client import Server
-from sfumato.survey.device.device_state import Keepsake
+from sfumato.survey.device.device_state import StateFile
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -29,12 +29,12 @@ def after(owner, name, times):
 
 POINTS = {
     "": lambda: None,
-    "the survey was read, not pinned": lambda: setattr(Keepsake, "write", die),
-    "pinned": lambda: after(Keepsake, "write", 1),
+    "the survey was read, not pinned": lambda: setattr(StateFile, "write", die),
+    "pinned": lambda: after(StateFile, "write", 1),
     "the plan was read": lambda: after(Server, "call", 2),
-    "drawn and kept, not sent": lambda: after(Keepsake, "write", 2),
+    "drawn and kept, not sent": lambda: after(StateFile, "write", 2),
     "sent, no receipt kept": lambda: after(Server, "call", 3),
-    "the receipt was kept": lambda: after(Keepsake, "write", 3),
+    "the receipt was kept": lambda: after(StateFile, "write", 3),
 }
 POINTS[sys.argv[3]]()
 record = {"smoker": "yes", "health": "fair"}

@@ -122,7 +122,7 @@ def test_a_database_that_is_away_is_no_error_of_ours_on_any_way_in(service, monk
     def away(*_about):
         raise StorageError("away")
 
-    for name in ("find", "access", "plan"):
+    for name in ("find", "access", "round"):
         monkeypatch.setattr(Surveys, name, away)
     upload = (
         b'{"sfumato":1,"kind":"upload","report":"%s","token":null,"answer":'

@@ -84,9 +84,9 @@ def running_total(ledger: "Ledger", *, location: str | Path | None = None) -> st
         location: Where it is, as the user named it.
     """
     cap = ledger.cap
-    limit = f" of the cap {cap}" if cap is not None else ", no cap is set"
+    limit = f", of a cap of {cap}" if cap is not None else ", no cap is set"
     where = f" ({location})" if location is not None else ""
-    return f"spent       {spent_text(ledger)} on {ledger.dataset!r} in all{limit}{where}"
+    return f"spent       {spent_text(ledger)} on {ledger.dataset!r} so far{limit}{where}"
 
 
 def spent_text(ledger: "Ledger") -> str:

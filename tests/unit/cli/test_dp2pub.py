@@ -28,7 +28,7 @@ def test_every_kind_prints_what_was_done_and_writes_a_folder(
     assert ("a rehearsal: this program held the table" in outcome.out) is (kind[0] != "server")
     assert "guarantee   epsilon=1, pure, for one row replaced" in outcome.out
     assert "published   240 rows, 2 columns" in outcome.out
-    assert "spent       epsilon=1 on 'towns' in all" in outcome.out
+    assert "spent       epsilon=1 on 'towns' so far" in outcome.out
     assert TableRelease.load(world.out).private
     assert (world.out / "report.html").exists()
     assert sum(entry.cost.epsilon for entry in world.spends()) == 1

@@ -218,8 +218,8 @@ def test_json_prints_the_content_of_release_json_and_nothing_else(world: Any) ->
 def test_every_run_prints_the_running_total(world: Any) -> None:
     first = world.publish(epsilon="0.1")
     second = world.publish(epsilon="0.2", out=world.folder / "second")
-    assert "spent       epsilon=0.1 on 'towns' in all, no cap is set" in first.out
-    assert "spent       epsilon=0.3 on 'towns' in all" in second.out
+    assert "spent       epsilon=0.1 on 'towns' so far, no cap is set" in first.out
+    assert "spent       epsilon=0.3 on 'towns' so far" in second.out
 
 
 def test_the_running_total_names_the_ledger_that_was_named(world: Any) -> None:
@@ -236,9 +236,9 @@ def test_the_running_total_is_in_the_units_of_the_cap(world: Any) -> None:
     total = Ledger.open(world.ledger, dataset="towns").composed(Fraction("1e-9"))
     assert total is not None
     assert total.kind == "approximate"
-    assert f"spent       {total} on 'towns' in all of the cap epsilon=2, delta=1e-09" in again
+    assert f"spent       {total} on 'towns' so far, of a cap of epsilon=2, delta=1e-09" in again
     free = world.publish(seed="1", ledger=world.folder / "new", out=world.folder / "c", cap="1").out
-    assert "spent       nothing on 'towns' in all of the cap epsilon=1" in free
+    assert "spent       nothing on 'towns' so far, of a cap of epsilon=1" in free
 
 
 def test_one_row_is_one_row_and_less_than_the_noise(world: Any) -> None:
@@ -272,7 +272,7 @@ def test_the_last_unit_of_a_cap_can_be_spent_once(world: Any) -> None:
     assert not (world.folder / "second").exists()
     last = world.publish(epsilon="0.3", out=world.folder / "third")
     assert last.code == 0
-    assert "epsilon=1 on 'towns' in all of the cap epsilon=1" in last.out
+    assert "epsilon=1 on 'towns' so far, of a cap of epsilon=1" in last.out
 
 
 def test_another_name_of_the_same_file_is_the_same_data_set(world: Any) -> None:

@@ -81,7 +81,7 @@ def test_fit_prints_the_promise_with_its_defaults_and_writes_a_folder(
     assert outcome.code == 0
     assert f"guarantee   epsilon=5, delta=1e-09, approximate, {promise}" in outcome.out
     assert "published   a recommender of 30 items" in outcome.out
-    assert "on 'films' in all, no cap is set" in outcome.out
+    assert "on 'films' so far, no cap is set" in outcome.out
     assert RecommenderRelease.load(films.world.out).private
     assert (films.world.out / "report.html").exists()
     assert len(films.spends()) == 1

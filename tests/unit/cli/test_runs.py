@@ -452,7 +452,7 @@ def test_a_demo_is_not_told_to_resume_which_it_can_not(
 
 
 @pytest.mark.parametrize(
-    "place", ["sfumato.cli.command_line._value", "sfumato.commands.lines.published"]
+    "place", ["sfumato.cli.command_line._value", "sfumato.commands.lines.running_total"]
 )
 def test_a_run_file_that_is_interrupted_ends_like_its_command(
     place: str, world: Any, monkeypatch: pytest.MonkeyPatch
