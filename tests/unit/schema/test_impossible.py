@@ -84,7 +84,7 @@ def test_codes_given_by_hand_must_be_those_of_the_column() -> None:
         Schema(columns=SCHEMA.columns, impossible=(Impossible(parts=(("age", (1, 3)),)),))
     with pytest.raises(SchemaError, match="must rise"):
         Impossible(parts=(("age", (3, 1)),))
-    with pytest.raises(SchemaError, match="each once"):
+    with pytest.raises(SchemaError, match="each of them once"):
         Impossible(parts=(("age", (3,)), ("age", (1,))))
 
 
