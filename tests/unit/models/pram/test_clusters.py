@@ -145,7 +145,7 @@ def test_a_blanket_must_be_there_and_know_its_names():
     rng = simulation_rng(0)
     with pytest.raises(InputError, match="Markov blanket of 'b'"):
         disjoint_clusters("ab", {"a": "b"}, max_size=2, rng=rng)
-    with pytest.raises(InputError, match="no attribute"):
+    with pytest.raises(InputError, match="not an attribute"):
         disjoint_clusters("ab", {"a": "x", "b": ""}, max_size=2, rng=rng)
     with pytest.raises(InputError, match="different names"):
         disjoint_clusters("aa", {"a": ""}, max_size=2, rng=rng)
