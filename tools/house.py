@@ -43,6 +43,8 @@ ROW_READERS: Final = (
     *("readers/source.py", "readers/undeclared_table.py", "readers/value_texts.py"),
 )
 """Files that read one row without regard to the others; names that are not there do not count."""
+SERVER_COUNTS: Final = ("readers/pushdown.py",)
+"""Files that turn the groups of a server into exact counts."""
 
 WALKS: Final = {
     "publish": "One row from a CSV file to the report",
@@ -188,9 +190,12 @@ def apart_files(found: Iterable[str]) -> dict[str, list[str]]:
     """What a promise rests on as well, outside of the trusted rooms."""
     files = set(found)
     return {
-        "randomness": sorted(file for file in files if room_of(file) == "randomness"),
+        "randomness and durable writes": sorted(
+            file for file in files if room_of(file) in {"randomness", "durable"}
+        ),
         "the encoding of values": _encoding(files),
         "reading one row without regard to the others": sorted(files.intersection(ROW_READERS)),
+        "exact counts that a database server makes": sorted(files.intersection(SERVER_COUNTS)),
     }
 
 
