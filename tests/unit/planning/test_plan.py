@@ -208,7 +208,7 @@ def test_a_chart_and_a_notebook_show_the_methods_and_the_optimum(blind: sf.Plan)
         ({"delta": 0}, "delta must be above 0 and below 1"),
         ({"delta": 1}, "delta must be above 0 and below 1"),
         ({"methods": ["magic"]}, "method must be one of"),
-        ({"methods": ["auto"]}, "name the methods to compare"),
+        ({"methods": ["auto"]}, "Name those to compare"),
         ({"workload": "9-way"}, "1-way, 2-way, 3-way or a file"),
         ({"neighbors": "twins"}, "neighbors must be one of"),
     ],
