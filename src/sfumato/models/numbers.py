@@ -38,6 +38,8 @@ CLEAR_SIGMAS: Final = 3.0
 """A class beyond all with counts above this many standard deviations is in the tail."""
 GROUPS: Final = (4, 32)
 """The fewest and the most groups of a number in tables of several columns."""
+STEEPEST: Final = 5.0
+"""The most by which the logarithm of a density changes inside a class: a factor of 150."""
 DECLINE: Final = 4.0
 """Tails are expected to fall by this factor from a class to the next."""
 
@@ -127,64 +129,112 @@ def likely_counts(
         starts: Where the bins begin, missing values after all; they divide those of the levels.
         total: The number of rows.
     """
-    widths = np.diff(np.append(starts, column.cells + column.missing)).astype(np.float64)
+    end = column.cells + column.missing
     if not levels:
+        widths = np.diff(np.append(starts, end)).astype(np.float64)
         return total * widths / widths.sum(), np.full(starts.size, total**2)
     estimates, variances = consistent(levels)
-    classes = np.array([*first_classes(column), *([column.cells] * column.missing)])
-    parent = np.searchsorted(classes, levels[0].starts, side="right") - 1
-    if not np.array_equal(levels[0].starts, classes):  # cut where ranges are impossible
-        classes, parent = levels[0].starts, np.arange(levels[0].starts.size)
+    classes = levels[0].starts
     counts = _without_noise_in_tails(
-        np.bincount(parent, estimates[0]),
-        np.bincount(parent, variances[0]),
-        total=total,
-        missing=column.missing,
+        estimates[0], variances[0], total=total, missing=column.missing
     )
+    slopes = _slopes(counts, variances[0], np.append(classes, end), missing=column.missing)
     for index in range(1, len(levels)):
         upper, lower = levels[index - 1].starts, levels[index].starts
-        counts = _inside(
-            counts, upper, lower, estimates[index], variances[index], column.cells + column.missing
-        )
+        weights = _weights(lower, end, classes, slopes)
+        counts = _inside(counts, upper, lower, weights, estimates[index], variances[index])
     parent = np.searchsorted(levels[-1].starts, starts, side="right") - 1
-    share = widths / np.bincount(parent, widths)[parent]
+    weights = _weights(starts, end, classes, slopes)
+    share = weights / np.bincount(parent, weights)[parent]
     return counts[parent] * share, variances[-1][parent] * share
 
 
+def _slopes(counts: Floats, variances: Floats, ends: Cells, *, missing: bool) -> Floats:
+    """How the logarithm of the density changes inside each class, by cell, from its neighbors.
+
+    Amounts thin out: inside a wide class an even density would put too many rows at its far end.
+    Of a class whose own count, or whose neighbors' counts, are lost in noise nothing is said.
+    """
+    size = counts.size - missing
+    widths = np.diff(ends[: size + 1]).astype(np.float64)
+    middles = (ends[:size] + ends[1 : size + 1]) / 2
+    clear = counts[:size] > np.sqrt(variances[:size])
+    density = np.log(np.maximum(counts[:size], 1e-9) / widths)
+    slopes = np.zeros(counts.size)
+    for index in np.flatnonzero(clear & (widths > 1)):
+        before = index - 1 if index > 0 and clear[index - 1] else index
+        after = index + 1 if index + 1 < size and clear[index + 1] else index
+        if before < after:
+            slope = (density[after] - density[before]) / (middles[after] - middles[before])
+            most = STEEPEST / widths[index]
+            slopes[index] = min(max(slope, -most), most)
+    return slopes
+
+
+def _weights(starts: Cells, end: int, classes: Cells, slopes: Floats) -> Floats:
+    """The mass of each bin if inside every class the density is exponential with its slope."""
+    parent = np.searchsorted(classes, starts, side="right") - 1
+    lows, highs = starts.astype(np.float64), np.append(starts[1:], end).astype(np.float64)
+    slope, origin = slopes[parent], classes[parent].astype(np.float64)
+    flat = np.abs(slope) * (highs - origin) < 1e-9
+    near, far = (np.where(flat, 0.0, slope * (each - origin)) for each in (lows, highs))
+    return np.where(flat, highs - lows, (np.exp(far) - np.exp(near)) / np.where(flat, 1.0, slope))
+
+
 def _inside(
-    counts: Floats, upper: Cells, lower: Cells, estimates: Floats, variances: Floats, end: int
+    counts: Floats,
+    upper: Cells,
+    lower: Cells,
+    weights: Floats,
+    estimates: Floats,
+    variances: Floats,
 ) -> Floats:
     """Likely counts of the parts of each bin, which sum to the bin's.
 
-    What differs clearly from an even density stays; the other differences shrink as noise would
-    explain them. James, Stein 1961, "Estimation with quadratic loss", around the even density.
+    What differs clearly from the expected density stays; the other differences shrink as noise
+    would explain them. James, Stein 1961, "Estimation with quadratic loss", around that density.
     """
     parent = np.searchsorted(upper, lower, side="right") - 1
-    widths = np.diff(np.append(lower, end)).astype(np.float64)
     result = counts[parent].astype(np.float64)
     for index in np.flatnonzero(np.bincount(parent) > 1):
         own = np.flatnonzero(parent == index)
-        values, noise, width = estimates[own], variances[own], widths[own]
-        surplus = values - values.sum() * width / width.sum()
-        clear = np.abs(surplus) > SURE_SIGMAS * np.sqrt(noise)
-        rest = ~clear
+        values, noise, weight = estimates[own].copy(), variances[own], weights[own]
+        surplus = values - values.sum() * weight / weight.sum()
+        rest = np.abs(surplus) <= SURE_SIGMAS * np.sqrt(noise)
         if rest.any():
-            even = values[rest].sum() * width[rest] / width[rest].sum()
-            surplus = values[rest] - even
+            expected = values[rest].sum() * weight[rest] / weight[rest].sum()
+            surplus = values[rest] - expected
             freedom = max(int(rest.sum()) - 1, 1) * float(noise[rest].mean())
             shrink = max(0.0, 1 - freedom / max(float((surplus**2).sum()), 1e-9))
-            values = values.copy()
-            values[rest] = even + shrink * surplus
+            values[rest] = expected + shrink * surplus
         result[own] = project(values, float(counts[index]))
     return result
+
+
+def smoother(
+    column: GridColumn, levels: Sequence[Level], bins: tuple[int, ...], *, rows: float
+) -> tuple[int, ...]:
+    """The bins with those divided whose rows should not be drawn evenly: no count, no cost."""
+    if not levels:
+        return bins
+    starts = np.array([*bins, *([column.cells] * column.missing)], dtype=np.int64)
+    counts, _ = likely_counts(column, levels, starts, total=rows)
+    ends = np.append(starts, column.cells + column.missing)
+    result = set(bins)
+    for index in np.argsort(-counts, kind="stable"):
+        first, last = int(starts[index]), int(ends[index + 1]) - 1
+        pieces = round_pieces(column, first, last) if first < min(last, column.cells) else (first,)
+        if counts[index] >= 1 and len(result) + len(pieces) - 1 <= MOST_BINS:
+            result |= set(pieces)
+    return tuple(sorted(result))
 
 
 def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
     """Counts of classes that could exist, small where only noise says that there are rows.
 
     Beyond the outermost class that clearly holds rows, a class is expected to hold a quarter of
-    the one before it, give or take as much: the count is the mean of that normal prior after the
-    measurement. Cutting at zero alone would turn noise into rows far from all others, which are
+    the one before it, or less where the last clear ones fell faster, give or take as much: the
+    count is the mean of that normal prior after the measurement. Cutting at zero alone would turn noise into rows far from all others, which are
     what a mean hangs on.
     """
     size = sums.size - missing
@@ -193,10 +243,12 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
         return project(sums, total)
     tails = np.zeros(sums.size, dtype=np.bool_)
     result = sums.copy()
-    for order in (range(clear[-1] + 1, size), range(clear[0] - 1, -1, -1)):
-        before = float(sums[clear[-1] if order.step > 0 else clear[0]])
-        for index in order:
-            prior = max(before / DECLINE, 1e-9)
+    for last, step, past in ((clear[-1], 1, size), (clear[0], -1, -1)):
+        before, decline = float(sums[last]), DECLINE
+        if last - step in clear:
+            decline = max(DECLINE, float(sums[last - step]) / before)
+        for index in range(last + step, past, step):
+            prior = max(before / decline, 1e-9)
             own, variance = float(sums[index]), max(float(noise[index]), 1e-9)
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
             result[index] = before = min(max(mean, 0.0), DECLINE * prior)

@@ -28,6 +28,7 @@ from sfumato.models.numbers import (
     even_groups,
     finer,
     group_count,
+    smoother,
     starts_of,
 )
 from sfumato.privacy.guarantees import Cost, portion
@@ -168,6 +169,10 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
                 bins[name] = divided
                 further.append(name)
         open_columns = further
+    for name, own in levels.items():
+        column = schema[name]
+        if isinstance(column, GridColumn):
+            bins[name] = smoother(column, own, bins[name], rows=known)
     return Trees(bins=bins, levels=levels, rows=known)
 
 
