@@ -123,7 +123,8 @@ class Curator(SingleProcess):
         other.__whole, other.__fine = whole, self.__fine
         other.__table = BinnedTable(whole, bins)
         other.__division = f" divided {dict(bins)!r}" if bins else ""
-        other.schema, other.numbers = other.__table.schema, numbers
+        other.schema = other.__table.schema
+        other.numbers = None if numbers is None else numbers.on(other.schema)
         other.__counts = Counts(other.__table, self.__fine)
         other.__targets = TargetList.of(other.schema, self.protect, ())
         other.catalogue, other.scale = self.catalogue, self.scale

@@ -166,7 +166,7 @@ def check_merged(merged: Coarse | None, schema: Schema, targets: Sequence[Target
     """Refuse a coarser view of another schema, and ranges, which are of single codes."""
     if merged is None:
         return
-    if type(merged) is not Coarse or type(merged.fine) is not Schema or merged.fine != schema:
+    if type(merged) is not Coarse or merged.fine is not schema:
         raise InputError("merged must be a view of this table's schema.")
     if any(isinstance(target, Range) for target in targets):
         raise InputError("ranges can't be asked of merged codes.")

@@ -8,7 +8,7 @@ what they say. The promise is then about everything else.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -129,6 +129,11 @@ class KnownNumbers:
     parts: Coarse
     """The groups cut where public classes begin: what methods count of single columns, so that far
     values, which means hang on, are counted apart."""
+
+    def on(self, schema: Schema) -> "KnownNumbers":
+        """The same over this very schema."""
+        views = (replace(view, fine=schema) for view in (self.groups, self.parts))
+        return KnownNumbers(levels=self.levels, groups=next(views), parts=next(views))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
