@@ -234,8 +234,8 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
 
     Beyond the outermost class that clearly holds rows, a class is expected to hold a quarter of
     the one before it, or less where the last clear ones fell faster, give or take as much: the
-    count is the mean of that normal prior after the measurement. Cutting at zero alone would turn noise into rows far from all others, which are
-    what a mean hangs on.
+    count is the mean of that normal prior after the measurement. Cutting at zero alone would turn
+    noise into rows far from all others, which are what a mean hangs on.
     """
     size = sums.size - missing
     clear = np.flatnonzero(sums[:size] > CLEAR_SIGMAS * np.sqrt(noise[:size]))
