@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.models.model import project
-from sfumato.schema.classes import first_classes, round_pieces
+from sfumato.schema.classes import first_classes, growing_classes, round_pieces
 from sfumato.schema.columns import GridColumn
 from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
 from sfumato.schema.schema import Marginal, Schema
@@ -230,19 +230,32 @@ def smoother(
 
 
 def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
-    """Counts of classes that could exist, small where only noise says that there are rows.
+    """Counts of classes that could exist, small where only noise says that there are rows."""
+    result, tails = tail_counts(sums, noise, missing=missing)
+    rest = max(0.0, total - float(result[tails].sum()))
+    result[~tails] = project(result[~tails], rest)
+    return result
+
+
+def tail_counts(sums: Floats, noise: Floats, *, missing: bool) -> tuple[Floats, NDArray[np.bool_]]:
+    """Counts of classes with likely ones in the tails, and which classes those are.
 
     Beyond the outermost class that clearly holds rows, a class is expected to hold a quarter of
     the one before it, or less where the last clear ones fell faster, give or take as much: the
     count is the mean of that normal prior after the measurement. Cutting at zero alone would turn
     noise into rows far from all others, which are what a mean hangs on.
+
+    Args:
+        sums: Noisy counts of the classes in order, missing values last.
+        noise: The variance of each.
+        missing: Whether the last one is of missing values.
     """
     size = sums.size - missing
     clear = np.flatnonzero(sums[:size] > CLEAR_SIGMAS * np.sqrt(noise[:size]))
-    if not clear.size:
-        return project(sums, total)
     tails = np.zeros(sums.size, dtype=np.bool_)
     result = sums.copy()
+    if not clear.size:
+        return result, tails
     for last, step, past in ((clear[-1], 1, size), (clear[0], -1, -1)):
         before, decline = float(sums[last]), DECLINE
         if last - step in clear:
@@ -253,9 +266,7 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
             result[index] = before = min(max(mean, 0.0), DECLINE * prior)
             tails[index] = True
-    rest = max(0.0, total - float(result[tails].sum()))
-    result[~tails] = project(result[~tails], rest)
-    return result
+    return result, tails
 
 
 def improved(
@@ -274,7 +285,9 @@ def improved(
         total: The number of rows.
     """
     single: dict[Marginal, list[Measurement]] = {
-        (c.name,): [] for c in schema if isinstance(c, GridColumn) and c.on_grid and c.cells > 1
+        (c.name,): []
+        for c in schema
+        if isinstance(c, GridColumn) and c.on_grid and not c.adaptive and c.cells > 1
     }
     result = []
     for one in measurements:
@@ -306,6 +319,8 @@ def _improved(
     """One column from all that was measured of it."""
     ((name,),) = {one.target for one in own}
     column = schema[name]
+    if column.bins is None:
+        return _without_noise_far_out(column, own, total=total)
     starts = starts_of(column)
     counted = [(one, one.merged.groups[name]) for one in own if one.merged is not None]
     fine = [_level(schema, one) for one in own if one.merged is None]
@@ -325,6 +340,38 @@ def _improved(
     return replace(
         own[0], values=likely, sigma_counts=noise**0.5, merged=None, as_measured=tuple(own)
     )
+
+
+def _without_noise_far_out(
+    column: GridColumn, own: Sequence[Measurement], *, total: float
+) -> Measurement:
+    """A column of few values, each counted: in its tail, as likely as classes of values say.
+
+    Counts elsewhere stay as they were measured. A column without a zero has no tail: there is no
+    reason why its last values should be rare.
+    """
+    precision = np.array([max(one.sigma_counts, 1e-9) ** -2.0 for one in own])
+    counts = np.tensordot(precision / precision.sum(), [one.values for one in own], axes=1)
+    sigma = float(precision.sum() ** -0.5)
+    classes = growing_classes(column)
+    if not classes:
+        return (
+            own[0]
+            if len(own) == 1
+            else replace(own[0], values=counts, sigma_counts=sigma, as_measured=tuple(own))
+        )
+    starts = starts_of(column)
+    ends = np.array([*classes, *([column.cells] * column.missing)])
+    parent = np.searchsorted(ends, starts, side="right") - 1
+    sizes = np.bincount(parent)
+    likely, tails = tail_counts(
+        np.bincount(parent, counts), sigma**2 * sizes, missing=column.missing
+    )
+    values = counts.copy()
+    for index in np.flatnonzero(tails):
+        inside = parent == index
+        values[inside] = project(counts[inside], float(likely[index]))
+    return replace(own[0], values=values, sigma_counts=sigma, as_measured=tuple(own))
 
 
 def _summed(one: Measurement, parts: Cells, classes: Cells, starts: Cells) -> Level:

@@ -45,17 +45,25 @@ def first_classes(column: GridColumn) -> tuple[int, ...]:
     >>> first_classes(Integer(name="age", low=0, high=120, alone=(99,)))
     (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99, 100, 110, 120)
     """
-    starts = {0}
-    zero = _zero(column)
-    if zero is not None and column.cells > GROWING_FROM:
-        below = (1 - size for size in _one_two_five(zero + 1))
-        starts |= {zero, *(zero + size for size in _one_two_five(column.cells - zero))}
-        starts |= {zero + size for size in below if zero + size > 0}
-    else:
-        starts |= set(round_pieces(column, 0, column.cells - 1))
+    growing = growing_classes(column) if column.cells > GROWING_FROM else ()
+    starts = {*(growing or round_pieces(column, 0, column.cells - 1))}
     for cell in alone_cells(column):
         starts |= {cell, cell + 1}
     return tuple(sorted(start for start in starts if start < column.cells))
+
+
+def growing_classes(column: GridColumn) -> tuple[int, ...]:
+    """The first cells of classes that grow with their distance from zero; none without a zero.
+
+    >>> growing_classes(Integer(name="calls", low=0, high=9))
+    (0, 1, 2, 5)
+    """
+    zero = _zero(column)
+    if zero is None:
+        return ()
+    below = (zero + 1 - size for size in _one_two_five(zero + 1))
+    starts = {0, zero, *(zero + size for size in _one_two_five(column.cells - zero))}
+    return tuple(sorted(starts | {start for start in below if start > 0}))
 
 
 def alone_cells(column: GridColumn) -> tuple[int, ...]:

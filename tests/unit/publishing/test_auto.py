@@ -28,7 +28,7 @@ from sfumato.synthesis.mwem import Mwem
 
 
 def integers(*sizes: int) -> Schema:
-    columns = (Integer(name=f"c{n}", low=0, high=size - 1) for n, size in enumerate(sizes))
+    columns = (Integer(name=f"c{n}", low=0, high=size - 1, step=1) for n, size in enumerate(sizes))
     return Schema(dataset="made", columns=tuple(columns))
 
 

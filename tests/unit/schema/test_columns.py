@@ -134,7 +134,7 @@ WRONG = {
     ),
     "too many digits": (
         lambda: Number(name="c", low=0, high=10**8, resolution=1e-9),
-        "possible values lie between the limits",
+        "have more than 15 digits",
     ),
     "fine far away": (
         lambda: Number(name="c", low=10**14, high=10**14 + 1, resolution=0.01),

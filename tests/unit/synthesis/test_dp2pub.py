@@ -62,7 +62,7 @@ def curator(budget=PureDP(4), *, protect=REPLACE, rng=None, rows=None):  # noqa:
 
 def wide(*sizes, n=20):
     """A table of zeros whose columns have so many values."""
-    columns = tuple(Integer(name=f"c{i}", low=0, high=s - 1) for i, s in enumerate(sizes))
+    columns = tuple(Integer(name=f"c{i}", low=0, high=s - 1, step=1) for i, s in enumerate(sizes))
     schema = Schema(columns=columns, dataset="study")
     return ArrayTable(schema, {name: np.zeros(n, int) for name in schema.names})
 
