@@ -149,7 +149,9 @@ def _maker(request: Dp2PubRequest, schema: Schema, budget: PureDP) -> Make:
 
 def _server(schema: Schema, budget: PureDP, algorithm: Dp2Pub, *, rows: int | None) -> Make:
     """The server holds the records: a private network, and rows randomized by its clusters."""
-    algorithm.check(schema)
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
+    number_bins.check(algorithm, schema)
     check_promise(algorithm, schema, protect=PROTECT, budget=budget)
 
     def make(curator: Curator) -> TableRelease:

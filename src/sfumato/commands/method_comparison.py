@@ -33,6 +33,7 @@ from sfumato.privacy.protection import OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
 from sfumato.schema import Marginal, Schema, Workload
+from sfumato.schema.classes import public_bins
 from sfumato.synthesis.algorithm import Algorithm
 from sfumato.synthesis.independent import Independent
 
@@ -107,13 +108,14 @@ def compare_methods(request: PlanRequest) -> Plan:
 
 
 def _checked(request: PlanRequest) -> _Comparison:
-    schema = loaded_schema(request.schema)
-    workload = workload_of(schema, request.workload)
+    declared = loaded_schema(request.schema)
+    workload = workload_of(declared, request.workload)
     check_ranges(workload)
+    schema = declared.with_bins(public_bins(declared))
     epsilon, delta = request.epsilon, request.delta
     return _Comparison(
         schema=schema,
-        workload=workload,
+        workload=workload.on(schema),
         epsilon=PureDP(epsilon).epsilon,
         delta=None if delta is None else ApproxDP(epsilon, delta).delta,
         protect=OneRow(neighbors=request.neighbors),

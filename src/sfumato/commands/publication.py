@@ -66,6 +66,7 @@ from sfumato.release import TableRelease, check_apart, check_free, check_usable,
 from sfumato.release.folder import naming_copy, with_copy
 from sfumato.report.table_page import report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
+from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal, load_totals
 from sfumato.synthesis.algorithm import Algorithm
 
@@ -145,6 +146,10 @@ class Publication:
             return self.out
         return internal_folder(self.out)
 
+    def workload_of(self, release: TableRelease) -> Workload | None:
+        """The workload over the bins of the release."""
+        return None if self.workload is None else self.workload.on(release.schema)
+
     def identity(self) -> str:
         """Everything public that makes two commands the same one; no path is in it."""
         counts = [[total.marginal, total.counts.tobytes().hex()] for total in self.totals]
@@ -203,7 +208,9 @@ def _planned(
         totals=totals,
         options=request.options or {},
     )
-    algorithm.check(known)
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
+    number_bins.check(algorithm, known)
     epsilon, delta = request.epsilon, request.delta
     if left is not None:
         epsilon, delta = left.epsilon, left.delta
@@ -300,7 +307,9 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
         with note_on_failure(
             f"The release in {plan.out} is complete; only the comparison is missing."
         ):
-            comparison = compare(release, table, plan.workload, ledger, rng=rng, tell=tell)
+            comparison = compare(
+                release, table, plan.workload.on(release.schema), ledger, rng=rng, tell=tell
+            )
             write_internal(internal_folder(plan.out), release, comparison)
     return release
 
@@ -397,7 +406,8 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
         release.write_into(inside, csv=plan.request.csv)
         if "inferred" in release.method:
             release.schema.save(inside / "schema.json")
-        page = report_view(release, workload=plan.workload, csv=plan.request.csv)
+        workload = plan.workload_of(release)
+        page = report_view(release, workload=workload, csv=plan.request.csv)
         report.write(page, inside / "report.html")
 
 
@@ -431,8 +441,9 @@ def workload_of(schema: Schema, given: Workload | str | Path | None) -> Workload
 
 def check_ranges(workload: Workload) -> None:
     """Refuse, before anything is spent, a range that no report could answer."""
+    schema = workload.schema.with_bins(public_bins(workload.schema))
     for box in workload.ranges:
-        cells = workload.schema.cells(box.marginal)
+        cells = schema.cells(box.marginal)
         if cells > CELL_LIMIT:
             raise InputError(
                 f"the workload has a range over {len(box.bounds)} columns with "

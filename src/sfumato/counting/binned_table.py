@@ -87,7 +87,7 @@ class Division:
     def apply(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Codes of cells as codes of bins."""
         if self.listed is not None:
-            return self.listed[codes]
+            return np.asarray(self.listed[codes])
         return (np.searchsorted(self.starts, codes, side="right") - 1).astype(self.kind)
 
 

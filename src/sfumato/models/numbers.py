@@ -92,7 +92,8 @@ def consistent(levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
         np.searchsorted(upper.starts, lower.starts, side="right") - 1
         for upper, lower in pairwise(levels)
     ]
-    ups, variances = [], []
+    ups: list[Floats] = []
+    variances: list[Floats] = []
     for index in reversed(range(len(levels))):
         own = levels[index].counts.astype(np.float64)
         noise = np.broadcast_to(np.maximum(levels[index].sigma_counts, 1e-9) ** 2, own.shape)
@@ -302,7 +303,7 @@ def improved(
     for index, one in enumerate(result):
         if isinstance(one.target, tuple) and single.get(one.target) and one.sigma_counts > 0:
             before = [each for each in levels if each.target == one.target]
-            groups = None if known is None else known.groups.groups.get(one.target[0])
+            groups = None if known is None else known.groups.groups.get(one.columns[0])
             own = single[one.target]
             result[index] = _improved(schema, before, own, groups=groups, total=total)
     return result
@@ -317,8 +318,8 @@ def _improved(
     total: float,
 ) -> Measurement:
     """One column from all that was measured of it."""
-    ((name,),) = {one.target for one in own}
-    column = schema[name]
+    name = own[0].columns[0]
+    column = schema.grid(name)
     if column.bins is None:
         return _without_noise_far_out(column, own, total=total)
     starts = starts_of(column)
@@ -364,9 +365,8 @@ def _without_noise_far_out(
     ends = np.array([*classes, *([column.cells] * column.missing)])
     parent = np.searchsorted(ends, starts, side="right") - 1
     sizes = np.bincount(parent)
-    likely, tails = tail_counts(
-        np.bincount(parent, counts), sigma**2 * sizes, missing=column.missing
-    )
+    sums, noise = np.bincount(parent, counts).astype(float), np.asarray(sigma**2 * sizes, float)
+    likely, tails = tail_counts(sums, noise, missing=column.missing)
     values = counts.copy()
     for index in np.flatnonzero(tails):
         inside = parent == index
@@ -381,7 +381,7 @@ def _summed(one: Measurement, parts: Cells, classes: Cells, starts: Cells) -> Le
     numbers = np.bincount(inside, minlength=classes.size)
     return Level(
         starts=classes,
-        counts=np.bincount(inside, one.values, classes.size),
+        counts=np.bincount(inside, one.values, classes.size).astype(np.float64),
         sigma_counts=one.sigma_counts * np.sqrt(numbers),
     )
 
@@ -409,8 +409,8 @@ def _with_parts(
 
 def _level(schema: Schema, one: Measurement) -> Level:
     """The level that ``as_measurement`` made a measurement of."""
-    (name,) = one.target
-    starts = starts_of(schema[name])
+    name = one.columns[0]
+    starts = starts_of(schema.grid(name))
     if one.merged is not None and name in one.merged.groups:
         groups = one.merged.groups[name]
         starts = starts[np.flatnonzero(np.diff(groups, prepend=-1))]
@@ -421,7 +421,8 @@ def estimated_counts(
     schema: Schema, name: str, levels: Sequence[Measurement], *, total: float
 ) -> Floats:
     """Likely counts of the bins of a column, from its levels alone."""
-    starts, column = starts_of(schema[name]), schema[name]
+    column = schema.grid(name)
+    starts = starts_of(column)
     ladder = [_level(schema, one) for one in levels]
     return likely_counts(column, ladder, starts, total=total)[0]
 
@@ -481,12 +482,10 @@ def _in_order(label: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def as_measurement(schema: Schema, name: str, level: Level) -> Measurement:
     """A level of a column as a measurement of a schema whose bins are finer."""
-    column = schema[name]
-    assert isinstance(column, GridColumn)
-    groups = np.searchsorted(level.starts, starts_of(column), side="right") - 1
+    groups = np.searchsorted(level.starts, starts_of(schema.grid(name)), side="right") - 1
     return Measurement(
         target=(name,),
         values=level.counts,
-        sigma_counts=level.sigma_counts,
+        sigma_counts=float(np.max(level.sigma_counts)),
         merged=Coarse(fine=schema, groups={name: groups.astype(np.int64)}),
     )

@@ -13,8 +13,8 @@ from sfumato.publishing.methods import is_recommender
 from sfumato.release import TableRelease, draw_table, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
+from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal
-from sfumato.synthesis import number_bins
 from sfumato.synthesis.algorithm import Algorithm, Fit
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def released(
 
 
 def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
     number_bins.check(algorithm, curator.schema)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
@@ -97,7 +99,7 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
 def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
     """Refuse, before anything is paid, columns whose counts do not fit into memory together."""
     known = {total.marginal for total in totals}
-    schema = schema.with_bins(number_bins.public_bins(schema))
+    schema = schema.with_bins(public_bins(schema))
     refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from sfumato.gate import Curator
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Schema, Target, Workload
+from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal, check_totals, rows_of
 from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_rest
-from sfumato.synthesis.number_bins import public_bins
 
 UNMEASURED: Final = 0.08
 """What leaving a target out is taken to cost where no score is paid for: .05 to .16 on the real
@@ -92,8 +92,7 @@ class Auto:
             choice = replace(self, workload=self.workload.on(binned)).choose(curator.binned(bins))
             if choice.algorithm.name == "histogram" and len(binned) == 1:
                 choice = self._made("independent", "one column: all of the budget counts it")
-            named = {"workload": self.workload} if hasattr(choice.algorithm, "workload") else {}
-            return replace(choice, algorithm=replace(choice.algorithm, **named))
+            return replace(choice, algorithm=_asked(choice.algorithm, self.workload))
         schema, budget = curator.schema, curator.left
         dense = schema.cells(schema.names) <= CELL_LIMIT
         if len(schema) == 1 and dense:
@@ -135,6 +134,14 @@ class Auto:
             looks=2,
             totals=self.totals,
         )
+
+
+def _asked(algorithm: Any, workload: Workload) -> Algorithm:
+    """The same method for the workload as it was declared, if it has one."""
+    made: Algorithm = (
+        replace(algorithm, workload=workload) if hasattr(algorithm, "workload") else algorithm
+    )
+    return made
 
 
 def prefers_pure(auto: Auto, schema: Schema, *, laplace: float, gaussian: float) -> bool:

@@ -38,6 +38,8 @@ METHODS: Final[Mapping[str, str]] = {
 }
 """By name, where the algorithm is: it is loaded when it is chosen."""
 
+_LEVELS: Final = 4
+"""Of a tree of counts, for a number without bins (``synthesis.number_bins``)."""
 GAUSSIAN: Final = ("mst", "cliquetree", "aim")
 """Methods that draw Gaussian noise only."""
 
@@ -157,6 +159,8 @@ def budget_for(
     laplace = math.sqrt(2) / float(pure.epsilon)
     gaussian = math.sqrt(1 / (2 * float(zcdp_budget(approximate).rho)))
     if isinstance(algorithm, Auto):
+        if any(column.adaptive for column in schema):
+            return approximate  # a tree of counts has many steps
         less = prefers_pure(algorithm, schema, laplace=laplace, gaussian=gaussian)
         return pure if less else approximate
     if delta is None:
@@ -168,7 +172,7 @@ def budget_for(
 def _steps(algorithm: "Algorithm | Auto", schema: Schema) -> int:
     """About how many steps divide the budget."""
     if algorithm.name == "independent":
-        return len(schema)
+        return len(schema) + _LEVELS * sum(column.adaptive for column in schema)
     if algorithm.name == "privbayes":
         return 2 * len(schema)  # a selection and a table for each column
     return 2 * cast("Mwem", algorithm).rounds if algorithm.name == "mwem" else 1

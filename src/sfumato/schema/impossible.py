@@ -270,13 +270,13 @@ def _ends(column: Interval, low: int, high: int) -> list[Any]:
         start = column.low + low * column.step
         return [start, min(column.low + (high + 1) * column.step - 1, column.high)]
     if isinstance(column, Integer):
-        first, last = column.bin_ends[low][0], column.bin_ends[high][1]
-        return [column.low + first * column.resolution, column.low + last * column.resolution]
+        cells = column.bin_ends[low][0], column.bin_ends[high][1]
+        return [column.low + cell * column.resolution for cell in cells]
     if isinstance(column, Number) and column.edges is not None:
         return [column.edges[low], column.edges[high + 1]]
     if isinstance(column, Number):
-        first, last = column.bin_ends[low][0], column.bin_ends[high][1]
-        return [column.scale.number(first), column.scale.number(last)]
+        cells = column.bin_ends[low][0], column.bin_ends[high][1]
+        return [column.scale.number(cell) for cell in cells]
     if isinstance(column, DateTime):
         begins = column.starts
         past = (*begins, column.limits[1] + column.grain)[high + 1]

@@ -112,6 +112,11 @@ class Measurement:
     as_measured: "tuple[Measurement, ...]" = ()
     """What ``values`` were estimated from, where they are no noisy counts themselves."""
 
+    @property
+    def columns(self) -> Marginal:
+        """The columns that the target speaks of."""
+        return self.target if isinstance(self.target, tuple) else self.target.marginal
+
     def to_dict(self) -> dict[str, Any]:
         """For ``release.json``: the target and its noise (values are in the model's file)."""
         named = str(self.target) if not isinstance(self.target, tuple) else list(self.target)

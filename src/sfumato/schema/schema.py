@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, SchemaError, StorageError
 from sfumato.schema import files, impossible
-from sfumato.schema.columns import Column, is_text, repeated
+from sfumato.schema.columns import (
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+    is_text,
+    repeated,
+)
 from sfumato.schema.files import PLAIN, FileForm
 from sfumato.schema.impossible import Impossible
 
@@ -56,6 +64,13 @@ class Schema:
             listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
             raise SchemaError(f"no column {name!r} in the schema; it has {listed}.{hint}")
         return self._by_name[name]
+
+    def grid(self, name: str) -> Integer | Number | Date | DateTime:
+        """The column of that name, which must be one whose values lie on a grid."""
+        column = self[name]
+        if not isinstance(column, Integer | Number | Date | DateTime) or not column.on_grid:
+            raise SchemaError(f"column {name!r} is not declared by limits and a resolution")
+        return column
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -125,11 +140,10 @@ class Schema:
             bins: For each of these columns the first cell of each bin. Where a combination of
                 impossible values names an interval, bins must begin and end with it.
         """
-        columns = tuple(
-            replace(column, bins=bins[column.name]) if column.name in bins else column
-            for column in self
-        )
-        divided = {column.name: column for column in columns if column.name in bins}
+        divided: dict[str, Column] = {
+            name: replace(self.grid(name), bins=own) for name, own in bins.items()
+        }
+        columns = tuple(divided.get(column.name, column) for column in self)
         combinations = tuple(impossible.divided(each, divided) for each in self.impossible)
         return replace(self, columns=columns, impossible=combinations)
 

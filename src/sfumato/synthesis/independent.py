@@ -68,7 +68,7 @@ class Independent:
             total = agreed_total(measurements)
         measurements = improved(schema, measurements, known=curator.numbers, total=total)
         for measured in measurements:  # FIT
-            (name,) = measured.target
+            name = measured.columns[0]
             shares[name,] = _shares(measured, total, possible_codes=possible(schema, (name,)))
         model = GraphicalModel.of_tables(schema, total=total, tables=shares)
         return Fit(model=model, measurements=(*as_measurements(self.totals), *measurements))
@@ -113,7 +113,7 @@ def measure_parts(
     parts = curator.numbers.parts
     measured = curator.measure(columns, costs=costs, merged=parts)
     return [
-        one if set(one.target) & set(parts.groups) else replace(one, merged=None)
+        one if set(one.columns) & set(parts.groups) else replace(one, merged=None)
         for one in measured
     ]
 

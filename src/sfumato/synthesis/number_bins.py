@@ -33,8 +33,7 @@ from sfumato.models.numbers import (
 )
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.classes import first_classes
-from sfumato.schema.columns import GridColumn
+from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import Coarse, KnownNumbers
 from sfumato.synthesis.algorithm import Algorithm, Fit
 from sfumato.synthesis.independent import agreed_total
@@ -57,23 +56,6 @@ class Trees:
     bins: Mapping[str, tuple[int, ...]]
     levels: Mapping[str, Sequence[Level]]
     rows: float
-
-
-def public_bins(schema: Schema) -> dict[str, tuple[int, ...]]:
-    """Public classes for columns that declare no bins, cut where impossible intervals are."""
-    bins: dict[str, tuple[int, ...]] = {}
-    for column in schema:
-        if column.adaptive and isinstance(column, GridColumn):
-            cuts = {cut for cut in _cuts(schema, column) if cut < column.cells}
-            bins[column.name] = tuple(sorted({*first_classes(column), *cuts}))
-    return bins
-
-
-def _cuts(schema: Schema, column: GridColumn) -> list[int]:
-    named = [
-        codes for each in schema.impossible for name, codes in each.parts if name == column.name
-    ]
-    return [cut for codes in named for cut in (codes[0], codes[-1] + 1)]
 
 
 def check(algorithm: Any, schema: Schema) -> None:
@@ -112,9 +94,11 @@ def run(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
     counts = {
         name: estimated_counts(schema, name, own, total=trees.rows) for name, own in levels.items()
     }
-    groups = {name: even_groups(schema[name], own, groups=most) for name, own in counts.items()}
+    groups = {
+        name: even_groups(schema.grid(name), own, groups=most) for name, own in counts.items()
+    }
     if algorithm.takes_many_bins or len(schema) == 1:
-        parts = {name: cut_at_classes(schema[name], own) for name, own in groups.items()}
+        parts = {name: cut_at_classes(schema.grid(name), own) for name, own in groups.items()}
         numbers = KnownNumbers(
             levels=published,
             groups=Coarse(fine=schema, groups=groups),
@@ -124,7 +108,7 @@ def run(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
         fit = on(algorithm, schema).run(binned)
         return replace(fit, measurements=(*published, *fit.measurements)), schema
     groups = {name: _contiguous(own) for name, own in groups.items()}
-    coarse = curator.binned(trees.bins | bins_of_groups(schema, groups))
+    coarse = curator.binned(dict(trees.bins) | bins_of_groups(schema, groups))
     fit = on(algorithm, coarse.schema).run(coarse)
     model = DividedModel.of(fit.model, schema, groups=groups, counts=counts)
     own = tuple(regrouped(one, schema, groups) for one in fit.measurements)
@@ -158,7 +142,7 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
             known = max(1.0, agreed_total(measured))
         further = []
         for name, one in zip(open_columns, measured, strict=True):
-            column = schema.with_bins({name: bins[name]})[name]
+            column = schema.with_bins({name: bins[name]}).grid(name)
             level = Level(
                 starts=starts_of(column), counts=one.values, sigma_counts=one.sigma_counts
             )
@@ -170,9 +154,7 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
                 further.append(name)
         open_columns = further
     for name, own in levels.items():
-        column = schema[name]
-        if isinstance(column, GridColumn):
-            bins[name] = smoother(column, own, bins[name], rows=known)
+        bins[name] = smoother(schema.grid(name), own, bins[name], rows=known)
     return Trees(bins=bins, levels=levels, rows=known)
 
 

@@ -365,7 +365,7 @@ def _single(scored: Scored, one: Measurement, weight: float) -> Single:
     column = scored.view.fine[name]
     if name in scored.view.groups and isinstance(column, GridColumn) and column.bins is not None:
         groups = scored.view.groups[name]
-        counts = np.bincount(groups, weights=counts)
+        counts = np.bincount(groups, weights=counts).astype(np.float64)
         sigma *= sqrt(groups.size / counts.size)
     precision = precision_of(sigma) if sigma > 0 else np.inf
     return Single(counts=counts, precision=precision, weight=weight)
