@@ -307,9 +307,8 @@ def run(plan: Publication, make: Make, *, doing: str, ledger: Ledger | None = No
         with note_on_failure(
             f"The release in {plan.out} is complete; only the comparison is missing."
         ):
-            comparison = compare(
-                release, table, plan.workload.on(release.schema), ledger, rng=rng, tell=tell
-            )
+            workload = plan.workload_of(release)
+            comparison = compare(release, table, workload, ledger, rng=rng, tell=tell)
             write_internal(internal_folder(plan.out), release, comparison)
     return release
 

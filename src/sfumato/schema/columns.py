@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
@@ -708,7 +709,7 @@ class Scale:
 
     def number(self, cell: int) -> float:
         """The float nearest to the number of a cell."""
-        return (self.low + cell * self.step) / 10**self.digits
+        return float(Fraction(self.low + cell * self.step, 10**self.digits))
 
 
 def _check_alone(column: "Integer | Number", *, whole: bool) -> None:
