@@ -21,7 +21,7 @@ from sfumato.models.pram.clusters import Pram
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
-from sfumato.release import TableRelease
+from sfumato.release import TableRelease, draw_rows
 from sfumato.schema.codes import code_type
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.dp2pub.semi_honest import check_pairs, publish_answers
@@ -168,10 +168,12 @@ def resized(release: TableRelease, rows: int | None, *, rng: Rng) -> TableReleas
     """The release with another number of rows, if one is given: post-processing."""
     if rows is None:
         return release
-    data = release.table(n_rows=check.whole(at_least=1, rows=rows), rng=rng)
+    drawn = draw_rows(release.model, n_rows=check.whole(at_least=1, rows=rows), rng=rng)
+    method = {**release.method, **drawn.facts}
     if not isinstance(release.model, PublishedRows):
-        return replace(release, data=data)
-    return replace(release, data=data, model=PublishedRows.of(release.schema, data))
+        return replace(release, data=drawn.table, method=method)
+    model = PublishedRows.of(release.schema, drawn.table)
+    return replace(release, data=drawn.table, model=model, method=method)
 
 
 def _groups(curator: Curator, agreed: Agreement) -> Ask:
