@@ -27,9 +27,8 @@ Possible = Callable[[Mapping[str, Points], Indices], Mask]
 FIRST_BLOCK: Final = 2
 """Rows that are paired again together at first; then ``GROWTH`` times as many."""
 GROWTH: Final = 4
-LARGEST_SHARE: Final = 16
-"""Blocks grow up to this part of the rows, or to ``LEAST_BLOCK`` rows."""
-LEAST_BLOCK: Final = 64
+WORTH: Final = 100
+"""A block is paired again if at least one row in so many breaks a rule; fewer are moved."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,14 +140,14 @@ def _pair_group(
 ) -> None:
     """Pair one group of columns by rank in blocks of rows of about the same mean value.
 
-    Blocks grow only around rows that still break a rule, up to a share of all rows: what is paired
-    again then keeps its ties to all columns at that resolution.
+    Blocks grow around rows that still break a rule, so that what is paired again keeps its ties to
+    all columns at the resolution of a block; up to all rows where many are left.
     """
     mean = sum(rows.points[name][members] / len(names) for name in names)
     shuffled = rng.permutation(members.size)
     line = members[shuffled[np.argsort(np.asarray(mean)[shuffled], kind="stable")]]
-    size, most = FIRST_BLOCK, max(line.size // LARGEST_SHARE, LEAST_BLOCK)
-    while size <= most:
+    size = FIRST_BLOCK
+    while size < GROWTH * line.size:
         whole = line.size // size * size
         _pair_blocks(rows, names, rules, line[:whole].reshape(-1, size))
         _pair_blocks(rows, names, rules, line[whole:].reshape(1, -1))
@@ -158,28 +157,40 @@ def _pair_group(
 def _pair_blocks(
     rows: RuledRows, names: list[str], rules: tuple[Rule, ...], blocks: Indices
 ) -> None:
-    """Pair by rank inside each block in which a row breaks a rule, if fewer rows do then.
+    """Pair by rank inside each block in which enough rows break a rule, if that is nearer to them.
 
     The first column stays where it is: it keeps its ties to columns that no rule compares.
     """
-    before = np.count_nonzero(_breaks_in(rows, rules, blocks), axis=1)
-    blocks, before = blocks[before > 0], before[before > 0]
+    before, _ = _broken_in(rows, rules, blocks)
+    blocks = blocks[(before > 0) & (before * WORTH >= blocks.shape[1])]
     if not blocks.size:
         return
     order = np.argsort(rows.points[names[0]][blocks], axis=1, kind="stable")
     blocks = np.take_along_axis(blocks, order, axis=1)
     old = {name: rows.points[name][blocks] for name in names}
+    before, far = _broken_in(rows, rules, blocks)
     for name in names[1:]:
         rows.points[name][blocks] = np.sort(old[name], axis=1)
-    bad = np.count_nonzero(_breaks_in(rows, rules, blocks), axis=1) >= before
+    after, near = _broken_in(rows, rules, blocks)
+    bad = (near > far) | ((near == far) & (after >= before))
     if rows.possible is not None and rows.watched.intersection(names):
         bad |= ~rows.possible(rows.points, blocks.reshape(-1)).reshape(blocks.shape).all(axis=1)
     for name in names[1:]:
         rows.points[name][blocks[bad]] = old[name][bad]
 
 
-def _breaks_in(rows: RuledRows, rules: tuple[Rule, ...], blocks: Indices) -> NDArray[np.int64]:
-    return rows.breaks(rules, blocks.reshape(-1)).reshape(blocks.shape)
+def _broken_in(
+    rows: RuledRows, rules: tuple[Rule, ...], blocks: Indices
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How many rules are broken in the rows of each block, and by how much together."""
+    number = np.zeros(len(blocks), dtype=np.int64)
+    excess = np.zeros(len(blocks))
+    for rule in rules:
+        left, right = rows.points[rule.left][blocks], rows.points[rule.right][blocks]
+        wrong = (left >= right) if rule.strict else (left > right)
+        number += np.count_nonzero(wrong, axis=1)
+        excess += np.where(wrong, left - 1.0 * right, 0.0).sum(axis=1)
+    return number, excess
 
 
 def _move(rows: RuledRows, wrong: Indices) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import ceil
 from operator import add
 from typing import Any
 
@@ -21,7 +22,7 @@ from sfumato.schema.codes import code_type, decode, encode
 from sfumato.schema.rules import RuleOrder, possible_row
 from sfumato.schema.schema import possible_rows
 
-__all__ = ["Moved", "keep_rules", "rule_facts"]
+__all__ = ["Moved", "both_repairs", "keep_rules", "rule_facts"]
 
 
 def keep_rules(schema: Schema, table: pa.Table, codes: Rows, *, rng: Rng) -> tuple[pa.Table, Moved]:
@@ -79,6 +80,21 @@ def rule_facts(schema: Schema, moved: Sequence[Moved]) -> dict[str, Any]:
             "moved": {name: most / rows for name, most in total.columns.items()},
         }
     }
+
+
+def both_repairs(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of rows that were taken from repaired ones and repaired again: upper bounds."""
+    if "rules" not in earlier or "rules" not in later:
+        return dict(later)
+    before, after = earlier["rules"], later["rules"]
+    rows, had = after["rows"], max(before["rows"], 1)
+    repaired, changed = (
+        min(rows, after[key] + ceil(before[key] * rows / had)) for key in ("repaired", "changed")
+    )
+    moved = {name: min(1.0, most + before["moved"][name]) for name, most in after["moved"].items()}
+    share = repaired / max(rows, 1)
+    told = {"repaired": repaired, "repaired_share": share, "changed": changed, "moved": moved}
+    return {"rules": {**after, **told}}
 
 
 def _points(

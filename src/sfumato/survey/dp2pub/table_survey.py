@@ -22,6 +22,7 @@ from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease, draw_rows
+from sfumato.release.rules import both_repairs
 from sfumato.schema.codes import code_type
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.dp2pub.semi_honest import check_pairs, publish_answers
@@ -169,9 +170,10 @@ def resized(release: TableRelease, rows: int | None, *, rng: Rng) -> TableReleas
     if rows is None:
         return release
     drawn = draw_rows(release.model, n_rows=check.whole(at_least=1, rows=rows), rng=rng)
-    method = {**release.method, **drawn.facts}
     if not isinstance(release.model, PublishedRows):
+        method = {**release.method, **drawn.facts}
         return replace(release, data=drawn.table, method=method)
+    method = {**release.method, **both_repairs(release.method, drawn.facts)}
     model = PublishedRows.of(release.schema, drawn.table)
     return replace(release, data=drawn.table, model=model, method=method)
 
