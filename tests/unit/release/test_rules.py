@@ -3,21 +3,25 @@
 import operator
 from collections import Counter
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from sfumato.commands.dp2pub import dp2pub_table
+from sfumato.commands.publish import publish_table
 from sfumato.errors import SchemaError
 from sfumato.models.dense.model import DenseModel
 from sfumato.models.model import PublishedRows, repaired
 from sfumato.randomness import simulation_rng
-from sfumato.release import draw_rows, draw_table
+from sfumato.release import TableRelease, draw_rows, draw_table
 from sfumato.release import table as release_table
-from sfumato.release.rules import keep_rules, rule_facts
+from sfumato.release.rules import both_repairs, keep_rules, rule_facts
 from sfumato.schema import (
     Category,
     Column,
@@ -266,3 +270,72 @@ def test_rows_that_nothing_else_can_help_take_the_columns_of_a_public_row() -> N
     assert breaks(schema, table) == 0
     after = {c.name: encode(c, table[c.name].combine_chunks()) for c in schema}
     assert possible_rows(schema, after).all()
+
+
+# ---------------------------------------------------------------- through the front door
+
+
+def bills() -> tuple[Schema, pa.Table]:
+    generator = np.random.default_rng(7)
+    billed = generator.integers(0, 1_000, 1_500)
+    paid = (billed * generator.uniform(0, 1, 1_500)).astype(int)
+    columns = tuple(
+        Integer(name=name, low=0, high=999, step=100, missing=True) for name in ("billed", "paid")
+    )
+    schema = Schema(columns=columns, dataset="bills", rules=(Rule.parse("paid < billed"),))
+    return schema, pa.table({"billed": billed, "paid": pa.array(paid, mask=paid < 50)})
+
+
+@pytest.mark.parametrize("method", ["independent", "histogram", "mst", "dp2pub"])
+def test_every_file_of_a_release_keeps_the_rules(method: str, tmp_path: Path) -> None:
+    schema, table = bills()
+    neighbors = "replace" if method == "dp2pub" else "add-remove"
+    publish_table(
+        table,
+        schema=schema,
+        epsilon=1,
+        method=method,
+        neighbors=neighbors,
+        seed=3,
+        csv=True,
+        out=tmp_path / "out",
+    )
+    (folder,) = tmp_path.glob("out*")
+    release = TableRelease.load(folder)
+    assert release.schema.rules == schema.rules
+    assert breaks(schema, release.data) == 0
+    assert breaks(schema, pyarrow.csv.read_csv(folder / "data.csv")) == 0
+    assert breaks(schema, release.table(n_rows=400, rng=simulation_rng(1))) == 0
+    frame = release.to_pandas()
+    assert not (frame["paid"] >= frame["billed"]).fillna(False).any()
+    told = release.method["rules"]
+    assert told["kept"] == ["paid < billed"]
+    assert told["rows"] == release.data.num_rows
+    assert 0 < told["repaired_share"] < 1
+    page = (folder / "report.html").read_text()
+    assert "paid &lt; billed" in page
+    assert "of the drawn rows broke a rule between columns" in page
+
+
+@pytest.mark.parametrize("trust", ["server", "semi-honest", "nobody"])
+@pytest.mark.parametrize("rows", [None, 700])
+def test_answers_of_people_keep_the_rules_too(trust: Any, rows: int | None, tmp_path: Path) -> None:
+    schema, table = bills()
+    release = dp2pub_table(
+        table, schema=schema, epsilon=4, trust=trust, rows=rows, seed=3, out=tmp_path / "out"
+    )
+    assert release.data.num_rows == (rows or 1_500)
+    assert breaks(schema, release.data) == 0
+    assert breaks(schema, release.table(n_rows=500, rng=simulation_rng(1))) == 0
+    assert release.method["rules"]["rows"] == release.data.num_rows
+
+
+def test_rows_repaired_twice_tell_of_both_repairs() -> None:
+    def facts(rows: int, repaired_rows: int, moved: float) -> dict[str, Any]:
+        figures = {"repaired": repaired_rows, "changed": repaired_rows, "moved": {"a": moved}}
+        return {"rules": {"kept": ["a <= b"], "rows": rows, "repaired_share": 0.0, **figures}}
+
+    told = both_repairs(facts(1_000, 300, 0.01), facts(100, 5, 0.02))["rules"]
+    assert (told["rows"], told["repaired"], told["repaired_share"]) == (100, 35, 0.35)
+    assert told["moved"] == pytest.approx({"a": 0.03})
+    assert both_repairs({}, facts(100, 5, 0.02)) == facts(100, 5, 0.02)
