@@ -104,6 +104,7 @@ _ROOMS = {
         "Number",
         "Ordinal",
         "Range",
+        "Rule",
         "Schema",
         "Workload",
         "all_marginals",

@@ -54,6 +54,9 @@ def release(made: "TableRelease", *, folder: str) -> Iterator[str]:
             yield f"            left out: {label(name, 40)} ({why})"
     if unseen := made.method.get("never_measured"):
         yield f"            never measured, spread evenly by assumption: {', '.join(unseen)}"
+    if rules := made.method.get("rules"):
+        yield f"rules       {counted(len(rules['kept']), 'rule')} kept in every row"
+        yield f"            {rules['repaired_share']:.2%} of the rows broke one as drawn: repaired"
     if made.data.num_rows < FEW_ROWS:
         yield "            the noise is larger than this table"
 

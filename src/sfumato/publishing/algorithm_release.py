@@ -10,7 +10,7 @@ from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import is_recommender
-from sfumato.release import TableRelease, draw_table, noisy_marginals
+from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
 from sfumato.schema.classes import public_bins
@@ -150,17 +150,18 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
 def _release(curator: Curator, fit: Fit, schema: Schema, method: dict[str, Any]) -> TableRelease:
     curator.tell("drawing rows", 0, 0)
     measured = [raw for one in fit.measurements for raw in one.as_measured or (one,)]
+    drawn = draw_rows(fit.model, n_rows=round(fit.model.total), rng=curator.rng)
     return TableRelease(
         dataset=curator.ledger.dataset,
         guarantee=curator.budget,
         protect=curator.protect,
         private=curator.private,
-        method=method,
+        method={**method, **drawn.facts},
         schema=schema,
-        model=fit.model,
+        model=drawn.model,
         measurements=tuple(measurement.to_dict() for measurement in measured),
         noisy=noisy_marginals(schema, measured),
-        data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
+        data=drawn.table,
         ledger=ledger_part(curator),
     )
 

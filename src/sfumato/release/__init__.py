@@ -14,7 +14,7 @@ from sfumato.release.folder import (
     new_folder,
     release_around,
 )
-from sfumato.release.table import FORMAT, TableRelease, draw_table, noisy_marginals
+from sfumato.release.table import FORMAT, TableRelease, draw_rows, draw_table, noisy_marginals
 
 __all__ = [
     "FORMAT",
@@ -24,6 +24,7 @@ __all__ = [
     "check_free",
     "check_usable",
     "describe_guarantee",
+    "draw_rows",
     "draw_table",
     "is_internal",
     "new_folder",

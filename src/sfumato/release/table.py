@@ -44,6 +44,7 @@ from sfumato.release.folder import (
     write_description,
 )
 from sfumato.release.formats import as_written, without_formulas
+from sfumato.release.rules import Moved, keep_rules, rule_facts
 from sfumato.schema import Column, Marginal, Measurement, Range, Schema
 from sfumato.schema.codes import code_type, decode
 
@@ -345,8 +346,24 @@ MEMORY_BYTES: Final = 2**29
 """Larger tables lie in a temporary file."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawn:
+    """Rows drawn from a model, and what the rules between columns changed in them."""
+
+    table: pa.Table
+    model: Model
+    """What they were drawn from; of published rows, these rows themselves."""
+    facts: Mapping[str, Any]
+    """For a release's ``method``: the rules and their price; empty without rules."""
+
+
 def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
-    """Rows of a model as values of its schema, none of which is declared impossible.
+    """Rows of a model as values of its schema: none is impossible, all keep all rules."""
+    return draw_rows(model, n_rows=n_rows, rng=rng).table
+
+
+def draw_rows(model: Model, *, n_rows: int, rng: Rng) -> Drawn:
+    """The same rows, with the price of the rules.
 
     Many rows are drawn in blocks, each rounded to the model by itself: codes never take more
     memory than a block of them, and a row costs the same however many there are. What is too large
@@ -360,7 +377,11 @@ def draw_table(model: Model, *, n_rows: int, rng: Rng) -> pa.Table:
             for start in _starts(n_rows)
         )
     )
-    return _together(_values(model.schema, part, rng) for part in parts)
+    moved: list[Moved] = []
+    table = _together(_values(model.schema, part, rng, moved) for part in parts)
+    if moved and isinstance(model, PublishedRows):
+        model = PublishedRows.of(model.schema, table)
+    return Drawn(table=table, model=model, facts=rule_facts(model.schema, moved))
 
 
 def _whole(model: Model, n_rows: int, rng: Rng) -> Iterator[Rows]:
@@ -374,13 +395,18 @@ def _starts(n_rows: int) -> range:
     return range(0, max(n_rows, 1), BLOCK_ROWS)
 
 
-def _values(schema: Schema, rows: Rows, rng: Rng) -> pa.Table:
-    return pa.table(
+def _values(schema: Schema, rows: Rows, rng: Rng, moved: list[Moved]) -> pa.Table:
+    table = pa.table(
         {
             column.name: decode(column, rows[column.name].astype(code_type(column)), rng=rng)
             for column in schema
         }
     )
+    if not schema.rules:
+        return table
+    table, what = keep_rules(schema, table, rows, rng=rng)
+    moved.append(what)
+    return table
 
 
 def _together(blocks: Iterator[pa.Table]) -> pa.Table:

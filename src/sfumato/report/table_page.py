@@ -30,6 +30,8 @@ MOST_PAIR_CELLS = 2_500
 """A pair of more cells has no map: its cells would be too small to see."""
 MOST_QUERIES = 200
 """Of a workload, on the page."""
+MOST_MOVED = 6
+"""Columns of which the notes say how far the repair of rules moved them."""
 MOST_COLUMNS = 36
 """Charts of columns; a page with more is not read to its end. The rest is in the table."""
 
@@ -193,6 +195,8 @@ def _public_facts(release: TableRelease) -> list[tuple[str, str]]:
         facts.append(("Public totals", ", ".join(known)))
     if excluded := release.schema.impossible:
         facts.append(("Declared impossible", f"{len(excluded):,} combinations of values"))
+    if release.schema.rules:
+        facts.append(("Rules kept in every row", ", ".join(map(str, release.schema.rules))))
     return facts
 
 
@@ -308,4 +312,32 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
             "Rows that are declared impossible were drawn again, which moves the columns concerned "
             "away from the counts above."
         )
+    notes += _rule_notes(release)
     return tuple(notes)
+
+
+def _rule_notes(release: TableRelease) -> list[str]:
+    """What keeping the rules between columns changed in the drawn rows: their price."""
+    told = release.method.get("rules")
+    if not isinstance(told, dict) or not release.schema.rules:
+        return []
+    moved = told.get("moved")
+    share, changed, rows = (told.get(key) for key in ("repaired_share", "changed", "rows"))
+    figures = (share, changed, rows, *(moved.values() if isinstance(moved, dict) else [None]))
+    if not all(isinstance(each, int | float) for each in figures):
+        return []  # a file that was edited may hold anything
+    if not share:
+        return ["Every drawn row kept the rules between columns as it was drawn."]
+    shifts = sorted(cast("dict[str, float]", moved).items(), key=lambda entry: -entry[1])
+    most = ", ".join(f"{name} {_share(shift)}" for name, shift in shifts[:MOST_MOVED])
+    return [
+        f"{_share(cast('float', share))} of the drawn rows broke a rule between columns. Values "
+        "were paired again among rows of about the same values "
+        f"({cast('int', changed):,} rows changed), and where that was not enough moved to the "
+        "nearest that keep the rules. Single columns moved by at most this share of the rows, up "
+        f"to any value: {most}."
+    ]
+
+
+def _share(share: float) -> str:
+    return "0" if share == 0 else f"{share:.2%}" if share >= 0.0001 else "less than 0.01%"

@@ -1,7 +1,7 @@
 """Public knowledge: columns and their codes, schemas, workloads, and noisy measurements.
 
-Reading order: columns, calendar, files, impossible, schema, workload, measurement; then codes and
-arrow_values for tables, values for a device.
+Reading order: columns, calendar, files, impossible, axes, rules, schema, workload, measurement;
+then codes and arrow_values for tables, values for a device.
 """
 
 from sfumato.schema.columns import (
@@ -15,6 +15,7 @@ from sfumato.schema.columns import (
     Ordinal,
 )
 from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.rules import Rule
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import (
     Range,
@@ -40,6 +41,7 @@ __all__ = [
     "Number",
     "Ordinal",
     "Range",
+    "Rule",
     "Schema",
     "Target",
     "Workload",

@@ -125,6 +125,9 @@ VERSION: Final = 1
 MAX_BYTES: Final = 256 * 2**20
 """A million values of 200 bytes fit; what is larger was not written by a person."""
 
+_ENTRIES: Final = frozenset(
+    {"sfumato", "dataset", "columns", "file", "impossible", "rules", "draft", "exclude"}
+)
 _KINDS: dict[str, Any] = {
     kind.kind: kind for kind in (Category, Ordinal, Boolean, Integer, Number, Date, DateTime)
 }
@@ -184,6 +187,7 @@ class Parts:
     file: FileForm = PLAIN
     exclude: tuple[str, ...] = ()
     impossible: list[Any] = field(default_factory=list)
+    rules: list[Any] = field(default_factory=list)
 
 
 def parts(value: Any) -> Parts:
@@ -195,10 +199,7 @@ def parts(value: Any) -> Parts:
     if value.get("sfumato") != VERSION or value["sfumato"] is True:  # JSON's true equals 1
         version = value.get("sfumato")
         raise SchemaError(f'a schema says "sfumato": {VERSION}; this one says {version!r}')
-    unknown = sorted(
-        set(value) - {"sfumato", "dataset", "columns", "file", "impossible", "draft", "exclude"}
-    )
-    if unknown:
+    if unknown := sorted(set(value) - _ENTRIES):
         raise SchemaError(f"unknown entries in the schema: {unknown}")
     dataset = value.get("dataset")
     if dataset is not None and (not isinstance(dataset, str) or not dataset.strip()):
@@ -207,6 +208,8 @@ def parts(value: Any) -> Parts:
         raise SchemaError("columns must be a list")
     if not isinstance(excluded := value.get("impossible", []), list):
         raise SchemaError("impossible must be a list of combinations")
+    if not isinstance(compared := value.get("rules", []), list):
+        raise SchemaError("rules must be a list of texts like 'jail_in <= jail_out'")
     if not isinstance(left_out := value.get("exclude", []), list):
         raise SchemaError("exclude must be a list of column names")
     check_confirmed(value["columns"])
@@ -216,6 +219,7 @@ def parts(value: Any) -> Parts:
         file=FileForm.from_dict(value.get("file", {})),
         exclude=tuple(left_out),
         impossible=excluded,
+        rules=compared,
     )
 
 

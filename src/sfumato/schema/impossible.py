@@ -286,6 +286,11 @@ def _ends(column: Interval, low: int, high: int) -> list[Any]:
     return [starts[low], last]
 
 
+def interval_ends(column: Interval, low: int, high: int) -> list[Any]:
+    """The first and the last value of an interval of codes; of bins of numbers, the edges."""
+    return _ends(column, low, high)
+
+
 def _floored(column: DateTime, moment: datetime) -> datetime:
     """The last moment of the column's precision that is not after a moment."""
     return moment - (moment - datetime.min) % column.grain

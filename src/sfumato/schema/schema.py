@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, SchemaError, StorageError
-from sfumato.schema import files, impossible
+from sfumato.schema import files, impossible, rules
 from sfumato.schema.columns import (
     Column,
     Date,
@@ -28,6 +28,7 @@ from sfumato.schema.columns import (
 )
 from sfumato.schema.files import PLAIN, FileForm
 from sfumato.schema.impossible import Impossible
+from sfumato.schema.rules import Rule
 
 Marginal = tuple[str, ...]
 """A tuple of column names; the empty one is the total."""
@@ -41,6 +42,8 @@ class Schema:
     dataset: str | None = None
     impossible: tuple[Impossible, ...] = ()
     """Combinations of values that no row can have; ``excluding`` declares them by values."""
+    rules: tuple[Rule, ...] = ()
+    """Comparisons that every drawn row keeps; a text like ``"paid <= billed"`` is read as one."""
     file: FileForm = PLAIN
     """How the table's file writes its rows."""
     exclude: tuple[str, ...] = ()
@@ -55,6 +58,9 @@ class Schema:
         self.file.check(self.columns)
         if self.impossible:
             self._check_possible()
+        object.__setattr__(self, "rules", rules.parsed(self.rules))
+        if self.rules:
+            self._check_rules()
 
     def __getitem__(self, name: str) -> Column:
         """The column of that name; an unknown one is an error that suggests its neighbor."""
@@ -115,6 +121,7 @@ class Schema:
             columns=tuple(self[name] for name in chosen),
             dataset=self.dataset,
             impossible=tuple(each for each in self.impossible if set(each.names) <= set(chosen)),
+            rules=tuple(each for each in self.rules if set(each.names) <= set(chosen)),
             file=self.file,
             exclude=self.exclude,
         )
@@ -153,8 +160,8 @@ class Schema:
         parts = files.parts(value)
         plain = Schema(
             columns=parts.columns, dataset=parts.dataset, file=parts.file, exclude=parts.exclude
-        )
-        return plain.excluding(parts.impossible)
+        ).excluding(parts.impossible)
+        return replace(plain, rules=rules.parsed(parts.rules)) if parts.rules else plain
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form; ``Schema.from_dict`` reads it back."""
@@ -163,7 +170,8 @@ class Schema:
         head |= {"file": self.file.to_dict()} if self.file != PLAIN else {}
         excluded = [impossible.write(self.__getitem__, each) for each in self.impossible]
         head |= {"exclude": list(self.exclude)} if self.exclude else {}
-        tail = {"impossible": excluded} if excluded else {}
+        tail: dict[str, Any] = {"impossible": excluded} if excluded else {}
+        tail |= {"rules": [str(rule) for rule in self.rules]} if self.rules else {}
         return {**head, "columns": [files.column_to_dict(column) for column in self], **tail}
 
     @staticmethod
@@ -203,6 +211,18 @@ class Schema:
             raise SchemaError(
                 f"the {len(self.impossible)} combinations declared impossible exclude every row: "
                 f"no values of {', '.join(named)} are left. Take one of them back."
+            )
+
+    def _check_rules(self) -> None:
+        """Refuse rules that can't be, and rules and combinations that leave no row together."""
+        rules.check(self.__getitem__, self.rules)
+        if (
+            self.impossible
+            and rules.possible_row(self._by_name, self.rules, self.impossible) is None
+        ):
+            raise SchemaError(
+                f"the {len(self.rules)} rules and the {len(self.impossible)} combinations declared "
+                "impossible exclude every row together. Take one of them back."
             )
 
 

@@ -53,6 +53,20 @@ def test_a_bad_declaration_meets_one_message_and_spends_nothing(
 
 
 @pytest.mark.parametrize(
+    ("rules", "says"),
+    [
+        (["age <= agee"], "rule 'age <= agee': no column 'agee'.*mean 'age'"),
+        (["age <= 5"], "5 is a constant, and a comparison with a constant is not a rule"),
+        (["age < town"], "'town' is of kind category, which has no order"),
+        ("age < town", "rules must be a list of texts"),
+        ([["age", "town"]], "a rule is a text"),
+    ],
+)
+def test_a_bad_rule_meets_one_message_and_spends_nothing(rules: Any, says: str, world: Any) -> None:
+    refused(world, INPUT, says, schema=world.write_schema(rules=rules))
+
+
+@pytest.mark.parametrize(
     ("entries", "options", "says"),
     [
         ([{"columns": ["town"]}], {}, 'an object with "columns" and "counts"'),

@@ -20,7 +20,7 @@ from sfumato.models.code_counts import narrow
 from sfumato.models.model import Model
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
-from sfumato.release import TableRelease, draw_table
+from sfumato.release import TableRelease, draw_rows
 from sfumato.schema.schema import Marginal
 from sfumato.survey.protocol.messages import Answer
 from sfumato.survey.protocol.rounds import (
@@ -174,6 +174,7 @@ def table_release(
         method: How the release was made, beside what all surveys say: public values only.
         rng: Draws the rows.
     """
+    drawn = draw_rows(model, n_rows=people, rng=rng)
     return TableRelease(
         dataset=agreed.schema.dataset or f"survey {agreed.id}",
         guarantee=agreed.guarantee,
@@ -186,14 +187,15 @@ def table_release(
             "survey": agreed.id,
             "answers": [tally.people for tally in tallies],
             **method,
+            **drawn.facts,
         },
         schema=agreed.schema,
-        model=model,
+        model=drawn.model,
         measurements=tuple(
             {"target": list(columns), "sigma_counts": people * sqrt(table.variance)}
             for columns, table in tables.items()
         ),
-        data=draw_table(model, n_rows=people, rng=rng),
+        data=drawn.table,
         ledger={"head": {"seq": 0, "hash": agreed.id}, "entries": []},  # devices keep their own
     )
 

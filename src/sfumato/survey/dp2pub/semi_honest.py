@@ -44,7 +44,7 @@ from sfumato.models.pram.pram import (
 from sfumato.privacy.guarantees import Guarantee, LocalDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng, check_rng
-from sfumato.release import TableRelease, draw_table
+from sfumato.release import TableRelease, draw_rows
 from sfumato.schema import Schema
 
 Codes = NDArray[Any]
@@ -134,16 +134,17 @@ class SemiHonestResult:
         shuffled = self.codes[:, rng.permutation(self.codes.shape[1])]
         codes = dict(zip(self.schema.names, shuffled, strict=True))
         rows = PublishedRows(schema=self.schema, codes=repaired(self.schema, codes, rng=rng))
+        drawn = draw_rows(rows, n_rows=self.codes.shape[1], rng=rng)
         return TableRelease(
             dataset=dataset,
             guarantee=self.guarantee if guarantee is None else guarantee,
             protect=OneRow(neighbors="replace"),
             private=private and rng.secure,
-            method=self.describe(),
+            method={**self.describe(), **drawn.facts},
             schema=self.schema,
-            model=rows,
+            model=drawn.model,
             measurements=(),
-            data=draw_table(rows, n_rows=self.codes.shape[1], rng=rng),
+            data=drawn.table,
             ledger=ledger,
         )
 

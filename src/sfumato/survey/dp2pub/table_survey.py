@@ -21,7 +21,8 @@ from sfumato.models.pram.clusters import Pram
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
-from sfumato.release import TableRelease
+from sfumato.release import TableRelease, draw_rows
+from sfumato.release.rules import both_repairs
 from sfumato.schema.classes import first_classes
 from sfumato.schema.codes import code_type
 from sfumato.schema.columns import EVERY_VALUE, Date, GridColumn, Integer
@@ -185,10 +186,13 @@ def resized(release: TableRelease, rows: int | None, *, rng: Rng) -> TableReleas
     """The release with another number of rows, if one is given: post-processing."""
     if rows is None:
         return release
-    data = release.table(n_rows=check.whole(at_least=1, rows=rows), rng=rng)
+    drawn = draw_rows(release.model, n_rows=check.whole(at_least=1, rows=rows), rng=rng)
     if not isinstance(release.model, PublishedRows):
-        return replace(release, data=data)
-    return replace(release, data=data, model=PublishedRows.of(release.schema, data))
+        method = {**release.method, **drawn.facts}
+        return replace(release, data=drawn.table, method=method)
+    method = {**release.method, **both_repairs(release.method, drawn.facts)}
+    model = PublishedRows.of(release.schema, drawn.table)
+    return replace(release, data=drawn.table, model=model, method=method)
 
 
 def _groups(curator: Curator, agreed: Agreement) -> Ask:
