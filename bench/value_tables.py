@@ -62,14 +62,18 @@ class ValueTable:
     def categories(self) -> list[str]:
         return [name for name in self.columns if name not in self.numbers]
 
+    def kept_rows(self, seed: int) -> NDArray[np.int64]:
+        """Of a real file, the places of the rows that models may learn from, in order."""
+        order = np.random.default_rng(seed).permutation(len(self.frame))
+        return np.sort(order[round(HELD_BACK_SHARE * len(order)) :])
+
     def split(self, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows to publish for models, and real rows to test the models on."""
         if self.held_back is not None:
             return self.frame, self.held_back
-        order = np.random.default_rng(seed).permutation(len(self.frame))
-        held = round(HELD_BACK_SHARE * len(order))
-        parts = (np.sort(order[held:]), np.sort(order[:held]))
-        train, test = (self.frame.iloc[part].reset_index(drop=True) for part in parts)
+        kept = self.kept_rows(seed)
+        rest = np.setdiff1d(np.arange(len(self.frame)), kept)
+        train, test = (self.frame.iloc[part].reset_index(drop=True) for part in (kept, rest))
         return train, test
 
 
