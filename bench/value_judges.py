@@ -59,11 +59,11 @@ def as_texts(values: pd.Series, like: pd.Series | None = None) -> NDArray[np.obj
 # One number
 
 
-def number_errors(real: Floats, published: Floats) -> Figures:
+def number_errors(real: Floats, published: Floats, *, has_zero: bool = True) -> Figures:
     """What is wrong with one number; every error is at least 0, and 0 is right.
 
     mean, median and deciles (the worst of nine) are |published - real| / max(|real mean|, .1 sd),
-    so that one unit serves all three;
+    so that one unit serves all three; where zero means nothing (days since 1970) it is .1 sd;
     of shares (zero, the heaviest value, missing) it is the plain difference; ks is the largest
     distance of the distribution functions, wasserstein is in standard deviations.
     """
@@ -74,7 +74,7 @@ def number_errors(real: Floats, published: Floats) -> Figures:
     sd = float(there.std()) or 1.0
     values, counts = np.unique(there, return_counts=True)
     heaviest = values[counts.argmax()]
-    scale = scale_of_mean(there)
+    scale = scale_of_mean(there, has_zero=has_zero)
     tenths = np.abs(_deciles(made) - _deciles(there)) / scale
     return {
         "mean": abs(float(made.mean() - there.mean())) / scale,
@@ -159,10 +159,11 @@ class MeanBar:
         return self.error <= self.most
 
 
-def scale_of_mean(real: Floats) -> float:
-    """What an error of the mean is divided by."""
+def scale_of_mean(real: Floats, *, has_zero: bool = True) -> float:
+    """What an error of the mean is divided by; of dates a tenth of the standard deviation."""
     there = real[~np.isnan(real)]
-    return max(abs(float(there.mean())), LEAST_SCALE * (float(there.std()) or 1.0))
+    size = abs(float(there.mean())) if has_zero else 0.0
+    return max(size, LEAST_SCALE * (float(there.std()) or 1.0))
 
 
 # Columns together
@@ -355,8 +356,11 @@ def judge_values(
     categories: Sequence[str],
     numbers: Sequence[str],
     edges: Mapping[str, Sequence[float]],
+    dates: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Every figure that needs no model: a summary, and the errors of each number.
+
+    ``edges`` are the public classes of each number; ``dates`` are the numbers without a zero.
 
     Columns that the published table lost are named, and left out of everything else but the
     count of numbers: a lost number has every error 1.
@@ -367,7 +371,7 @@ def judge_values(
     for name in numbers:
         there = as_numbers(real[name])
         made = nothing if name in lost else as_numbers(published[name])
-        columns[name] = number_errors(there, made)
+        columns[name] = number_errors(there, made, has_zero=name not in dates)
         columns[name]["deciles_off"] = deciles_off(there, made, edges[name])
         columns[name]["real_mean"] = float(np.nanmean(there))
         columns[name]["published_mean"] = (

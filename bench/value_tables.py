@@ -2,8 +2,8 @@
 
 A table is a pandas frame and its declared schema in the form that names public facts only: limits
 that are generous and round, a resolution, lists of categories, and no bins. The generated tables
-have 30,000 rows and 7,500 more that nobody publishes; each column says in a line how it is made.
-Texts are texts, numbers are numbers and dates are ``datetime64``; a missing value is NaN or None.
+have 30,000 rows (one has 800) and 7,500 more that nobody publishes; each column says in a line how
+it is made. Texts are texts, numbers are numbers and dates are ``datetime64``; a missing value is NaN or None.
 """
 
 import os
@@ -24,7 +24,8 @@ ROWS: Final = 30_000
 HELD_BACK: Final = 7_500
 HELD_BACK_SHARE: Final = 0.2
 """Of a real file, for the release that models are trained on."""
-NUMERIC: Final = ("integer", "number", "date")
+TIMES: Final = ("date", "datetime")
+NUMERIC: Final = ("integer", "number", *TIMES)
 FEW_VALUES: Final = 24
 """A number with at most this many values needs no edges."""
 
@@ -57,6 +58,11 @@ class ValueTable:
     @property
     def numbers(self) -> list[str]:
         return [name for name, column in self.columns.items() if column["kind"] in NUMERIC]
+
+    @property
+    def dates(self) -> list[str]:
+        """Numbers without a zero of their own."""
+        return [name for name in self.numbers if self.columns[name]["kind"] in TIMES]
 
     @property
     def categories(self) -> list[str]:
@@ -108,7 +114,7 @@ def with_edges(schema: Declared) -> Declared:
 
 
 def _with_edges(column: Declared) -> Declared:
-    if column["kind"] == "date":
+    if column["kind"] in TIMES:
         return {"step": "month", **column}
     resolution = column.get("resolution", 1)
     if column["kind"] not in NUMERIC or cells(column) <= FEW_VALUES:
@@ -126,12 +132,12 @@ def cells(column: Declared) -> float:
 
 
 def limits(column: Declared) -> tuple[float, float]:
-    """The declared limits as numbers; of a date as days since 1970."""
-    if column["kind"] != "date":
+    """The declared limits as numbers; of dates and times as days since 1970."""
+    if column["kind"] not in TIMES:
         return float(column["low"]), float(column["high"])
     low, high = (date.fromisoformat(column[end]).toordinal() for end in ("low", "high"))
-    epoch = date(1970, 1, 1).toordinal()
-    return float(low - epoch), float(high - epoch)
+    epoch, last = date(1970, 1, 1).toordinal(), int(column["kind"] == "datetime")
+    return float(low - epoch), float(high - epoch + last)
 
 
 def class_edges(column: Declared) -> list[float]:
@@ -163,8 +169,9 @@ def _round_up(width: float) -> float:
 # Generated tables
 
 
-def made_table(name: str, *, seed: int = 0, rows: int = ROWS) -> ValueTable:
+def made_table(name: str, *, seed: int = 0, rows: int | None = None) -> ValueTable:
     """A generated table: the same for the same seed."""
+    rows = rows or ROWS_OF.get(name, ROWS)
     rng = np.random.default_rng([seed, *name.encode()])
     columns, label = MADE[name](rng, rows + HELD_BACK)
     frame = pd.DataFrame({title: column.values for title, column in columns.items()})
@@ -553,6 +560,8 @@ def _days(rng: Rng, n: int) -> Made:
     paid = np.round(np.exp(2.3 + 0.5 * _tied(rng, loyal, 0.5)) * 4) / 4
     paid = np.where(rng.random(n) < 0.15, 0, paid)
     tickets = np.where(rng.random(n) < 0.7, 0, rng.geometric(0.4, n))
+    called = last + (1 + 3 * rng.standard_normal(n) + 12 + 6 * (rng.random(n) < 0.3)) / 24
+    called = np.floor(np.clip(called, 0, span - 1) * 1_440).astype(int)
     left = _label(rng, -loyal + 0.4 * (plan == "basic") + 0.2 * tickets, 0.25)
     empty = rng.random(n) < 0.12
     renewed = (low + last.astype(int)).astype("datetime64[ns]")
@@ -573,6 +582,16 @@ def _days(rng: Rng, n: int) -> Made:
             values=np.where(empty, np.datetime64("NaT"), renewed),
             declared={**day("2010-01-01", "2024-12-31"), "missing": True},
             made="after joining, mostly near the end; 12% missing",
+        ),
+        "called": Column(
+            values=low.astype("datetime64[ns]") + called * np.timedelta64(60_000_000_000, "ns"),
+            declared={
+                "kind": "datetime",
+                "low": "2010-01-01",
+                "high": "2024-12-31",
+                "precision": "minute",
+            },
+            made="on the day of the last renewal, about 13:00 or 19:00, minutes",
         ),
         "since": Column(
             values=_whole(span - last, 0, 5_000),
@@ -610,8 +629,12 @@ MADE: Final[dict[str, Callable[[Rng, int], Made]]] = {
     "counts": _counts,
     "bills": _bills,
     "days": _days,
+    "small": _counts,
 }
 """Generated tables by name."""
+ROWS_OF: Final = {"small": 800}
+LARGE: Final = tuple(name for name in MADE if name not in ROWS_OF)
+"""The generated tables that have bars."""
 
 
 # Real files, found through SFUMATO_DATA

@@ -45,7 +45,16 @@ from value_judges import (
     judge_values,
     scale_of_mean,
 )
-from value_tables import MADE, TABLES, ValueTable, class_edges, limits, table_named, with_edges
+from value_tables import (
+    LARGE,
+    MADE,
+    TABLES,
+    ValueTable,
+    class_edges,
+    limits,
+    table_named,
+    with_edges,
+)
 
 EPSILON: Final = "1"
 DELTA: Final = "1e-9"
@@ -100,7 +109,11 @@ class Given:
 
     def _csv(self, name: str, frame: pd.DataFrame) -> Path:
         path = self.folder / f"{name}.csv"
-        frame.to_csv(path, index=False, date_format="%Y-%m-%d")
+        written = frame.copy()
+        for title in self.table.dates:
+            form = "%Y-%m-%d" if self.table.columns[title]["kind"] == "date" else "%Y-%m-%dT%H:%M"
+            written[title] = written[title].dt.strftime(form)
+        written.to_csv(path, index=False)
         return path
 
     @cached_property
@@ -191,7 +204,7 @@ def read_published(path: Path, table: ValueTable) -> pd.DataFrame:
     """As somebody reads it who knows the kinds of the real columns."""
     frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
     for name, column in table.columns.items():
-        if name in frame.columns and column["kind"] == "date":
+        if name in frame.columns and name in table.dates:
             texts = frame[name]
             dates = pd.to_datetime(texts, errors="coerce", format="ISO8601")
             if "format" in column and dates.isna().sum() > texts.isna().sum():
@@ -246,6 +259,7 @@ def release_and_judge(given: Given, wanted: Wanted, seed: int, *, models: bool) 
         categories=table.categories,
         numbers=table.numbers,
         edges={name: class_edges(table.columns[name]) for name in table.numbers},
+        dates=table.dates,
     )
     columns = figures.pop("columns")
     for name, errors in columns.items():
@@ -271,7 +285,7 @@ def alone(table: ValueTable, name: str) -> float:
     low, high = limits(table.columns[name])
     rho = float(zcdp_budget(ApproxDP(EPSILON, DELTA)).rho)
     error = error_alone(low, high, rows=len(table.frame), columns=len(table.columns), rho=rho)
-    return error / scale_of_mean(as_numbers(table.frame[name]))
+    return error / scale_of_mean(as_numbers(table.frame[name]), has_zero=name not in table.dates)
 
 
 def commit() -> str:
@@ -384,7 +398,7 @@ def show(rows: list[Row], *, columns: bool) -> None:
     """Losses first, then a line for each program and table, then the bar of every mean."""
     found = averages(rows)
     before = averages(stored(BEFORE)["releases"])
-    lost = losses(found, before, generated=tuple(MADE))
+    lost = losses(found, before, generated=LARGE)
     print(f"\n{len(lost)} losses")
     for loss in lost:
         print(f"  {loss.table:<11}{loss.who:<22}{loss.what}: {loss.reached}, wanted {loss.wanted}")

@@ -21,7 +21,7 @@ from value_figures import (
     stored,
 )
 from value_judges import MEAN_BAR, TIMES_ALONE, MeanBar
-from value_tables import MADE, REAL, TABLES, made_table
+from value_tables import LARGE, MADE, REAL, TABLES, made_table
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "values.md"
@@ -48,7 +48,7 @@ and gets the 1-2-5 edges.
 """
 FIGURES = {
     "mean error": "difference of the means / max(mean, a tenth of a standard deviation), over the "
-    "numbers; the worst of them beside it",
+    "numbers; of dates, whose zero means nothing, / a tenth; the worst of them beside it",
     "median error": "difference of the medians, on the same scale",
     "KS": "the largest distance of the distribution functions, over the numbers",
     "Spearman": "difference of rank correlations, over pairs of numbers",
@@ -67,8 +67,8 @@ BAR = (
 )
 TABLES_HEAD = """## How the generated tables are made
 
-30,000 rows that are published and 7,500 more for the models; `bench/value_tables.py` has the code
-and the declared limits.
+30,000 rows that are published (`small`: 800) and 7,500 more for the models;
+`bench/value_tables.py` has the code and the declared limits.
 
 """
 PEERS = {
@@ -106,7 +106,7 @@ def missed(found: Sequence[Average], before: Sequence[Average]) -> str:
     """Peers that are ahead, and bars that were missed: the largest first."""
     if not found:
         return "## Losses\n\nNothing was measured yet but what stands under *before*.\n\n"
-    every = losses(found, before, generated=tuple(MADE))
+    every = losses(found, before, generated=LARGE)
     if not every:
         return "## Losses\n\nNone.\n\n"
     head = (

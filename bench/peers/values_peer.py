@@ -3,7 +3,7 @@
 ``values_peer.py PEER METHOD PUBLIC.json TABLE.csv OUT.csv --epsilon 1 --delta 1e-9 --seed 0``.
 PUBLIC.json has the declared columns and round edges: each peer gets the public limits and lists in
 the form that its documentation asks for, and makes its own bins unless it can't. Dates are given
-as days since 1970, and what comes back is rounded to the declared resolution.
+as days since 1970, times as minutes, and what comes back is rounded to the declared resolution.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from synthesis_peer import rho_for_mst, rho_of
 FEW_VALUES = 24
 """Whole numbers with at most this many values are given as they are."""
 BINS = 20
+UNITS = {"date": "D", "datetime": "min"}
+EPOCH = pd.Timestamp("1970-01-01")
 
 
 def read_table(path, public):
@@ -29,19 +31,18 @@ def read_table(path, public):
     texts = {name: str for name, kind in kinds.items() if kind == "category"}
     frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
     for name, kind in kinds.items():
-        if kind == "date":
-            days = (pd.to_datetime(frame[name]) - pd.Timestamp("1970-01-01")).dt.days
-            frame[name] = days if days.isna().any() else days.astype(int)
+        if kind in UNITS:
+            since = pd.to_datetime(frame[name]) - EPOCH
+            whole = since // pd.Timedelta(1, UNITS[kind])
+            frame[name] = whole if whole.isna().any() else whole.astype(int)
     return frame[list(kinds)]
 
 
-def as_days(text):
-    return (pd.Timestamp(text) - pd.Timestamp("1970-01-01")).days
-
-
 def limits(column):
-    if column["kind"] == "date":
-        return as_days(column["low"]), as_days(column["high"])
+    if column["kind"] in UNITS:
+        unit = pd.Timedelta(1, UNITS[column["kind"]])
+        low, high = ((pd.Timestamp(column[end]) - EPOCH) // unit for end in ("low", "high"))
+        return low, high + (pd.Timedelta(1, "D") // unit - 1)
     return column["low"], column["high"]
 
 
@@ -68,8 +69,10 @@ def as_declared(made, public):
         numbers = pd.to_numeric(values, errors="coerce").astype(float).clip(low, high)
         digits = max(0, round(-math.log10(step)))
         numbers = (numbers / step).round() * step
-        if column["kind"] == "date":
-            table[column["name"]] = pd.to_datetime(numbers, unit="D").dt.date
+        if column["kind"] in UNITS:
+            times = EPOCH + pd.to_timedelta(numbers, unit=UNITS[column["kind"]])
+            form = "%Y-%m-%d" if column["kind"] == "date" else "%Y-%m-%dT%H:%M"
+            table[column["name"]] = times.dt.strftime(form)
         else:
             whole = digits == 0 and not numbers.isna().any()
             table[column["name"]] = numbers.astype(int) if whole else numbers.round(digits)
@@ -200,6 +203,8 @@ def opendp(frame, public, epsilon, delta, seed, *, algorithm):
         else:  # (a, b] of OpenDP for [a, b) of the edges
             low, *inside, high = public["edges"][name]
             step = column.get("resolution", 1)
+            if column["kind"] == "datetime":  # edges are days
+                low, *inside, high = (edge * 1_440 for edge in (low, *inside, high))
             ends = sorted({low, *(edge - step for edge in inside), high})
             cuts[name] = ends if column["kind"] == "number" else [round(end) for end in ends]
     context = dp.Context.compositor(

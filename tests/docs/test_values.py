@@ -178,6 +178,14 @@ def test_decimal_commas_and_dates_are_numbers(judges):
     assert np.isnan(days[1])
 
 
+def test_an_error_of_a_date_does_not_depend_on_where_days_are_counted_from(judges):
+    rng = np.random.default_rng(6)
+    real = rng.normal(20_000, 500, 1_000)
+    for shift in (0, 1e6):
+        errors = judges.number_errors(real + shift, real + shift + 25, has_zero=False)
+        assert errors["mean"] == pytest.approx(25 / (0.1 * real.std()))
+
+
 def test_true_and_false_are_the_words_of_the_real_column(judges):
     real = pd.Series(["yes", "no"])
     assert list(judges.as_texts(pd.Series(["true", "False"]), real)) == ["yes", "no"]
@@ -284,6 +292,12 @@ def test_a_gap_that_did_not_close_is_a_loss(figures):
     before = [release("sfumato drafted", auc=0.75)]  # a gap of .15: now at most .10
     assert lost(figures, release("sfumato declared", auc=0.79), before=before) == ["AUC gap"]
     assert lost(figures, release("sfumato declared", auc=0.81), before=before) == []
+
+
+def test_a_small_table_that_is_worse_than_independent_columns_is_a_loss(figures):
+    rows = [release("sfumato declared", "small", pairs=p) for p in (0.2, 0.1)]
+    rows[1]["who"] += ", independent"
+    assert lost(figures, *rows) == ["pairs"]
 
 
 def test_a_release_that_failed_is_the_first_loss(figures):
