@@ -3,7 +3,8 @@
 A table is a pandas frame and its declared schema in the form that names public facts only: limits
 that are generous and round, a resolution, lists of categories, and no bins. The generated tables
 have 30,000 rows (one has 800) and 7,500 more that nobody publishes; each column says in a line how
-it is made. Texts are texts, numbers are numbers and dates are ``datetime64``; a missing value is NaN or None.
+it is made. Texts are texts, numbers are numbers and dates are ``datetime64``; a missing value is
+NaN or None.
 """
 
 import os
