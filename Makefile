@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test quick check unit audit fuzz bench growth attacks drills mutants supply-chain docs system-deps clean
+.PHONY: help demo test quick check unit audit fuzz bench values growth attacks drills mutants supply-chain docs system-deps clean
 
 help:
 	@echo "make demo         publish a made-up survey privately; writes demo/ and demo-internal/"
@@ -15,6 +15,7 @@ help:
 	@echo "make audit        every mechanism, every verb and whole runs: claimed and measured loss (ARGS=--quick)"
 	@echo "make fuzz         100,000 damaged files, 1,000 requests of each kind (tests run fewer)"
 	@echo "make bench        benchmarks beside other libraries, and docs/benchmarks.md (ARGS='--list')"
+	@echo "make values       raw values of releases beside other libraries, and docs/values.md (hours)"
 	@echo "make growth       what every main job costs as tables grow, and docs/growth.md (25 minutes)"
 	@echo "make attacks      attacks on broken releases and on ours, and docs/attacks.md (10 minutes)"
 	@echo "make drills       kill, race, fill, damage: the ledger, the commands, the service (35 minutes)"
@@ -61,6 +62,10 @@ fuzz: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run.py $(ARGS); code=$$?; $(BIN)/python docs/make_benchmarks.py && exit $$code
+
+values: $(VENV)/.installed-test
+	$(BIN)/python bench/values.py --json bench/results/values.json $(ARGS); code=$$?; \
+	  $(BIN)/python docs/make_values.py && exit $$code
 
 growth: $(VENV)/.installed-test
 	$(BIN)/python bench/growth.py $(ARGS); code=$$?; $(BIN)/python docs/make_growth.py && exit $$code
