@@ -20,6 +20,11 @@ MOST_CELLS: Final = MAX_CELLS
 """Cells that can be asked for at once, as they are or as a view merges them."""
 
 
+FINE_CELLS: Final = 2**22
+"""Cells of marginals that a view merges which are still counted by single codes, 32 MB: they serve
+every later view too."""
+
+
 class Counts:
     """Exact counts of a table: every marginal is counted once."""
 
@@ -65,7 +70,8 @@ class Counts:
         marginals = dict.fromkeys(t if isinstance(t, tuple) else t.marginal for t in targets)
         in_view = self._known_in_view if merged is not None and merged is self._view else {}
         missing = [each for each in marginals if each not in self._known and each not in in_view]
-        fits = sum(map(self._table.schema.cells, missing)) <= MAX_CELLS
+        most = MAX_CELLS if merged is None else FINE_CELLS
+        fits = sum(map(self._table.schema.cells, missing)) <= most
         return missing, None if fits else merged
 
     def exact(self, target: Target, merged: Coarse | None = None) -> NDArray[np.int64]:

@@ -32,10 +32,11 @@ is so once in 30,000 times."""
 HEAVY: Final = 128
 """And if it holds more than one in so many rows: finer bins are drawn from evenly, at little
 loss."""
-MOST_BINS: Final = 512
+MOST_BINS: Final = 1_024
 """Bins of one column; beyond, the lightest of those that could be divided stay whole."""
-CLEAR_SIGMAS: Final = 3.0
-"""A class beyond all with counts above this many standard deviations is in the tail."""
+NEAR_SIGMAS: Final = 3.0
+"""A class next to one that clearly holds rows holds some itself above this many standard deviations
+of noise; farther out only above ``SURE_SIGMAS``, as there are many empty classes."""
 GROUPS: Final = (4, 32)
 """The fewest and the most groups of a number in tables of several columns."""
 STEEPEST: Final = 5.0
@@ -67,7 +68,7 @@ def finer(column: GridColumn, level: Level, *, rows: float) -> tuple[int, ...]:
     last = [*(start - 1 for start in first[1:]), column.cells - 1]
     least = max(SURE_SIGMAS * float(np.max(level.sigma_counts)), rows / HEAVY)
     pieces = {
-        index: round_pieces(column, first[index], last[index])
+        index: _with_round_values(round_pieces(column, first[index], last[index]), last[index])
         for index in range(len(first))
         if last[index] > first[index] and level.counts[index] > least
     }
@@ -77,6 +78,15 @@ def finer(column: GridColumn, level: Level, *, rows: float) -> tuple[int, ...]:
             starts |= set(pieces[index])
             room -= len(pieces[index]) - 1
     return tuple(sorted(starts))
+
+
+def _with_round_values(pieces: tuple[int, ...], last: int) -> tuple[int, ...]:
+    """Pieces whose first value is one of its own: people round, so many rows are there.
+
+    More bins of a level bring no more noise to each, and what is not clear shrinks to its expected
+    share.
+    """
+    return tuple(sorted({*pieces, *(piece + 1 for piece in pieces if piece < last)}))
 
 
 def consistent(levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
@@ -224,7 +234,9 @@ def smoother(
     result = set(bins)
     for index in np.argsort(-counts, kind="stable"):
         first, last = int(starts[index]), int(ends[index + 1]) - 1
-        pieces = round_pieces(column, first, last) if first < min(last, column.cells) else (first,)
+        if first >= last or first >= column.cells:
+            continue
+        pieces = round_pieces(column, first, last)
         if counts[index] >= 1 and len(result) + len(pieces) - 1 <= MOST_BINS:
             result |= set(pieces)
     return tuple(sorted(result))
@@ -252,14 +264,17 @@ def tail_counts(sums: Floats, noise: Floats, *, missing: bool) -> tuple[Floats, 
         missing: Whether the last one is of missing values.
     """
     size = sums.size - missing
-    clear = np.flatnonzero(sums[:size] > CLEAR_SIGMAS * np.sqrt(noise[:size]))
+    sigmas = sums[:size] / np.sqrt(np.maximum(noise[:size], 1e-18))
+    clear = np.flatnonzero(sigmas > SURE_SIGMAS)
     tails = np.zeros(sums.size, dtype=np.bool_)
     result = sums.copy()
     if not clear.size:
         return result, tails
-    for last, step, past in ((clear[-1], 1, size), (clear[0], -1, -1)):
+    for last, step, past in ((int(clear[-1]), 1, size), (int(clear[0]), -1, -1)):
+        while last + step != past and sigmas[last + step] > NEAR_SIGMAS:
+            last += step
         before, decline = float(sums[last]), DECLINE
-        if last - step in clear:
+        if 0 <= last - step < size and sigmas[last - step] > NEAR_SIGMAS:
             decline = max(DECLINE, float(sums[last - step]) / before)
         for index in range(last + step, past, step):
             prior = max(before / decline, 1e-9)
