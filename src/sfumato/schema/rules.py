@@ -226,13 +226,16 @@ def _runs(
     column: Column, name: str, impossible: Sequence[Impossible]
 ) -> list[tuple[int, tuple[int, int]]]:
     """The intervals of codes that the same combinations name, those of the fewest first."""
+    regular = column.size - column.missing
+    regular = len(column.values) if isinstance(column, Ordinal) else regular
+    if not any(name in each.names for each in impossible):
+        rest = [(0, (code, code)) for code in range(regular, column.size)]
+        return [(0, (0, regular - 1)), *rest]
     signatures = np.zeros(column.size, dtype=object)
     for bit, each in enumerate(impossible):
         for other, codes in each.parts:
             if other == name:
                 signatures[list(codes)] |= 1 << bit
-    regular = column.size - column.missing
-    regular = len(column.values) if isinstance(column, Ordinal) else regular
     starts = [0, *(np.flatnonzero(signatures[1:] != signatures[:-1]) + 1).tolist()]
     starts = sorted({*starts, *range(regular, column.size)})
     ends = [*(start - 1 for start in starts[1:]), column.size - 1]
