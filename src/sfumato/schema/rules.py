@@ -265,8 +265,10 @@ def _ends(column: Column, axis: Axis, first: int, last: int) -> tuple[Any, Any] 
         return (first, last) if last < len(column.values) else None
     if first == column.missing_code or not isinstance(column, Interval):
         return None
-    low, high = (axes.point_of(end) for end in interval_ends(column, first, last))
     regular = column.size - column.missing
+    if first == 0 and last == regular - 1:
+        return axis.first, axis.last
+    low, high = (axes.point_of(end) for end in interval_ends(column, first, last))
     open_end = isinstance(column, Number) and column.edges is not None and last < regular - 1
     kind = np.float64 if axis.floats else np.int64
     return (
