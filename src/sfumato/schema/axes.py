@@ -124,8 +124,7 @@ class Axis:
 def axis_of(column: Column) -> Axis:
     """The line on which the values of a column lie; one without an order has none."""
     if isinstance(column, Integer):
-        step = getattr(column, "resolution", 1)
-        return _grid("numbers", column.low, column.high, step)
+        return _grid("numbers", column.low, column.high, column.resolution)
     if isinstance(column, Number):
         return _number_axis(column)
     if isinstance(column, Date):
@@ -191,10 +190,10 @@ def _grid(scale: Hashable, low: int, high: int, step: int, digits: int = 0) -> A
 
 
 def _number_axis(column: Number) -> Axis:
-    scale = getattr(column, "scale", None) if column.edges is None else None
-    if scale is not None:
-        low, high = scale.low, scale.low + (column.size - 1 - column.missing) * scale.step
-        return _grid("numbers", low, high, scale.step, scale.digits).as_floats()
+    if column.edges is None:
+        scale = column.scale
+        high = scale.low + (column.cells - 1) * scale.step
+        return _grid("numbers", scale.low, high, scale.step, scale.digits).as_floats()
     if column.decimals is not None:
         low, high = column.grid[0][0], column.grid[-1][1]
         return _grid("numbers", low, high, 1, column.decimals).as_floats()

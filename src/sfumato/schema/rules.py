@@ -226,13 +226,16 @@ def _runs(
     column: Column, name: str, impossible: Sequence[Impossible]
 ) -> list[tuple[int, tuple[int, int]]]:
     """The intervals of codes that the same combinations name, those of the fewest first."""
+    regular = column.size - column.missing
+    regular = len(column.values) if isinstance(column, Ordinal) else regular
+    if not any(name in each.names for each in impossible):
+        rest = [(0, (code, code)) for code in range(regular, column.size)]
+        return [(0, (0, regular - 1)), *rest]
     signatures = np.zeros(column.size, dtype=object)
     for bit, each in enumerate(impossible):
         for other, codes in each.parts:
             if other == name:
                 signatures[list(codes)] |= 1 << bit
-    regular = column.size - column.missing
-    regular = len(column.values) if isinstance(column, Ordinal) else regular
     starts = [0, *(np.flatnonzero(signatures[1:] != signatures[:-1]) + 1).tolist()]
     starts = sorted({*starts, *range(regular, column.size)})
     ends = [*(start - 1 for start in starts[1:]), column.size - 1]
@@ -262,8 +265,10 @@ def _ends(column: Column, axis: Axis, first: int, last: int) -> tuple[Any, Any] 
         return (first, last) if last < len(column.values) else None
     if first == column.missing_code or not isinstance(column, Interval):
         return None
-    low, high = (axes.point_of(end) for end in interval_ends(column, first, last))
     regular = column.size - column.missing
+    if first == 0 and last == regular - 1:
+        return axis.first, axis.last
+    low, high = (axes.point_of(end) for end in interval_ends(column, first, last))
     open_end = isinstance(column, Number) and column.edges is not None and last < regular - 1
     kind = np.float64 if axis.floats else np.int64
     return (

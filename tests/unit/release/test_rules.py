@@ -73,6 +73,28 @@ NUMBERS = st.one_of(
         st.integers(1, 3),
     ),
     st.builds(
+        lambda low, size, resolution: {
+            "low": low,
+            "high": low + size * resolution + 1,
+            "resolution": resolution,
+            "kind": Integer,
+        },
+        st.integers(-5, 5),
+        st.integers(0, 5),
+        st.integers(1, 3),
+    ),
+    st.builds(
+        lambda low, size, resolution: {
+            "low": low,
+            "high": low + size,
+            "resolution": resolution,
+            "kind": Number,
+        },
+        st.sampled_from([-4, -0.5, 0, 0.1, 2]),
+        st.integers(1, 8),
+        st.sampled_from([0.01, 0.1, 0.25, 1]),
+    ),
+    st.builds(
         lambda low, size, decimals: {
             "edges": (low, low + 1, low + 1 + size),
             "decimals": decimals,
@@ -91,6 +113,7 @@ TIMES = st.one_of(
             "low": datetime(2020, 1, 3),
             "high": datetime(2020, 1, 20, 12),
             "precision": precision,
+            "step": "day",
             "unit": "ms",
             "kind": DateTime,
         }
