@@ -57,7 +57,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import LEAST_EPSILON, algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng

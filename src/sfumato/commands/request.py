@@ -30,7 +30,7 @@ from sfumato.errors import InputError, in_python
 
 if TYPE_CHECKING:
     from sfumato.privacy.composition import Cap as CapValue
-    from sfumato.privacy.protection import Neighbors as NeighborsWord
+    from sfumato.privacy.sensitivity import Neighbors as NeighborsWord
     from sfumato.schema import Schema, Workload
 
 P = ParamSpec("P")

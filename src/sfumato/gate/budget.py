@@ -9,9 +9,8 @@ from sfumato.gate.requests import amount, noise_of, same_kind
 from sfumato.gate.scores import Score, TargetList
 from sfumato.noise import Noise, noise_for
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, Cost
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.guarantees import ApproxDP, Cost, zcdp_budget
+from sfumato.privacy.sensitivity import Protection
 from sfumato.schema.workload import Range, Target
 
 

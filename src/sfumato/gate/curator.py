@@ -30,7 +30,7 @@ from sfumato.noise import Noise
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal, Schema

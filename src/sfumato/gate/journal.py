@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.errors import BudgetError, InputError, InternalError
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.composition import Price
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import secure_rng
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.noise import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Schema

@@ -18,9 +18,8 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.noise import Noise
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP
-from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.schema import Marginal, Schema

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sfumato.errors import LedgerCorruptError
-from sfumato.privacy import composition, guarantees, protection
+from sfumato.privacy import composition, guarantees
 from sfumato.privacy.composition import Cap, Price, Totals
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection, protection_from_json, protection_to_ledger
 
 FORMAT = 1
 """Of the bodies of entries; a ledger of another one is refused."""
@@ -140,7 +140,7 @@ def state_to_json(state: State) -> dict[str, Any]:
     return {
         "spent": composition.to_json(state.spent),
         "cap": guarantees.to_json(state.cap) if state.cap else None,
-        "protect": protection.to_ledger(state.protect) if state.protect else None,
+        "protect": protection_to_ledger(state.protect) if state.protect else None,
     }
 
 
@@ -149,7 +149,7 @@ def state_from_json(value: Mapping[str, Any]) -> State:
     return State(
         spent=composition.from_json(value["spent"]),
         cap=price_from_json(value["cap"]) if value["cap"] else None,
-        protect=protection.from_json(value["protect"]) if value["protect"] else None,
+        protect=protection_from_json(value["protect"]) if value["protect"] else None,
     )
 
 

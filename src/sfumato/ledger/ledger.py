@@ -47,7 +47,7 @@ from sfumato.ledger.transactions import Store, Transaction
 from sfumato.privacy import composition
 from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import secure_rng
 
 

@@ -14,11 +14,15 @@ from typing import Final
 
 from sfumato.errors import BudgetError, InputError
 from sfumato.ledger.entries import Body, Event, State, price_from_json
-from sfumato.privacy import composition, guarantees, protection
+from sfumato.privacy import composition, guarantees
 from sfumato.privacy.composition import Cap, Price
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
-from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import (
+    OnePerson,
+    Protection,
+    protection_from_json,
+    protection_to_ledger,
+)
 
 
 def replay(before: State, body: Body) -> State:
@@ -33,7 +37,7 @@ def replay(before: State, body: Body) -> State:
                 raise InputError(
                     "the ledger's data set is opened already; it can be opened once only"
                 )
-            return replace(before, protect=protection.from_json(body["protect"]))
+            return replace(before, protect=protection_from_json(body["protect"]))
         case "cap":
             return replace(before, cap=price_from_json(body["cap"]))
         case "spend":
@@ -47,7 +51,7 @@ def replay(before: State, body: Body) -> State:
 def _after_spend(before: State, body: Body) -> State:
     if before.protect is None:
         raise InputError("a spend needs an opened dataset")
-    cost, protect = price_from_json(body["cost"]), protection.from_json(body["protect"])
+    cost, protect = price_from_json(body["cost"]), protection_from_json(body["protect"])
     charged = count_as(cost, protect=protect, ledger_protects=before.protect)
     if guarantees.to_json(charged) != body["charged"]:
         raise InputError("the charge is not what the cost counts as")
@@ -198,7 +202,7 @@ def note(event: Event, dataset: str, text: str) -> Body:
 
 def open_body(dataset: str, protect: Protection) -> Body:
     """The entry that fixes whom a dataset protects."""
-    return {**note("open", dataset, "first spend"), "protect": protection.to_ledger(protect)}
+    return {**note("open", dataset, "first spend"), "protect": protection_to_ledger(protect)}
 
 
 def cap_body(dataset: str, cap: Cap, text: str) -> Body:
@@ -228,7 +232,7 @@ def spend_body(
     body: Body = {
         **note("spend", dataset, text),
         "cost": guarantees.to_json(cost),
-        "protect": protection.to_ledger(protect),
+        "protect": protection_to_ledger(protect),
         "charged": guarantees.to_json(charged),
     }
     return body if request is None else {**body, "request": request}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from sfumato.models.model import answer_ranges
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.release import TableRelease
 from sfumato.report.measurements import (
     column_note,

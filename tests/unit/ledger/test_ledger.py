@@ -17,9 +17,9 @@ from sfumato.privacy import (
     OneRow,
     PureDP,
     Totals,
-    protection,
     zcdp_budget,
 )
+from sfumato.privacy.sensitivity import protection_to_json, protection_to_ledger
 
 ROW, REPLACED = OneRow(), OneRow(neighbors="replace")
 
@@ -206,8 +206,8 @@ def test_persons_of_two_columns_are_two_units(ledger: Ledger) -> None:
 
 
 def test_a_ledger_of_rows_is_written_as_before() -> None:
-    assert protection.to_ledger(ROW) == protection.to_json(ROW)
-    assert protection.to_ledger(OnePerson(max_rows=2)) == protection.to_json(OnePerson(max_rows=2))
+    assert protection_to_ledger(ROW) == protection_to_json(ROW)
+    assert protection_to_ledger(OnePerson(max_rows=2)) == protection_to_json(OnePerson(max_rows=2))
 
 
 def test_datasets_of_one_file_have_budgets_of_their_own(tmp_path: Path) -> None:

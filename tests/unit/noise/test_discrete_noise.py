@@ -15,8 +15,7 @@ from sfumato.errors import InputError
 from sfumato.noise import DiscreteGaussian, DiscreteLaplace, discrete_noise, kernels, noise_for
 from sfumato.noise.exact_draws import MAX_WORDS, ceil_sqrt, fits, floor_sqrt, round_down, round_up
 from sfumato.privacy.guarantees import ZCDP, PureDP
-from sfumato.privacy.protection import OnePerson, OneRow
-from sfumato.privacy.sensitivity import histogram_l1, histogram_l2_squared
+from sfumato.privacy.sensitivity import OnePerson, OneRow, histogram_l1, histogram_l2_squared
 from sfumato.randomness import simulation_rng
 
 SCALES = [Fraction(1, 3), Fraction(1), Fraction(60), Fraction(2001, 2)]
