@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.gate import Curator
-from sfumato.gate.counts import Counts
+from sfumato.gate.curator import Counts
 from sfumato.gate.journal import Journal
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow, PureDP

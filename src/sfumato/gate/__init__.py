@@ -7,8 +7,7 @@ that answer, rating_sums for ratings, scout for undeclared tables.
 """
 
 from sfumato.counting.exact_counts import refuse_too_many_cells
-from sfumato.gate.counts import MOST_CELLS
-from sfumato.gate.curator import Curator
+from sfumato.gate.curator import MOST_CELLS, Curator
 from sfumato.gate.journal import FINISHED, Journal, PaidStep, runs_of
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import sigma_of
