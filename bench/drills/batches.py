@@ -15,7 +15,7 @@ from drills.forks import Ended
 from drills.rows import Row
 from sfumato import report
 from sfumato.gate import curator
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 from sfumato.ledger import Ledger
 from sfumato.privacy import PureDP
 from sfumato.randomness import simulation_rng

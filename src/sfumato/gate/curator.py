@@ -19,8 +19,7 @@ from sfumato.counting.table import Table
 from sfumato.durable import SingleProcess
 from sfumato.errors import InputError
 from sfumato.gate import rating_sums, requests
-from sfumato.gate.budget import RunBudget
-from sfumato.gate.journal import BY_ROW, Journal
+from sfumato.gate.budget import BY_ROW, Journal, RunBudget, journal_for, ledger_for
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import label_of, noise_of, noisy, question, selection_of, verb
 from sfumato.gate.scores import MutualInformation, Score, TargetList, check_score
@@ -87,8 +86,8 @@ class Curator(SingleProcess):
         self.private = rng.secure
         self.rng = rng
         """The run's generator; algorithms may use it for post-processing, such as shuffles."""
-        self.__ledger = requests.ledger_for(table.schema, ledger, private=rng.secure)
-        self.__journal = requests.journal_for(self.__ledger, journal, rng=rng)
+        self.__ledger = ledger_for(table.schema, ledger, private=rng.secure)
+        self.__journal = journal_for(self.__ledger, journal, rng=rng)
         self.__budget = RunBudget(budget, protect, self.__journal)
         self.__progress = progress
         self.__targets = TargetList.of(table.schema, protect, ())

@@ -11,7 +11,7 @@ from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import TextCounts, TextTable
 from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 from sfumato.gate.requests import noise_of, noisy, verb
 from sfumato.ledger.charges import spending_boundary
 from sfumato.ledger.ledger import Ledger

@@ -16,7 +16,7 @@ from sfumato.cli import process, run_files
 from sfumato.commands.publish import publish_table
 from sfumato.commands.registry import every_command
 from sfumato.errors import InputError, StorageError
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, step: int = 1) -> None:
