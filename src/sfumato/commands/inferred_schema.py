@@ -18,8 +18,7 @@ from sfumato import check
 from sfumato.commands.request import WORKLOADS
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator, Scout
-from sfumato.ledger.charges import after_earlier_charge
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, after_earlier_charge
 from sfumato.privacy import composition, guarantees
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP, PureDP, zcdp_budget

@@ -52,8 +52,7 @@ from sfumato.commands.request import (
 from sfumato.errors import InputError
 from sfumato.gate import FINISHED, Curator, Journal, PaidStep, runs_of
 from sfumato.ledger import default_path
-from sfumato.ledger.charges import after_earlier_charge
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, after_earlier_charge
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP

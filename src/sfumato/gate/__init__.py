@@ -13,7 +13,7 @@ from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, Ite
 from sfumato.gate.requests import sigma_of
 from sfumato.gate.scores import L1Error, MutualInformation, WeightedL1Error
 from sfumato.gate.scout import Scout, thresholding_of
-from sfumato.ledger.charges import spending_boundary
+from sfumato.ledger.ledger import spending_boundary
 
 __all__ = [
     "FINISHED",

@@ -23,8 +23,7 @@ from sfumato.gate.budget import BY_ROW, Journal, RunBudget, journal_for, ledger_
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import label_of, noise_of, noisy, question, selection_of, verb
 from sfumato.gate.scores import MutualInformation, Score, TargetList, check_score
-from sfumato.ledger.charges import spending_boundary
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, spending_boundary
 from sfumato.noise import Noise
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap

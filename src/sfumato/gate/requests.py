@@ -19,7 +19,7 @@ from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import One, in_turn
 from sfumato.errors import InputError
-from sfumato.ledger.charges import spending_boundary
+from sfumato.ledger.ledger import spending_boundary
 from sfumato.noise import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP

@@ -13,8 +13,7 @@ from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
 from sfumato.gate.budget import Journal
 from sfumato.gate.requests import noise_of, noisy, verb
-from sfumato.ledger.charges import spending_boundary
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, spending_boundary
 from sfumato.noise import Noise
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity

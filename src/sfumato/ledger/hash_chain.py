@@ -22,9 +22,11 @@ from sfumato.ledger.entries import (
     corrupt,
     digest,
     entry_of,
+    fingerprint,
+    paid_by,
+    replay,
     state_to_json,
 )
-from sfumato.ledger.rules import fingerprint, paid_by, replay
 from sfumato.privacy.composition import Price
 from sfumato.privacy.sensitivity import Protection, protection_to_ledger
 
