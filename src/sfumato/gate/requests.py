@@ -110,12 +110,10 @@ def _noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
 def selection_of(cost: Cost, moved: int) -> Selection:
     """The selection that a cost buys among scores of that sensitivity."""
     check_cost(cost)
-    return _selection_of(cost, moved)
+    return _selection_for(cost, moved)
 
 
-@lru_cache(maxsize=256)
-def _selection_of(cost: Cost, moved: int) -> Selection:
-    return selection_for(cost, moved)
+_selection_for = lru_cache(maxsize=256)(selection_for)
 
 
 def amount(cost: Cost) -> Fraction:

@@ -230,17 +230,12 @@ def count_as(cost: Price, *, protect: Protection, ledger_protects: Protection) -
     """
     if protect == ledger_protects:
         return cost
-    if same_unit(protect, ledger_protects) and ledger_protects.neighbors == "replace":
+    if replace(protect, neighbors="replace") == ledger_protects:  # the same unit, added or removed
         return composition.scaled(cost, 2)
     raise BudgetError(
         f"the ledger protects {_named(ledger_protects)}, and a cost for {_named(protect)} can't be "
         "counted in it. Use the ledger's protection, or another dataset name for other data"
     )
-
-
-def same_unit(one: Protection, other: Protection) -> bool:
-    """Whether two protections differ at most in their relation."""
-    return replace(one, neighbors=other.neighbors) == other
 
 
 def _named(protect: Protection) -> str:
