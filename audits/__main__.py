@@ -6,7 +6,7 @@ import typer
 
 from audits.registry import EVERY_CASE, EXPLAINED
 from sfumato.cli import process
-from sfumato.cli.command_line import callback
+from sfumato.cli.main import callback
 from sfumato.commands.audit import audit_command
 from sfumato.errors import SfumatoError
 

@@ -22,7 +22,7 @@ from sfumato.auditing.case import Case, parameter
 from sfumato.auditing.checks import Check
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, from_json
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.publishing.algorithm_release import ledger_part, publish
 from sfumato.publishing.methods import algorithm_named
 from sfumato.randomness import Rng

@@ -16,7 +16,7 @@ from sfumato.auditing.case import Case
 from sfumato.auditing.checks import Check
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, from_json
-from sfumato.privacy.protection import OnePerson, OneRow
+from sfumato.privacy.sensitivity import OnePerson, OneRow
 from sfumato.publishing.algorithm_release import publish
 from sfumato.publishing.methods import RECOMMENDERS, recommender_named
 from sfumato.randomness import Rng

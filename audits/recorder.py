@@ -30,7 +30,7 @@ from sfumato.local.records.parts import Part
 from sfumato.noise import Noise
 from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal

@@ -11,7 +11,7 @@ from sfumato.auditing.case import Case
 from sfumato.gate.scout import Scout
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.open_table import source_of
 from sfumato.readers.undeclared_table import UndeclaredTable

@@ -13,7 +13,7 @@ from audits.facts import Facts, facts_of, flattened
 from sfumato.auditing.case import Case
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import LocalDP, PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Number, Schema

@@ -41,9 +41,8 @@ from sfumato.lab.pncf import (
     without,
 )
 from sfumato.models.items.rating_rows import RatingRows
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson, Protection
 from sfumato.randomness import Rng, simulation_rng
 
 REPORTED = 100

@@ -23,7 +23,7 @@ from sfumato.models.items.neighbors import cosine_neighbors
 from sfumato.models.items.rating_rows import RatingRows
 from sfumato.models.items.recommenders import History, Recommender, top_items
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.recommend.item_neighbors import ItemNeighbors
 from sfumato.recommend.item_ridge import ItemRidge

@@ -26,7 +26,6 @@ from unittest.mock import patch
 
 import numpy as np
 
-from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import Table
 from sfumato.readers import pushdown
@@ -101,7 +100,7 @@ def compare(
     sets = server_sets(schema, marginals)
     costs, counts = [], []
     with (
-        patch.object(coded_table, "CACHE_BYTES", -1),
+        patch("sfumato.counting.table.CACHE_BYTES", -1),
         patch.object(pushdown, "server_sets", lambda *_: sets or tuple(marginals)),
     ):
         for table in (SourceTable, PushdownTable):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import sfumato as sf
 from sfumato import check
-from sfumato.cli import progress
+from sfumato.cli import process
 from sfumato.commands.request import ProgressCall
 from sfumato.errors import InputError, SfumatoError, StorageError, naming_options
 from sfumato.randomness import Rng, simulation_rng
@@ -116,7 +116,7 @@ def _simulate(given: argparse.Namespace) -> None:
         raise InputError("--schema describes a --public-table, and there is none.")
     table, schema, people = given.public_table, given.schema, given.people
     codes = None if table is None else public_codes(table, schema, people=people)
-    with progress.shown(quiet=given.quiet or given.json) as tell:
+    with process.shown_progress(quiet=given.quiet or given.json) as tell:
         link, owner = _invited(given.survey, uses=people)
         driven = drive(link, simulation, codes=codes, tell=tell)
     verdict = None if owner is None else owner.poisoning()["verdict"]

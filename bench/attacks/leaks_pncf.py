@@ -22,9 +22,8 @@ from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sum
 from sfumato.lab.pncf import PairTable, Pncf, laplace_step, without
 from sfumato.lab.ratings import made_ratings
 from sfumato.models.items.rating_rows import RatingRows
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.protection import OnePerson
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson
 from sfumato.randomness import simulation_rng
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale

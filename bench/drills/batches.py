@@ -14,8 +14,8 @@ from drills.commands import Asked, Bench, visible
 from drills.forks import Ended
 from drills.rows import Row
 from sfumato import report
-from sfumato.gate import counts
-from sfumato.gate.journal import Journal
+from sfumato.gate import curator
+from sfumato.gate.budget import Journal
 from sfumato.ledger import Ledger
 from sfumato.privacy import PureDP
 from sfumato.randomness import simulation_rng
@@ -44,7 +44,7 @@ def _dies_after(owner: Any, name: str) -> Callable[[], None]:
 
 POINTS = {
     "checked, not charged": _dies_in(Journal, "spend"),
-    "charged, not looked at": _dies_in(counts, "count_marginals"),
+    "charged, not looked at": _dies_in(curator, "count_marginals"),
     "drawn, not kept": _dies_in(Ledger, "journal"),
     "kept, not handed on": _dies_after(Ledger, "journal"),
     "fitted, not written": _dies_in(TableRelease, "write_into"),

@@ -16,7 +16,7 @@ from drills import forks, stores
 from drills.rows import Row
 from privacy import ledger_worker as worker
 from sfumato.errors import BudgetError
-from sfumato.ledger import Ledger, rules
+from sfumato.ledger import Ledger, entries
 from sfumato.privacy import OneRow, PureDP
 from sfumato.randomness import simulation_rng
 
@@ -213,7 +213,7 @@ def clocks(folder: Path, times: int) -> Iterator[Row]:
 
 def _spend_at(address: str, number: int, off: timedelta) -> None:
     moved = (datetime.now(UTC) + off).date().isoformat()
-    rules.today = lambda: moved  # in this process only, which ends here
+    entries.today = lambda: moved  # in this process only, which ends here
     with Ledger.open(address, dataset="adult", cap=PureDP(100)) as ledger:
         ledger.spend(UNIT, label=str(number), protect=OneRow(), request=f"r{number}")
         ledger.spend(UNIT, label=str(number), protect=OneRow(), request=f"r{number}")

@@ -13,7 +13,7 @@
     └── InternalError             70: a check of our own failed; a bug
 
 A message says what was given, what is allowed and what to do. It never carries a value from the
-data. What was not done is an outcome, which a boundary adds (``ledger.charges``).
+data. What was not done is an outcome, which a boundary adds (``spending_boundary``).
 """
 
 import re

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 VIOLATIONS = {
-    "an algorithm reads exact counts": ("synthesis/mwem.py", "import sfumato.gate.counts"),
+    "an algorithm reads exact counts": ("synthesis/mwem.py", "import sfumato.gate.curator"),
     "an algorithm counts by itself": ("synthesis/mwem.py", "import sfumato.counting.exact_counts"),
     "an algorithm draws noise": ("synthesis/histogram.py", "import sfumato.noise"),
     "an algorithm charges the ledger": ("recommend/auto.py", "import sfumato.ledger"),

@@ -17,7 +17,7 @@ BY_HAND = re.compile(
     re.IGNORECASE,
 )
 SAID_ONCE = {
-    "ledger/charges.py": ["Nothing was spent.", "Nothing more was spent."],
+    "ledger/ledger.py": ["Nothing was spent.", "Nothing more was spent."],
     "survey/device/remote.py": [
         "Nothing was sent.",
         "an answer is drawn and kept; nothing was sent yet",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sfumato.gate import Curator
-from sfumato.gate.counts import Counts
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
+from sfumato.gate.curator import Counts
 from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP, OneRow, PureDP
 from sfumato.publishing.algorithm_release import publish

@@ -12,7 +12,7 @@ import pytest
 from sfumato.errors import InputError
 from sfumato.gate import Curator, L1Error
 from sfumato.ledger import Ledger
-from sfumato.ledger.transactions import Transaction
+from sfumato.ledger.stores import Transaction
 from sfumato.local.frequency.grr import Grr
 from sfumato.local.means.duchi import Duchi
 from sfumato.local.records.parts import Part

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import BudgetError
-from sfumato.ledger import Ledger, postgres_store, sqlite_store
+from sfumato.ledger import Ledger, stores
 from sfumato.ledger import ledger as ledger_module
 from sfumato.privacy import OneRow, PureDP
 
@@ -39,7 +39,7 @@ def dies_in(owner: Any, method: str) -> None:
 
 
 def dies_after_statement(method: str) -> None:
-    for owner in (sqlite_store.SqliteTransaction, postgres_store.PostgresTransaction):
+    for owner in (stores.SqliteTransaction, stores.PostgresTransaction):
         dies_after(owner, method)
 
 

@@ -524,7 +524,7 @@ def test_pages_and_indexes_are_checked_when_a_ledger_is_opened_and_when_it_is_ve
         raise entries.corrupt("database structure", "a page is damaged")
 
     ledger = reopened(path)
-    monkeypatch.setattr("sfumato.ledger.sqlite_store.SqliteTransaction.check_structure", damaged)
+    monkeypatch.setattr("sfumato.ledger.stores.SqliteTransaction.check_structure", damaged)
     with pytest.raises(LedgerCorruptError, match="a page is damaged"):
         ledger.verify()
     with pytest.raises(LedgerCorruptError, match="a page is damaged"):

@@ -19,7 +19,7 @@ import pytest
 
 from servers import OWNER, PASSWORD, Database
 from sfumato.errors import BudgetError, InputError, LedgerCorruptError, SfumatoError, StorageError
-from sfumato.ledger import Head, Ledger, postgres_store, verify_export
+from sfumato.ledger import Head, Ledger, stores, verify_export
 from sfumato.privacy import OneRow, PureDP
 from together import at_once
 
@@ -168,7 +168,7 @@ def test_a_lock_that_others_held_for_too_long_is_busy_and_free_afterwards(
 ) -> None:
     """Whether the connection was in use before, or is made for this very spend."""
     ledgers = ledger, reopened(address)
-    monkeypatch.setattr(postgres_store, "_BUSY", "50ms")
+    monkeypatch.setattr(stores, "_POSTGRES_BUSY", "50ms")
     for each in ledgers:
         each.close()
         with _held(database):
@@ -186,7 +186,7 @@ def test_a_lock_that_others_held_for_too_long_is_busy_and_free_afterwards(
 def _held(database: Database) -> Iterator[None]:
     """Somebody who writes and does not end."""
     with psycopg.connect(database.address) as other:
-        other.execute(f"SELECT pg_advisory_xact_lock({postgres_store._LOCK})".encode())
+        other.execute(f"SELECT pg_advisory_xact_lock({stores._LOCK})".encode())
         yield
 
 

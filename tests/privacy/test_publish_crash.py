@@ -24,13 +24,13 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from sfumato import release, report
-from sfumato.gate import counts
+from sfumato.gate import curator
 
 def die(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 owner, name = {
-    "paid, not looked at": (counts, "count_marginals"),
+    "paid, not looked at": (curator, "count_marginals"),
     "drawn, not written": (release.TableRelease, "write_into"),
     "written without report": (report, "write"),
     "written, not named": (Path, "rename"),

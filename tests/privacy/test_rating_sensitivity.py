@@ -20,7 +20,7 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import ApproxDP
 from sfumato.privacy import sensitivity as claimed
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.privacy.protection import OnePerson, OneRow
+from sfumato.privacy.sensitivity import OnePerson, OneRow
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale

@@ -27,9 +27,8 @@ from sfumato.lab.ratings import made_ratings
 from sfumato.models.items.gram import nearest
 from sfumato.models.items.neighbors import cosine_neighbors
 from sfumato.models.items.rating_rows import RatingRows
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.protection import OnePerson, OneRow
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale

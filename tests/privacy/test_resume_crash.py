@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.commands.publish import publish_table
 from sfumato.errors import InputError
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 from sfumato.ledger import Ledger
 from sfumato.release import TableRelease
 from sfumato.schema import Boolean, Integer, Schema

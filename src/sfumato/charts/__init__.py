@@ -5,9 +5,16 @@ chart saved as a file looks right by itself, and every part has a class (``sf-ba
 by which a page's style sheet colors it anew, for dark mode. No script, no style attribute.
 """
 
-from sfumato.charts.bars import MAX_BARS, bar_rows, cells_per_bar, histogram_chart, sideways_chart
+from sfumato.charts.bars import (
+    MAX_BARS,
+    MAX_HEAT_CELLS,
+    bar_rows,
+    cells_per_bar,
+    heat_map,
+    histogram_chart,
+    sideways_chart,
+)
 from sfumato.charts.canvas import GROUP_COLORS, compact, printable, readable, width_px
-from sfumato.charts.heat_map import MAX_HEAT_CELLS, heat_map
 from sfumato.charts.lines import MAX_LINES, MAX_POINTS, Line, line_chart
 
 __all__ = [

@@ -1,9 +1,13 @@
-"""The process around a command: its standard streams, Ctrl-C and SIGTERM, and its log.
+"""The process around a command: its standard streams, Ctrl-C and SIGTERM, its log, its progress.
 
 What a command made or paid for is never lost because it could not be printed: streams may be
 closed, full, or read by nobody. An interruption is one message and one exit code, also while
 commands are being imported. An error or an interruption that comes after a charge carries notes of
 what was charged (``commands.publication``), which are shown with it.
+
+Progress is shown on standard error: by bars where a person watches, by few plain lines otherwise.
+No escape code is ever written unless standard error is a terminal that can take one, and never
+with ``NO_COLOR`` or ``TERM=dumb``.
 """
 
 import logging
@@ -13,14 +17,17 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
-from typing import Final, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from sfumato.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from sfumato.commands.request import ProgressCall
 
 INTERRUPTED: Final = 130
 """The exit code after Ctrl-C."""
@@ -257,3 +264,111 @@ def _is_log(file: Path) -> bool:
             return _BEGINS.match(opened.read(_HEAD)) is not None
     except OSError:
         return True  # reported when it is opened
+
+
+log = logging.getLogger(__name__)
+
+EVERY_S: Final = 5.0
+"""Between two plain lines of one phase."""
+_MINUTE_S: Final = 60
+"""Seconds of a minute."""
+_HOUR_S: Final = 3_600
+"""Seconds of an hour."""
+
+
+@contextmanager
+def shown_progress(*, quiet: bool) -> Iterator["ProgressCall"]:
+    """A callback for jobs; an interruption on the way leaves with what was charged."""
+    with watched():
+        if quiet:
+            yield ProgressLines(write=lambda line: None)
+        elif not _can_draw():
+            yield ProgressLines(write=lambda line: complain(line + "\n"))
+        else:
+            with _bars() as tell:
+                yield tell
+
+
+class ProgressLines:
+    """The beginning of every phase as a line, and where it takes long how far it is."""
+
+    def __init__(
+        self, *, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._began: dict[str, float] = {}
+        self._shown_at = 0.0
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        """Say it, if there is something new to say."""
+        now = self._clock()
+        if what not in self._began:
+            self._began[what] = self._shown_at = now
+            log.info("%s", what)
+            self._write(f"{what} ...")
+        elif now - self._shown_at >= EVERY_S:
+            self._shown_at = now
+            passed = now - self._began[what]
+            if done and of:
+                left = spoken(passed * (of - done) / done)
+                self._write(f"{what}: {done:,} of {of:,}, about {left} left")
+            else:
+                self._write(f"{what}: {spoken(passed)} so far")
+
+
+def spoken(seconds: float) -> str:
+    """A span of time as people say it.
+
+    >>> spoken(4.2), spoken(95), spoken(8000)
+    ('5 s', '2 min', '2 h 13 min')
+    """
+    if seconds < _MINUTE_S:
+        return f"{int(seconds) + 1} s"
+    minutes = round(seconds / _MINUTE_S)
+    if seconds < _HOUR_S:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _can_draw() -> bool:
+    """Whether somebody watches who wants escape codes."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return Stderr().isatty() and not plain
+
+
+@contextmanager
+def _bars() -> Iterator["ProgressCall"]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    shown = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(file=cast(IO[str], Stderr()))
+    with Progress(*shown, console=console, transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                log.info("%s", what)
+                tasks[what] = bars.add_task(what, total=of or None)
+            for name, task in tasks.items():
+                bars.update(task, visible=name == what)
+            bars.update(tasks[what], completed=done, total=of or None)
+
+        yield tell

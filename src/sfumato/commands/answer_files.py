@@ -31,7 +31,7 @@ from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
 from sfumato.local.arrow import arrow_type, from_arrow
 from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.locations import SPARK
 from sfumato.readers.open_table import is_spark, open_table

@@ -16,7 +16,7 @@ from sfumato.commands.request import (
 
 if TYPE_CHECKING:
     from sfumato.commands.dp2pub_publication import Trust, Variant
-    from sfumato.privacy.protection import Neighbors
+    from sfumato.privacy.sensitivity import Neighbors
     from sfumato.release import TableRelease
 
 

@@ -32,7 +32,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import NEIGHBORS, Neighbors, OneRow
+from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OneRow
 from sfumato.publishing.algorithm_release import ledger_part, released
 from sfumato.publishing.methods import check_promise
 from sfumato.release import TableRelease

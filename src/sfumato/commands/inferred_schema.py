@@ -18,13 +18,11 @@ from sfumato import check
 from sfumato.commands.request import WORKLOADS
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator, Scout
-from sfumato.ledger.charges import after_earlier_charge
-from sfumato.ledger.ledger import Ledger
-from sfumato.privacy import composition, guarantees, protection
+from sfumato.ledger.ledger import Ledger, after_earlier_charge
+from sfumato.privacy import composition, guarantees
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.guarantees import ApproxDP, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import Protection, protection_from_json, protection_to_ledger
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.column_rules import LeftOut
@@ -269,7 +267,7 @@ def _to_json(result: InferredColumns, cost: ApproxDP, protect: Protection, datas
     value = {
         "schema": None if schema is None else schema.to_dict(),
         "cost": guarantees.to_json(cost),
-        "protect": protection.to_ledger(protect),
+        "protect": protection_to_ledger(protect),
         "found": {**result.about, "left_out": left_out},
     }
     return json.dumps(value, ensure_ascii=False).encode()
@@ -286,10 +284,10 @@ def _from_json(
     """An inferred schema, as the ledger has stored it."""
     value = json.loads(outcome)
     cost, left_out = guarantees.from_json(value["cost"]), value["found"]["left_out"]
-    if not isinstance(cost, ApproxDP) or value["protect"] != protection.to_ledger(protect):
+    if not isinstance(cost, ApproxDP) or value["protect"] != protection_to_ledger(protect):
         raise BudgetError(
             f"the schema of dataset {ledger.dataset!r} was inferred for "
-            f"{protection.from_json(value['protect'])}, not for {protect}. Protect the same, or "
+            f"{protection_from_json(value['protect'])}, not for {protect}. Protect the same, or "
             "write a schema."
         )
     if value["schema"] is None:

@@ -29,7 +29,7 @@ from sfumato.planning.plan import (
 from sfumato.planning.rehearsal import Stage, rehearse, scaled_budget, stage
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, PureDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
 from sfumato.schema import Marginal, Schema, Workload

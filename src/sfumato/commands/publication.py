@@ -52,12 +52,11 @@ from sfumato.commands.request import (
 from sfumato.errors import InputError
 from sfumato.gate import FINISHED, Curator, Journal, PaidStep, runs_of
 from sfumato.ledger import default_path
-from sfumato.ledger.charges import after_earlier_charge
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, after_earlier_charge
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import LEAST_EPSILON, algorithm_named, budget_for, check_promise
 from sfumato.randomness import secure_rng, simulation_rng

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sfumato.commands.recommender_evaluation import Accuracy
-    from sfumato.privacy.protection import Neighbors
+    from sfumato.privacy.sensitivity import Neighbors
     from sfumato.release.recommender import Recommended, RecommenderRelease
     from sfumato.schema.ratings import ItemId, RatingScale
 

@@ -22,7 +22,7 @@ from sfumato.gate import Curator
 from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.methods import recommender_named
 from sfumato.randomness import secure_rng, simulation_rng

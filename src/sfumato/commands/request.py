@@ -30,7 +30,7 @@ from sfumato.errors import InputError, in_python
 
 if TYPE_CHECKING:
     from sfumato.privacy.composition import Cap as CapValue
-    from sfumato.privacy.protection import Neighbors as NeighborsWord
+    from sfumato.privacy.sensitivity import Neighbors as NeighborsWord
     from sfumato.schema import Schema, Workload
 
 P = ParamSpec("P")
@@ -186,7 +186,7 @@ def boundary(*, spends: bool) -> AbstractContextManager[None]:
     """Where errors of a command that may spend say that nothing was spent, if that is so."""
     if not spends:
         return nullcontext()
-    from sfumato.ledger.charges import spending_boundary
+    from sfumato.ledger.ledger import spending_boundary
 
     return spending_boundary()
 

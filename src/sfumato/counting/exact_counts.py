@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.counting.table import CodeBatch, Table, batch_rows
+from sfumato.counting.table import CodeBatch, RowCount, Table, batch_rows
 from sfumato.errors import InputError, InternalError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import Codes, code_type
@@ -124,21 +124,6 @@ class _Layout(NamedTuple):
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     offsets: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RowCount:
-    """The fold kernel that counts rows, and so makes sure that its columns can be read."""
-
-    columns: Marginal
-
-    def zero(self) -> NDArray[np.int64]:
-        """No row yet."""
-        return np.zeros(1, dtype=np.int64)
-
-    def add(self, state: NDArray[np.int64], codes: CodeBatch) -> None:
-        """Count the rows of one batch."""
-        state[0] += batch_rows(codes)
 
 
 def count_marginals(

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.counting.table import BATCH_ROWS
 from sfumato.errors import InputError
 
 _CONFIG: Final[dict[str, Any]] = {
@@ -54,13 +53,13 @@ class RowStore:
         )
         self._run("DROP TABLE rows")
 
-    def batches(self, columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows that were not dropped."""
+    def batches(self, columns: Sequence[int], *, rows: int) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows that were not dropped, in batches of so many rows."""
         if self._width is None:
             return
         chosen = ", ".join(f"c{int(index)}" for index in columns)
         relation = self._connection.cursor().sql(f"SELECT {chosen} FROM bounded")
-        yield from relation.to_arrow_reader(BATCH_ROWS)
+        yield from relation.to_arrow_reader(rows)
 
     def _run(self, statement: str) -> None:
         try:

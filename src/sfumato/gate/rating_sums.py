@@ -17,7 +17,7 @@ from sfumato.errors import InputError
 from sfumato.noise import DiscreteGaussian
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.randomness import Rng
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
-"""What a run begins with and what its steps ask for: checked before the charge.
+"""What the steps of a run ask for, and of which table: checked before the charge.
 
-The noise that a cost brings and what the ledger says of a step; the ledger of a run, and its table
-with at most the protected number of rows of each person.
+The noise that a cost brings and what the ledger says of a step; the table with at most the
+protected number of rows of each person.
 """
 
 import logging
@@ -19,13 +19,11 @@ from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import One, in_turn
 from sfumato.errors import InputError
-from sfumato.gate.journal import Journal
-from sfumato.ledger.charges import spending_boundary
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import spending_boundary
 from sfumato.noise import Noise, Selection, noise_for, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
-from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Schema
@@ -112,12 +110,10 @@ def _noise_of(cost: Cost, is_range: bool, protect: Protection) -> Noise:
 def selection_of(cost: Cost, moved: int) -> Selection:
     """The selection that a cost buys among scores of that sensitivity."""
     check_cost(cost)
-    return _selection_of(cost, moved)
+    return _selection_for(cost, moved)
 
 
-@lru_cache(maxsize=256)
-def _selection_of(cost: Cost, moved: int) -> Selection:
-    return selection_for(cost, moved)
+_selection_for = lru_cache(maxsize=256)(selection_for)
 
 
 def amount(cost: Cost) -> Fraction:
@@ -216,33 +212,6 @@ def check_counted(table: Table | Ratings, protect: Protection) -> None:
             "two ratings, as an item that was rated twice does not count. Use item_sums and gram, "
             "or neighbors='add-remove'."
         )
-
-
-def ledger_for(schema: Schema, ledger: Ledger | None, *, private: bool) -> Ledger:
-    """The ledger that is given or the data set's own; in memory for a simulation."""
-    if ledger is None and schema.dataset is None:
-        raise InputError(
-            "the budget belongs to a data set, and none is named. Put "
-            '"dataset" into the schema or pass a ledger opened for one.'
-        )
-    if private:
-        return ledger or Ledger.open(dataset=str(schema.dataset))
-    if ledger is not None:
-        ledger.simulation("simulation: seeded noise, protects nobody")
-    dataset = ledger.dataset if ledger else str(schema.dataset)
-    return Ledger.in_memory(dataset=dataset, simulated=True)
-
-
-def journal_for(ledger: Ledger, journal: Journal | None, *, rng: Rng) -> Journal:
-    """The journal that is given, if it is of this ledger; else a run that can't be resumed."""
-    if journal is None:
-        return Journal.unkept(ledger, run=rng.token())
-    if journal.ledger is not ledger:
-        raise InputError(
-            "the journal is of another ledger than the one that is charged: open both for one "
-            "run. A simulation has none."
-        )
-    return journal
 
 
 def named(protect: Protection, table: Table | Ratings) -> Protection:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError
 from sfumato.privacy import sensitivity
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.schema.measurement import Coarse
 from sfumato.schema.schema import Schema
 from sfumato.schema.workload import Range, Target, check_targets, layout

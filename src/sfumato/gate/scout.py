@@ -11,16 +11,14 @@ from sfumato.counting.exact_counts import count_marginals
 from sfumato.counting.table import TextCounts, TextTable
 from sfumato.durable import SingleProcess
 from sfumato.errors import BudgetError, InputError, TableError
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 from sfumato.gate.requests import noise_of, noisy, verb
-from sfumato.ledger.charges import spending_boundary
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, spending_boundary
 from sfumato.noise import Noise
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP
-from sfumato.privacy.protection import OnePerson, Protection
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
 from sfumato.schema.schema import Marginal, Schema

@@ -1,8 +1,8 @@
 """The durable ledger: what was paid for each data set, charged before the data are looked at.
 
-Reading order: ledger (the record and its verbs), rules (what an entry says, what is admitted),
-entries (what is written), hash_chain (how it is checked), charges (what an error says of them),
-storage (where it is, and the anchors that remember a lost file), transactions and the two stores.
+Reading order: ledger (the record and its verbs, and what an error says of a charge), entries (what
+is written and what is admitted), hash_chain (how it is checked), storage (where it is, and the
+anchors that remember a lost file), stores (SQLite and PostgreSQL).
 """
 
 from sfumato.ledger.entries import Entry, Head

@@ -22,12 +22,13 @@ from sfumato.ledger.entries import (
     corrupt,
     digest,
     entry_of,
+    fingerprint,
+    paid_by,
+    replay,
     state_to_json,
 )
-from sfumato.ledger.rules import fingerprint, paid_by, replay
-from sfumato.privacy import protection
 from sfumato.privacy.composition import Price
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection, protection_to_ledger
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +159,7 @@ def same_request(paid: Row, cost: Price, label: str, protect: Protection) -> Ent
     """The entry that paid for a request, if cost, label and protection are the same as then."""
     check_hash(paid)
     entry, protected = entry_of(paid), json.loads(paid.body)["protect"]
-    if (entry.cost, entry.label, protected) != (cost, label, protection.to_ledger(protect)):
+    if (entry.cost, entry.label, protected) != (cost, label, protection_to_ledger(protect)):
         raise InputError(
             f"request {entry.request!r} was already paid as {entry.label!r} at {entry.cost}, not "
             f"{label!r} at {cost}. Use a new request id"

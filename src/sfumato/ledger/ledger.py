@@ -6,15 +6,15 @@ has the day on which the ledger was opened, so nobody learns how long a look at 
 """
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from sfumato.errors import InputError
-from sfumato.ledger import rules
-from sfumato.ledger.charges import charge_begins
+from sfumato.errors import InputError, SfumatoError
+from sfumato.ledger import entries
 from sfumato.ledger.entries import (
     FORMAT,
     Body,
@@ -22,10 +22,13 @@ from sfumato.ledger.entries import (
     Head,
     Row,
     State,
+    check_first_cap,
     corrupt,
     entry_of,
     genesis,
+    how_to_cap,
     linked,
+    replay,
     state_from_json,
     state_to_json,
 )
@@ -40,14 +43,12 @@ from sfumato.ledger.hash_chain import (
     same_request,
     verify_rows,
 )
-from sfumato.ledger.rules import check_first_cap, how_to_cap, replay
-from sfumato.ledger.sqlite_store import SqliteStore
 from sfumato.ledger.storage import anchors_directory, opened, read_anchor, write_anchor
-from sfumato.ledger.transactions import Store, Transaction
+from sfumato.ledger.stores import SqliteStore, Store, Transaction
 from sfumato.privacy import composition
 from sfumato.privacy.composition import Cap, Price, Totals
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import secure_rng
 
 
@@ -69,9 +70,9 @@ class Ledger:
         self._store = store
         self._simulated = simulated
         self._path = path
-        self._dataset = rules.name(dataset=dataset)
+        self._dataset = entries.name(dataset=dataset)
         self._anchors = anchors
-        self._day = rules.today()  # once, before any look: entries tell no duration
+        self._day = entries.today()  # once, before any look: entries tell no duration
         with store.reading() as view:
             view.check_structure()
             rows = checked_links(view.rows())
@@ -106,7 +107,7 @@ class Ledger:
             StorageError: If the file can't be used, or was lost: an anchor remembers it.
             LedgerCorruptError: If it can't be trusted; the message names the check.
         """
-        rules.name(dataset=dataset)
+        entries.name(dataset=dataset)
         store, where = opened(path, create=create)
         ledger = cls(store, dataset=dataset, anchors=anchors_directory(), path=where)
         if cap is not None:
@@ -122,9 +123,9 @@ class Ledger:
         Args:
             dataset: The declared name that the budget belongs to.
             cap: Sets the dataset's cap.
-            simulated: Whether it belongs to a simulation, whose costs nobody pays (``charges``).
+            simulated: Whether it belongs to a simulation, whose costs nobody pays.
         """
-        store = SqliteStore.in_memory(genesis(secure_rng().token(), rules.today()))
+        store = SqliteStore.in_memory(genesis(secure_rng().token(), entries.today()))
         ledger = cls(store, dataset=dataset, anchors=None, simulated=simulated)
         if cap is not None:
             ledger._set_first_cap(cap)
@@ -142,7 +143,7 @@ class Ledger:
             BudgetError: If the cost does not fit; then nothing was changed.
             InputError: If the request id was paid with something else.
         """
-        request = None if request is None else rules.name(request=request)
+        request = None if request is None else entries.name(request=request)
         with self._writing() as view:
             if request is not None and (paid := view.with_request(self._dataset, request)):
                 charge_begins()  # not now, but what follows uses what was paid
@@ -168,15 +169,15 @@ class Ledger:
         A cap below what is already spent is allowed: nothing can be unspent, so it refuses every
         further spend. A raised cap weakens the promise for all earlier releases of the dataset.
         """
-        return self._note(rules.cap_body(self._dataset, cap, label))
+        return self._note(entries.cap_body(self._dataset, cap, label))
 
     def look(self, label: str) -> Entry:
         """Note that somebody compared something with the true data, internally, at cost 0."""
-        return self._note(rules.note("look", self._dataset, label))
+        return self._note(entries.note("look", self._dataset, label))
 
     def simulation(self, label: str) -> Entry:
         """Note a run with seeded noise, which may not be published, at cost 0."""
-        return self._note(rules.note("simulation", self._dataset, label))
+        return self._note(entries.note("simulation", self._dataset, label))
 
     def journal(self, request: str, payload: bytes, *, step: int = 0) -> bytes:
         """Store the outcome of a paid request; returns the one that was stored first.
@@ -188,7 +189,7 @@ class Ledger:
         """
         if not isinstance(payload, bytes):
             raise InputError(f"an outcome must be bytes, got {type(payload).__name__}")
-        request, key = rules.name(request=request), rules.outcome_key(request, step)
+        request, key = entries.name(request=request), entries.outcome_key(request, step)
         stored = self.outcome(request, step=step)
         if stored is not None:
             return stored
@@ -198,14 +199,14 @@ class Ledger:
             stored = self._outcome(view, key)  # another process may have been faster
             if stored is None:
                 view.keep_outcome(self._dataset, key, payload)
-                body = rules.outcome_body(self._dataset, key, payload)
+                body = entries.outcome_body(self._dataset, key, payload)
                 self._append(view, self._state(view), body)
         return payload if stored is None else stored
 
     def outcome(self, request: str, *, step: int = 0) -> bytes | None:
         """What was stored for a request, or for one of its steps, or None."""
         with self._reading() as view:
-            return self._outcome(view, rules.outcome_key(request, step))
+            return self._outcome(view, entries.outcome_key(request, step))
 
     @property
     def dataset(self) -> str:
@@ -387,8 +388,8 @@ class Ledger:
     ) -> tuple[State, list[Body]]:
         """The state now, and the entries of a spend; the first spend opens the dataset."""
         state, name = self._state(view), self._dataset
-        spend = rules.spend_body(state, name, cost, text=label, protect=protect, request=request)
-        return state, [spend] if state.protect else [rules.open_body(name, protect), spend]
+        spend = entries.spend_body(state, name, cost, text=label, protect=protect, request=request)
+        return state, [spend] if state.protect else [entries.open_body(name, protect), spend]
 
     def _next(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
         """The row of an entry, admitted by the rules, and the state after it."""
@@ -406,7 +407,7 @@ class Ledger:
             return self._append(view, self._state(view), body)
 
     def _set_first_cap(self, cap: Cap) -> None:
-        body = rules.cap_body(self._dataset, cap, "first cap")
+        body = entries.cap_body(self._dataset, cap, "first cap")
         with self._writing() as view:
             state = self._state(view)
             if state.cap is not None and state.cap != cap:
@@ -425,3 +426,67 @@ def _last(view: Transaction) -> Row:
     if row is None:
         raise corrupt("first entry", "there is none")
     return row
+
+
+NOTHING_SPENT: Final = "Nothing was spent."
+NOTHING_MORE_SPENT: Final = "Nothing more was spent."
+"""Where the message itself speaks of an earlier charge."""
+E = TypeVar("E", bound=SfumatoError)
+
+
+class _Charges:
+    """The number of charges that this process has begun.
+
+    A charge counts from just before its entry is written: an error in the middle of writing never
+    says that nothing was spent. Using a request that was paid before counts as well. Charges are
+    counted for the whole process, so one of another thread keeps the sentence away too; one of
+    another process is not seen. A simulation's ledger charges nobody and is not counted.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.begun = 0
+
+    def begin(self) -> None:
+        with self._lock:
+            self.begun += 1
+
+
+_charges = _Charges()
+
+
+def charge_begins() -> None:
+    """Count a charge that the rules admitted and that is written next."""
+    _charges.begin()
+
+
+def after_earlier_charge(error: E) -> E:
+    """The error, of which a boundary says that nothing more was spent, if that is so."""
+    error.outcome = NOTHING_MORE_SPENT
+    return error
+
+
+@contextmanager
+def spending_boundary() -> Iterator[None]:
+    """Let errors that leave the block say that nothing was spent, if no charge was begun in it.
+
+    Boundaries may be nested: the outermost one decides. Where an error has notes, these say what
+    was charged, also before a run was resumed.
+
+    >>> from sfumato.errors import InputError
+    >>> with spending_boundary():
+    ...     raise InputError("rows must be > 0, got 0")
+    Traceback (most recent call last):
+    sfumato.errors.InputError: rows must be > 0, got 0. Nothing was spent.
+    """
+    before = _charges.begun
+    try:
+        yield
+    except SfumatoError as error:
+        if error.outcome in (None, NOTHING_SPENT, NOTHING_MORE_SPENT):
+            notes = getattr(error, "__notes__", None)
+            if notes or _charges.begun != before:
+                error.outcome = None
+            elif error.outcome is None:
+                error.outcome = NOTHING_SPENT
+        raise

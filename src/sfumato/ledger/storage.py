@@ -16,15 +16,14 @@ from typing import Final
 
 from sfumato.durable import write_file
 from sfumato.errors import InputError, StorageError
-from sfumato.ledger import rules, sqlite_store
+from sfumato.ledger import entries, stores
 from sfumato.ledger.entries import Head, corrupt, genesis
-from sfumato.ledger.transactions import Store
 from sfumato.randomness import secure_rng
 
 _ADDRESS: Final = re.compile(r"postgres(?:ql)?:(/+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-def opened(path: str | Path | None, *, create: bool) -> tuple[Store, Path | str]:
+def opened(path: str | Path | None, *, create: bool) -> tuple[stores.Store, Path | str]:
     """A ledger's store, and where it is: a file, or the address of a database.
 
     Args:
@@ -40,14 +39,12 @@ def opened(path: str | Path | None, *, create: bool) -> tuple[Store, Path | str]
         if not create:
             raise _missing(where)
         refuse_lost(anchors_directory(), where)
-        sqlite_store.create(where, genesis(secure_rng().token(), rules.today()))
-    return sqlite_store.SqliteStore(where), where
+        stores.create(where, genesis(secure_rng().token(), entries.today()))
+    return stores.SqliteStore(where), where
 
 
-def _database(address: str, *, create: bool) -> tuple[Store, str]:
-    from sfumato.ledger.postgres_store import PostgresStore
-
-    store = PostgresStore(whole_address(address))
+def _database(address: str, *, create: bool) -> tuple[stores.Store, str]:
+    store = stores.PostgresStore(whole_address(address))
     with store.reading() as view:
         exists = view.exists()
     if not exists and not create:
@@ -56,7 +53,7 @@ def _database(address: str, *, create: bool) -> tuple[Store, str]:
         with store.writing() as writing:
             if not writing.exists():  # somebody else may just have made it
                 refuse_lost(anchors_directory(), store.location)
-                writing.create(genesis(secure_rng().token(), rules.today()))
+                writing.create(genesis(secure_rng().token(), entries.today()))
     return store, store.location
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, InternalError
-from sfumato.noise.exact_draws import floor_sqrt, kernels, replay, round_down
+from sfumato.noise.discrete_noise import floor_sqrt, kernels, replay, round_down
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.randomness import Rng
 

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sfumato import check
 from sfumato.errors import InputError, InternalError
-from sfumato.noise.discrete_noise import DiscreteLaplace
-from sfumato.noise.exact_draws import round_up
+from sfumato.noise.discrete_noise import DiscreteLaplace, round_up
 from sfumato.privacy.composition import delta_factor, scaled
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.randomness import Rng

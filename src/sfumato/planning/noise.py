@@ -14,9 +14,8 @@ from sfumato.planning.plan import LARGEST_NOISE, PlannedMeasurement
 from sfumato.planning.rehearsal import Rehearsal, Stage, scaled_budget
 from sfumato.privacy import sensitivity
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.guarantees import ApproxDP, Cost, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import simulation_rng
 from sfumato.schema import Marginal, Measurement, Range, Schema, Target
 from sfumato.synthesis.independent import shares_by_cells

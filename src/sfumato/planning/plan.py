@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.charts import MAX_LINES, Line, cards, line_chart
 from sfumato.errors import InputError
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.schema import Marginal, Schema
 
 LARGEST_NOISE: Final = 0.25

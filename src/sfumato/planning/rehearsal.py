@@ -26,9 +26,15 @@ from sfumato.ledger.ledger import Ledger
 from sfumato.models.model import Rows, draw_possible, repaired
 from sfumato.planning.plan import TYPICAL_DEPENDENCE
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget
-from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.guarantees import (
+    MAX_EPSILON,
+    ZCDP,
+    ApproxDP,
+    PureDP,
+    epsilon_from_zcdp,
+    zcdp_budget,
+)
+from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table

@@ -1,18 +1,23 @@
 """What a promise is: exact guarantees, whom they protect, how they add up.
 
-``guarantees`` and ``protection`` are the values, ``conversions`` and ``composition`` their
-arithmetic, ``sensitivity`` the table of sensitivities.
+``guarantees`` are the promises and their conversions, ``composition`` adds them up, and
+``sensitivity`` says whom they protect and has the table of sensitivities.
 """
 
 from sfumato.privacy.composition import Cap, Totals, composed, left, scaled, within
-from sfumato.privacy.conversions import (
+from sfumato.privacy.guarantees import (
+    ZCDP,
+    ApproxDP,
+    Cost,
+    Guarantee,
+    LocalDP,
+    PureDP,
     as_epsilon_delta,
     epsilon_from_zcdp,
     zcdp_budget,
     zcdp_from_pure,
 )
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, Guarantee, LocalDP, PureDP
-from sfumato.privacy.protection import Neighbors, OnePerson, OneRow, Protection
+from sfumato.privacy.sensitivity import Neighbors, OnePerson, OneRow, Protection
 
 __all__ = [
     "ZCDP",

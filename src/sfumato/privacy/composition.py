@@ -15,8 +15,18 @@ from typing import Any, Final, overload
 from sfumato import check
 from sfumato.errors import BudgetError, InputError, InternalError
 from sfumato.privacy import guarantees
-from sfumato.privacy.conversions import epsilon_from_zcdp, zcdp_budget, zcdp_from_pure
-from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP, short
+from sfumato.privacy.guarantees import (
+    MAX_EPSILON,
+    ZCDP,
+    ApproxDP,
+    Cost,
+    Guarantee,
+    PureDP,
+    epsilon_from_zcdp,
+    short,
+    zcdp_budget,
+    zcdp_from_pure,
+)
 
 Price = Cost | ApproxDP
 """What an entry may cost: an approximate guarantee only if it is a dataset's first."""

@@ -11,9 +11,8 @@ from sfumato import check
 from sfumato.errors import InputError
 from sfumato.gate import sigma_of
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP, zcdp_budget
+from sfumato.privacy.sensitivity import Protection
 from sfumato.publishing.auto import Auto, prefers_pure
 from sfumato.schema import Schema, Workload
 from sfumato.schema.measurement import PublicTotal

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from sfumato.counting.coded_table import CodedTable, Decode, slices
-from sfumato.counting.table import CodeBatch, batch_rows
+from sfumato.counting.table import CodeBatch, CodedTable, Decode, batch_rows, slices
 from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import Codes, code_type

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting.exact_counts import MarginalCounts, RowCount
-from sfumato.counting.table import CodeBatch, FoldKernel
+from sfumato.counting.exact_counts import MarginalCounts
+from sfumato.counting.table import CodeBatch, FoldKernel, RowCount
 from sfumato.errors import InternalError, StorageError, TableError
 from sfumato.readers.source import Source
 from sfumato.readers.source_table import SourceTable

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting.coded_table import run_fold, slices
 from sfumato.counting.ratings import Ints, PeopleKernel, PersonRatings, RatingForm, grouped
-from sfumato.counting.table import FoldKernel, MapKernel
+from sfumato.counting.table import FoldKernel, MapKernel, run_fold, slices
 from sfumato.readers.source import Source
 from sfumato.readers.source_table import require_exact
 from sfumato.readers.value_texts import decoded, has_text, parts, person_texts

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.counting.coded_table import CodedTable, Decode
-from sfumato.counting.table import BATCH_ROWS, CodeBatch
+from sfumato.counting.table import BATCH_ROWS, CodeBatch, CodedTable, Decode
 from sfumato.errors import TableError
 from sfumato.readers.source import RoundingSource, Source, TypesFollowRows
 from sfumato.readers.value_texts import as_if_mixed, parts, person_texts, trimmed

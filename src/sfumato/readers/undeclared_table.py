@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato import check
-from sfumato.counting.table import TextCounts
+from sfumato.counting.table import BATCH_ROWS, TextCounts
 from sfumato.errors import TableError
 from sfumato.readers.source import Source, public_names
 from sfumato.readers.source_table import SourceTable, require_exact
@@ -144,7 +144,7 @@ class _TextCounter:
 class _BoundedSource:
     """Texts of all columns, of each person some rows: chosen once and kept in memory.
 
-    As ``coded_table.BoundedTable`` does: by a fixed hash of the person and the row.
+    As ``table.BoundedTable`` does: by a fixed hash of the person and the row.
     """
 
     def __init__(self, whole: Source, columns: Marginal, person: str, max_rows: int) -> None:
@@ -161,7 +161,7 @@ class _BoundedSource:
 
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
         indices = [self._columns.index(name) for name in columns]
-        for batch in self._rows.batches(indices):
+        for batch in self._rows.batches(indices, rows=BATCH_ROWS):
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
 
     @cached_property

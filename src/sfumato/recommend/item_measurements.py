@@ -17,7 +17,7 @@ from sfumato.models.items.bias import NoisySums
 from sfumato.models.items.gram import beyond_popularity, noise_edge
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import ZCDP, short
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.recommend.algorithm import PublicRatings, reserve_all
 
 Codes = NDArray[np.int64]

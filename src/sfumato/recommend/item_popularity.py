@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sfumato.gate import Curator
 from sfumato.models.items.recommenders import PopularityModel
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.recommend.algorithm import (
     PublicRatings,
     RecommenderAlgorithm,

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.charts import cards, histogram_chart
-from sfumato.privacy import guarantees, protection
+from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import Guarantee, LocalDP, PureDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection, protection_to_json
 from sfumato.schema import Column, Schema
 from sfumato.schema.codes import encode
 
@@ -31,7 +31,7 @@ def describe_guarantee(guarantee: Guarantee, protect: Protection) -> dict[str, A
         "kind": guarantee.kind,
         **({"delta": 0.0} if isinstance(guarantee, PureDP | LocalDP) else {}),
         **numbers,
-        **protection.to_json(protect),
+        **protection_to_json(protect),
         "exact": exact,
     }
 

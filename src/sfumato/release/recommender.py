@@ -21,9 +21,9 @@ from sfumato.models.items.recommenders import (
     similarities,
     top_items,
 )
-from sfumato.privacy import guarantees, protection
+from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import Guarantee
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection, protection_from_json
 from sfumato.release.description import (
     describe_guarantee,
     list_card,
@@ -296,7 +296,7 @@ def _from_parts(value: Any, arrays: Mapping[str, Any]) -> RecommenderRelease:
     return RecommenderRelease(
         dataset=value["dataset"],
         guarantee=guarantees.from_json(promise["exact"]),
-        protect=protection.from_json(promise),
+        protect=protection_from_json(promise),
         private=value["private"],
         method=value["method"],
         catalogue=Catalogue(

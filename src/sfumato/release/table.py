@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from sfumato import check
 from sfumato.errors import InputError, StorageError
 from sfumato.models.model import Model, PublishedRows, Rows, draw_possible
-from sfumato.privacy import guarantees, protection
+from sfumato.privacy import guarantees
 from sfumato.privacy.guarantees import Guarantee, LocalDP
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection, protection_from_json
 from sfumato.randomness import Rng
 from sfumato.release import formats
 from sfumato.release.description import (
@@ -239,7 +239,7 @@ def _from_parts(value: Any, data: pa.Table, arrays: Mapping[str, Any]) -> TableR
     return TableRelease(
         dataset=value["dataset"],
         guarantee=guarantees.from_json(promise["exact"]),
-        protect=protection.from_json(promise),
+        protect=protection_from_json(promise),
         private=value["private"],
         method=value["method"],
         schema=schema,

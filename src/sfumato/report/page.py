@@ -18,8 +18,8 @@ from markupsafe import Markup
 from sfumato import charts
 from sfumato.durable import write_file
 from sfumato.errors import StorageError
-from sfumato.report.measurements import Ties, matrix_ties, measured_sentence, size_sentence
 from sfumato.report.method_descriptions import exact_text, sum_sentence
+from sfumato.report.table_page import Ties, matrix_ties, measured_sentence, size_sentence
 from sfumato.report.view import (
     ColumnView,
     CorrelationView,

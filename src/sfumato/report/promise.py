@@ -14,8 +14,16 @@ from typing import Any, Final, Literal, NamedTuple, Self
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
 from sfumato.privacy.composition import BEYOND, Price, Totals, composed
-from sfumato.privacy.conversions import as_epsilon_delta, epsilon_from_zcdp, zcdp_budget
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Guarantee, LocalDP, from_json
+from sfumato.privacy.guarantees import (
+    ZCDP,
+    ApproxDP,
+    Guarantee,
+    LocalDP,
+    as_epsilon_delta,
+    epsilon_from_zcdp,
+    from_json,
+    zcdp_budget,
+)
 from sfumato.report.view import Account, ChanceTable, Formula, LedgerRow, SurveyAccount
 
 Unit = Literal["row", "person", "answer", "rating"]

@@ -26,7 +26,7 @@ from sfumato.models.items.recommenders import (
     TasteModel,
 )
 from sfumato.privacy.guarantees import ApproxDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.report.page import render_framed, write_text
 from sfumato.report.promise import TWO, Unit, account, made_on, promise_of

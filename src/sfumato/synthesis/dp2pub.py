@@ -37,7 +37,7 @@ from sfumato.models.pram.clusters import (
 from sfumato.models.pram.pram import Channel
 from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow, Protection
+from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.synthesis.algorithm import Fit, columns_of_values

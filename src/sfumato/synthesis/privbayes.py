@@ -19,7 +19,7 @@ from sfumato.models.bayes.model import elimination, fit_bayes_net
 from sfumato.models.bayes.network import affordable, largest_useful_table, maximal_parent_sets
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import PureDP, portion
-from sfumato.privacy.protection import Protection
+from sfumato.privacy.sensitivity import Protection
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.synthesis.algorithm import Fit, columns_of_values
 from sfumato.synthesis.independent import shares_by_cells

@@ -11,7 +11,7 @@ from audits.publishing import METHODS as CASES
 from audits.recorder import Hearing, Overheard, told_facts
 from sfumato.gate import Curator
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.publishing.algorithm_release import ledger_part, publish
 from sfumato.publishing.methods import METHODS, algorithm_named
 from sfumato.randomness import simulation_rng

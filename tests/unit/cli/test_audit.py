@@ -10,7 +10,7 @@ from audits.__main__ import app as all_audits
 from audits.registry import EVERY_CASE
 from sfumato import auditing
 from sfumato.auditing import report
-from sfumato.cli.command_line import callback
+from sfumato.cli.main import callback
 from sfumato.commands.audit import COMMAND
 from sfumato.errors import InputError
 

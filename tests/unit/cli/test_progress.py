@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 import typer
 
-from sfumato.cli import progress
+from sfumato.cli import process
 from sfumato.cli.main import program
-from sfumato.cli.progress import Lines
+from sfumato.cli.process import ProgressLines
 from sfumato.commands.publication import reading
 
 ESCAPE = "\x1b"
@@ -55,7 +55,7 @@ def commands() -> list[list[str]]:
 def test_a_phase_is_named_once_and_told_again_every_few_seconds_with_the_time_left() -> None:
     said: list[str] = []
     clock = Clock()
-    tell = Lines(write=said.append, clock=clock)
+    tell = ProgressLines(write=said.append, clock=clock)
     for done in range(50):
         tell("measuring", done, 50)
         clock.now += 1.0
@@ -227,6 +227,6 @@ def test_every_json_answer_is_one_document_on_standard_output(world: Any, tmp_pa
 
 
 def test_times_are_spoken_as_people_do() -> None:
-    assert [progress.spoken(s) for s in (0.2, 59, 61, 3599, 4000)] == [
+    assert [process.spoken(s) for s in (0.2, 59, 61, 3599, 4000)] == [
         "1 s", "60 s", "1 min", "60 min", "1 h 7 min",
     ]  # fmt: skip

@@ -6,6 +6,7 @@ import shutil
 import stat
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sfumato.cli import process, run_files
 from sfumato.commands.publish import publish_table
 from sfumato.commands.registry import every_command
 from sfumato.errors import InputError, StorageError
-from sfumato.gate.journal import Journal
+from sfumato.gate.budget import Journal
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, error: BaseException, *, step: int = 1) -> None:
@@ -452,17 +453,18 @@ def test_a_demo_is_not_told_to_resume_which_it_can_not(
 
 
 @pytest.mark.parametrize(
-    "place", ["sfumato.cli.command_line._value", "sfumato.commands.lines.running_total"]
+    ("module", "name"),
+    [("sfumato.cli.main", "_value"), ("sfumato.commands.lines", "running_total")],
 )
 def test_a_run_file_that_is_interrupted_ends_like_its_command(
-    place: str, world: Any, monkeypatch: pytest.MonkeyPatch
+    module: str, name: str, world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(world, "--csv", table=world.table)
 
     def interrupt(*arguments: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(place, interrupt)
+    monkeypatch.setattr(import_module(module), name, interrupt)
     for words in (["run", str(path), "--force", "-q"], world.arguments("--force", "-q")):
         outcome = world.run(*words)
         assert (outcome.code, outcome.out) == (130, "")

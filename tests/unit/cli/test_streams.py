@@ -100,8 +100,6 @@ def test_bars_are_not_worth_a_run_either(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_bars_on_a_terminal_that_is_gone_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sfumato.cli import progress
-
     class Terminal:
         encoding = "utf-8"
 
@@ -120,6 +118,6 @@ def test_bars_on_a_terminal_that_is_gone_end_nothing(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    with progress.shown(quiet=False) as tell:
+    with process.shown_progress(quiet=False) as tell:
         for done in range(3):
             tell("measuring", done, 3)

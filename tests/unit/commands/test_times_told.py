@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.commands.publish import publish_table
 from sfumato.commands.recommend import fit_recommender
-from sfumato.ledger import Ledger, rules
+from sfumato.ledger import Ledger, entries
 from sfumato.report import promise
 
 BEGUN = datetime(2031, 2, 3, 23, 59, 58, tzinfo=UTC)
@@ -48,7 +48,7 @@ def a_clock_that_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             asked += 1
             return BEGUN + (asked - 1) * timedelta(days=1, seconds=1)
 
-    monkeypatch.setattr(rules, "datetime", Clock)
+    monkeypatch.setattr(entries, "datetime", Clock)
     monkeypatch.setattr(promise, "datetime", Clock, raising=False)
     yield
     assert asked

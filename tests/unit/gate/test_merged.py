@@ -277,13 +277,13 @@ def test_a_view_is_counted_by_itself_where_all_codes_apart_would_not_fit(monkeyp
 
     whole, parts = SpyTable(), SpyTable()
     expected = seen(whole)
-    monkeypatch.setattr("sfumato.gate.counts.MAX_CELLS", 9)
+    monkeypatch.setattr("sfumato.gate.curator.MAX_CELLS", 9)
     assert seen(parts) == expected
     assert whole.looks == parts.looks == 2
 
 
 def test_counts_of_one_view_are_not_taken_for_those_of_another(monkeypatch):
-    monkeypatch.setattr("sfumato.gate.counts.MAX_CELLS", 1)
+    monkeypatch.setattr("sfumato.gate.curator.MAX_CELLS", 1)
     halves = Coarse(fine=SCHEMA, groups={"age": np.array([0, 0, 1, 1, 1])})
     curator = gate()
     for view, groups in ((VIEW, GROUPS), (halves, halves.groups["age"]), (VIEW, GROUPS)):

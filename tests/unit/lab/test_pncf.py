@@ -29,7 +29,7 @@ from sfumato.lab.ratings import made_ratings
 from sfumato.models.items.rating_rows import RatingRows
 from sfumato.models.items.recommenders import KINDS, History, Recommender, from_arrays
 from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.release.recommender import RecommenderRelease
 from sfumato.schema.ratings import Catalogue, RatingScale

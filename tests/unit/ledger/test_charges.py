@@ -9,14 +9,14 @@ import pytest
 
 from sfumato.errors import BudgetError, InputError, SfumatoError, StorageError, naming_options
 from sfumato.ledger import Ledger
-from sfumato.ledger.charges import (
+from sfumato.ledger.entries import Row
+from sfumato.ledger.ledger import (
     NOTHING_MORE_SPENT,
     NOTHING_SPENT,
     after_earlier_charge,
     spending_boundary,
 )
-from sfumato.ledger.entries import Row
-from sfumato.ledger.transactions import Transaction
+from sfumato.ledger.stores import Transaction
 from sfumato.privacy import OneRow, PureDP
 
 ROW = OneRow()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import BudgetError, InputError, StorageError
-from sfumato.ledger import Ledger, rules, verify_export
+from sfumato.ledger import Ledger, verify_export
 from sfumato.ledger import entries as ledger_entries
 from sfumato.privacy import (
     ZCDP,
@@ -17,9 +17,9 @@ from sfumato.privacy import (
     OneRow,
     PureDP,
     Totals,
-    protection,
     zcdp_budget,
 )
+from sfumato.privacy.sensitivity import protection_to_json, protection_to_ledger
 
 ROW, REPLACED = OneRow(), OneRow(neighbors="replace")
 
@@ -206,8 +206,8 @@ def test_persons_of_two_columns_are_two_units(ledger: Ledger) -> None:
 
 
 def test_a_ledger_of_rows_is_written_as_before() -> None:
-    assert protection.to_ledger(ROW) == protection.to_json(ROW)
-    assert protection.to_ledger(OnePerson(max_rows=2)) == protection.to_json(OnePerson(max_rows=2))
+    assert protection_to_ledger(ROW) == protection_to_json(ROW)
+    assert protection_to_ledger(OnePerson(max_rows=2)) == protection_to_json(OnePerson(max_rows=2))
 
 
 def test_datasets_of_one_file_have_budgets_of_their_own(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_the_clock_decides_nothing(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for year in ("2036", "2016", "2026"):
-        monkeypatch.setattr(rules, "today", lambda year=year: f"{year}-01-01")
+        monkeypatch.setattr(ledger_entries, "today", lambda year=year: f"{year}-01-01")
         book = Ledger.open(tmp_path / "study.ledger", dataset="adult")
         book.spend(PureDP("0.3"), label=year, protect=ROW)
     spends = [entry for entry in ledger.entries() if entry.event == "spend"]
@@ -367,7 +367,9 @@ def test_entries_tell_the_day_of_opening_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = (f"2026-01-{day:02}" for day in range(1, 32))
-    monkeypatch.setattr(rules, "today", lambda: next(days))  # another one whenever it is asked
+    monkeypatch.setattr(
+        ledger_entries, "today", lambda: next(days)
+    )  # another one whenever it is asked
     ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1))
     for label in ("first look", "a look that took long"):
         ledger.spend(PureDP("0.1"), label=label, protect=ROW, request=label)
@@ -380,7 +382,7 @@ def test_entries_tell_the_day_of_opening_and_no_more(
 def test_a_ledger_of_which_entries_tell_seconds_still_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules, "today", lambda: "2025-05-05T05:05:05+00:00")
+    monkeypatch.setattr(ledger_entries, "today", lambda: "2025-05-05T05:05:05+00:00")
     Ledger.open(tmp_path / "study.ledger", dataset="adult", cap=PureDP(1)).look("old")
     monkeypatch.undo()
     ledger = Ledger.open(tmp_path / "study.ledger", dataset="adult")
@@ -437,23 +439,27 @@ def test_a_label_that_looks_like_a_plan_is_a_label(ledger: Ledger) -> None:
 
 
 def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
-    opened = rules.open_body("adult", OneRow())
-    state = rules.replay(ledger_entries.State(), opened)
+    opened = ledger_entries.open_body("adult", OneRow())
+    state = ledger_entries.replay(ledger_entries.State(), opened)
     with pytest.raises(InputError, match="opened already"):
-        rules.replay(state, opened)
-    spend = rules.spend_body(state, "adult", PureDP(1), text="step", protect=OneRow(), request=None)
-    assert rules.replay(state, spend).spent.pure_epsilon == 1
+        ledger_entries.replay(state, opened)
+    spend = ledger_entries.spend_body(
+        state, "adult", PureDP(1), text="step", protect=OneRow(), request=None
+    )
+    assert ledger_entries.replay(state, spend).spent.pure_epsilon == 1
     with pytest.raises(InputError, match="an opened dataset"):
-        rules.replay(ledger_entries.State(), spend)
+        ledger_entries.replay(ledger_entries.State(), spend)
 
 
 def test_a_local_guarantee_is_neither_a_cap_nor_a_cost() -> None:
     local = {"kind": "local", "epsilon": "1"}
     with pytest.raises(ValueError, match="not a cost"):
         ledger_entries.price_from_json(local)
-    state = rules.replay(ledger_entries.State(), rules.open_body("adult", OneRow()))
+    state = ledger_entries.replay(
+        ledger_entries.State(), ledger_entries.open_body("adult", OneRow())
+    )
     with pytest.raises(ValueError, match="not a cost"):
-        rules.replay(state, {"event": "cap", "cap": local})
+        ledger_entries.replay(state, {"event": "cap", "cap": local})
     ledger = Ledger.in_memory(dataset="adult")
     entry = ledger.spend(PureDP(1), label="step", protect=OneRow())
     body = json.loads(json.dumps(ledger.export()["entries"][entry.seq]["body"]))

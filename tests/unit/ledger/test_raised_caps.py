@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfumato.errors import BudgetError
-from sfumato.ledger import Ledger, rules
+from sfumato.ledger import Ledger
+from sfumato.ledger import entries as ledger_entries
 from sfumato.ledger.entries import Body, State
 from sfumato.privacy import ZCDP, ApproxDP, OneRow, PureDP, Totals
 from sfumato.privacy.composition import Cap, Cost, joined, within
@@ -19,7 +20,7 @@ from sfumato.privacy.composition import Cap, Cost, joined, within
 LOW, HIGH = ApproxDP("0.5", "0.05"), ApproxDP(1, "0.05")
 ROW = OneRow()
 Replay = Callable[[State, Body], State]
-OPENED = rules.replay(State(), rules.open_body("adult", ROW))
+OPENED = ledger_entries.replay(State(), ledger_entries.open_body("adult", ROW))
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ def transcripts(
     """
 
     def spent(state: State, cost: Cost) -> State | None:
-        body = rules.spend_body(state, "adult", cost, text="ask", protect=ROW, request=None)
+        body = ledger_entries.spend_body(
+            state, "adult", cost, text="ask", protect=ROW, request=None
+        )
         try:
             return replay(state, body)
         except BudgetError:
@@ -49,7 +52,9 @@ def transcripts(
 
     def follow(state: State, at: int, p: float, q: float, steps: int, caps: tuple[Cap, ...]):
         if raises[at % len(raises)] and HIGH not in caps:
-            state = replay(state, rules.cap_body("adult", HIGH, "raised in view of answers"))
+            state = replay(
+                state, ledger_entries.cap_body("adult", HIGH, "raised in view of answers")
+            )
             caps = (*caps, HIGH)
         cost = choose[at % len(choose)]
         after = spent(state, cost) if steps < depth else None
@@ -61,7 +66,7 @@ def transcripts(
         yield from follow(after, 2 * at + 1, p * truth, q * (1 - truth), steps + 1, caps)
         yield from follow(after, 2 * at + 2, p * (1 - truth), q * truth, steps + 1, caps)
 
-    begun = replay(OPENED, rules.cap_body("adult", LOW, "first cap"))
+    begun = replay(OPENED, ledger_entries.cap_body("adult", LOW, "first cap"))
     yield from follow(begun, 0, 1.0, 1.0, 0, (LOW,))
 
 
@@ -85,7 +90,7 @@ COSTS = st.one_of(
 def test_a_cap_raised_in_view_of_results_keeps_the_promise_of_the_largest(
     choose: list[Cost], raises: list[bool]
 ) -> None:
-    outcomes = list(transcripts(choose, raises, 7, rules.replay))
+    outcomes = list(transcripts(choose, raises, 7, ledger_entries.replay))
     assert sum(o.p for o in outcomes) == pytest.approx(1)
     assert divergence(outcomes, HIGH) <= float(HIGH.delta)
     assert divergence(outcomes, LOW) <= float(LOW.delta)
@@ -93,11 +98,11 @@ def test_a_cap_raised_in_view_of_results_keeps_the_promise_of_the_largest(
 
 def test_a_raise_that_forgot_what_was_spent_would_be_seen() -> None:
     def forgetting(state: State, body: Body) -> State:
-        after = rules.replay(state, body)
+        after = ledger_entries.replay(state, body)
         return replace(after, spent=Totals()) if body["event"] == "cap" else after
 
     raises = [False, True, False]  # after the first answer, if that is the true one
-    honest = list(transcripts([PureDP("0.5")], raises, 9, rules.replay))
+    honest = list(transcripts([PureDP("0.5")], raises, 9, ledger_entries.replay))
     forgot = list(transcripts([PureDP("0.5")], raises, 9, forgetting))
     assert divergence(honest, HIGH) <= float(HIGH.delta)
     assert divergence(forgot, HIGH) > float(HIGH.delta)

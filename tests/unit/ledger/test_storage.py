@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from sfumato.errors import BudgetError, InputError, LedgerCorruptError, StorageError
-from sfumato.ledger import Ledger, default_path, sqlite_store
+from sfumato.ledger import Ledger, default_path, stores
 from sfumato.ledger.entries import Row, genesis, linked
-from sfumato.ledger.transactions import Store
+from sfumato.ledger.stores import Store
 from sfumato.privacy import OneRow, PureDP
 
 FIRST = genesis("0" * 32, "now")
@@ -26,11 +26,11 @@ TWO = linked({"dataset": "census"}, ONE.head)
 
 
 def in_file(folder: Path) -> Store:
-    sqlite_store.create(folder / "study.ledger", FIRST)
-    return sqlite_store.SqliteStore(folder / "study.ledger")
+    stores.create(folder / "study.ledger", FIRST)
+    return stores.SqliteStore(folder / "study.ledger")
 
 
-STORES = {"file": in_file, "memory": lambda _: sqlite_store.SqliteStore.in_memory(FIRST)}
+STORES = {"file": in_file, "memory": lambda _: stores.SqliteStore.in_memory(FIRST)}
 
 
 @pytest.fixture(params=STORES.values(), ids=STORES)

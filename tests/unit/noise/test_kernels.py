@@ -11,7 +11,7 @@ from numba import njit
 from scipy.stats import binomtest
 
 from sfumato.noise import kernels as k
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import simulation_rng
 
 FALSE_ALARM = 1e-6

@@ -16,7 +16,7 @@ from sfumato.planning import noise, rehearsal
 from sfumato.planning.plan import LARGEST_NOISE
 from sfumato.planning.rehearsal import rehearse, scaled_budget, stage
 from sfumato.privacy import ApproxDP, OneRow, PureDP
-from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import zcdp_budget
 from sfumato.randomness import simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Integer, Schema, all_marginals

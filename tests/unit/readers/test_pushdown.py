@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from servers import Database
 from sfumato import Curator, Independent, OneRow, PureDP, publish
-from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import MarginalCounts, count_marginals, rows
 from sfumato.counting.table import Table
 from sfumato.errors import InternalError, StorageError, TableError
@@ -103,7 +102,7 @@ class Watched:
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every table were too large to be kept in memory."""
-    monkeypatch.setattr(coded_table, "CACHE_BYTES", -1)
+    monkeypatch.setattr("sfumato.counting.table.CACHE_BYTES", -1)
 
 
 def quoted(name: str) -> str:

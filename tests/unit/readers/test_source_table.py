@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sfumato.counting import coded_table
 from sfumato.counting.exact_counts import count_marginals, rows
 from sfumato.errors import TableError
 from sfumato.readers.duckdb import connect
@@ -62,7 +61,7 @@ def test_a_small_table_is_parsed_once() -> None:
 def test_a_large_table_is_read_again_and_only_its_needed_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(coded_table, "CACHE_BYTES", 20)
+    monkeypatch.setattr("sfumato.counting.table.CACHE_BYTES", 20)
     source = Spy()
     table = SourceTable(SCHEMA, source)
     table.validate()
@@ -113,7 +112,7 @@ def test_sqlite_reads_a_table_in_its_own_order_whatever_its_indexes(tmp_path: Pa
 
 
 def test_a_large_state_is_not_doubled_and_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coded_table, "_SHARED_STATE_BYTES", 0)
+    monkeypatch.setattr("sfumato.counting.table._SHARED_STATE_BYTES", 0)
     counts = count_marginals(SourceTable(SCHEMA, Spy()), [("a",)])
     assert counts[("a",)].tolist() == [0, 5, 5, 5, 0, 0, 0, 0, 0, 0]
 

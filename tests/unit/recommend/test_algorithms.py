@@ -9,7 +9,7 @@ from sfumato.gate import Curator
 from sfumato.ledger import Ledger
 from sfumato.models.items.recommenders import History
 from sfumato.privacy import ZCDP, ApproxDP, OnePerson, OneRow, PureDP
-from sfumato.privacy.conversions import zcdp_budget
+from sfumato.privacy.guarantees import zcdp_budget
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.recommend.auto import AutoRecommender

@@ -20,9 +20,8 @@ from sfumato.models.model import PublishedRows
 from sfumato.privacy.guarantees import PureDP
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease
-from sfumato.report import measurements, page, render
-from sfumato.report import measurements as report_measurements
-from sfumato.report.measurements import (
+from sfumato.report import page, render, table_page
+from sfumato.report.table_page import (
     column_note,
     from_independence,
     marginal_sigma,
@@ -31,9 +30,9 @@ from sfumato.report.measurements import (
     measured_view,
     misplaced,
     pair_note,
+    report_view,
     size_sentence,
 )
-from sfumato.report.table_page import report_view
 from sfumato.report.view import MarginalView, MeasuredView
 from sfumato.schema import Category, Integer, Schema
 from sfumato.schema.impossible import Impossible
@@ -77,7 +76,7 @@ def section(release: TableRelease) -> str:
 
 
 def test_doctests() -> None:
-    for module in (report_measurements, page):
+    for module in (table_page, page):
         assert doctest.testmod(module).failed == 0
 
 
@@ -301,13 +300,13 @@ def test_without_a_look_of_its_own_the_best_larger_marginal_is_added_up() -> Non
 def test_ranges_totals_and_unknown_columns_tell_nothing() -> None:
     release = with_measurements(("age 10 to 19", 1.0), ([], 1.0), (["age", "gone"], 1.0))
     assert marginal_sigma(release, ("age",)) is None
-    assert column_note(release, "age", None) == measurements.UNKNOWN
+    assert column_note(release, "age", None) == table_page.UNKNOWN
 
 
 def test_public_counts_have_no_error() -> None:
     release = with_measurements((["age"], 0.0))
     assert marginal_sigma(release, ("age",)) == 0
-    assert column_note(release, "age", 0.0) == measurements.PUBLIC
+    assert column_note(release, "age", 0.0) == table_page.PUBLIC
 
 
 def test_a_note_tells_counts_and_percentage_points() -> None:
@@ -334,7 +333,7 @@ def test_every_column_and_pair_of_a_page_has_its_error_or_why_not() -> None:
         assert all(part.note for part in (*view.columns, *view.pairs)), method
         told = [column.sigma is not None for column in view.columns]
         assert told == [column.note.startswith("Expected error") for column in view.columns]
-        assert (method == "mwem") == (view.columns[0].note == measurements.STEPWISE)
+        assert (method == "mwem") == (view.columns[0].note == table_page.STEPWISE)
 
 
 def test_rows_as_they_came_agree_with_no_measurement_and_redrawn_ones_do() -> None:
@@ -343,7 +342,7 @@ def test_rows_as_they_came_agree_with_no_measurement_and_redrawn_ones_do() -> No
     assert marginal_sigma(replace(rows, method={"published": "redrawn"}), ("age",)) == 3.0
     came = replace(rows, method={"published": "answers"})
     assert marginal_sigma(came, ("age",)) is None
-    assert column_note(came, "age", None) == measurements.RANDOMIZED
+    assert column_note(came, "age", None) == table_page.RANDOMIZED
 
 
 def test_a_pair_that_was_not_measured_is_called_inferred() -> None:
@@ -392,6 +391,6 @@ def test_errors_of_columns_are_about_as_large_as_told(method: str) -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    results = doctest.testmod(measurements)
+    results = doctest.testmod(table_page)
     assert results.attempted > 0
     assert results.failed == 0

@@ -14,7 +14,7 @@ from sfumato.errors import InputError
 from sfumato.models.answers.tree import fit_tree
 from sfumato.models.model import PublishedRows
 from sfumato.privacy.guarantees import LocalDP, PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.release import TableRelease, draw_table
 from sfumato.report import render

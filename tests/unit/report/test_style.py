@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from sfumato.charts.heat_map import _DARK_ABOVE, _SHADES
+from sfumato.charts.bars import _DARK_ABOVE, _SHADES
 from sfumato.report.page import dress
 
 BACKGROUNDS = ("paper", "card")

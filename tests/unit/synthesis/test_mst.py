@@ -131,7 +131,7 @@ def test_pairs_that_can_not_be_counted_in_one_look_are_not_scored(chain, monkeyp
     """The 10 pairs have 288 cells, six of them 36 each: more than a tenth of what can be held."""
     for place in (
         "counting.exact_counts.MAX_CELLS",
-        "gate.counts.MAX_CELLS",
+        "gate.curator.MAX_CELLS",
         "synthesis.mst.MOST_CELLS",
     ):
         monkeypatch.setattr(f"sfumato.{place}", 250)

@@ -29,7 +29,7 @@ from sfumato.local.records.parts import Part
 from sfumato.noise import DiscreteLaplace, selection_for
 from sfumato.privacy import sensitivity
 from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, Cost, PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Marginal, Schema

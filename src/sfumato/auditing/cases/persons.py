@@ -27,9 +27,8 @@ from sfumato.gate import Curator
 from sfumato.gate.scout import Scout
 from sfumato.ledger.ledger import Ledger
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
-from sfumato.privacy.conversions import zcdp_budget
-from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP
-from sfumato.privacy.protection import OnePerson, OneRow, Protection
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, zcdp_budget
+from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table, source_of

@@ -23,7 +23,7 @@ from sfumato.auditing.statistics import rho_between
 from sfumato.counting.ratings import Ratings
 from sfumato.gate.rating_sums import Gram, ItemSums, measured_gram, measured_sums
 from sfumato.privacy.guarantees import ZCDP
-from sfumato.privacy.protection import OnePerson
+from sfumato.privacy.sensitivity import OnePerson
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.ratings import open_ratings
 from sfumato.schema.ratings import RatingScale

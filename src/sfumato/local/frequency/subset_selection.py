@@ -23,7 +23,7 @@ from sfumato.local.mechanism import (
     transition_of,
 )
 from sfumato.local.probabilities import WORD, exp_below, split_below
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import Rng, Words
 
 

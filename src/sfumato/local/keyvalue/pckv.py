@@ -34,7 +34,7 @@ from sfumato.local.keyvalue.sampled_key import (
 from sfumato.local.layout import Answer, Answers, BitLayout, IntegerLayout, packed
 from sfumato.local.mechanism import Counts, Transition, checked_tally, kernels, transition_of
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import Rng
 
 MAX_PADDING: Final = 10_000

@@ -32,7 +32,7 @@ from sfumato.local.mechanism import (
     transition_of,
 )
 from sfumato.local.probabilities import WORD, exp_below, local_epsilon, split_below
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import Rng
 
 STATES: Final = (0, 1, 2)

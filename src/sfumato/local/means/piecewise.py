@@ -18,7 +18,7 @@ from sfumato.local.means.duchi import Duchi, LinearWeights
 from sfumato.local.means.mechanism import Floats, MeanMechanism
 from sfumato.local.mechanism import Codes, kernels
 from sfumato.local.probabilities import WORD, ceil_div, exp_below
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import Rng
 
 LEAST_MIXED: Final = Fraction(61, 100)

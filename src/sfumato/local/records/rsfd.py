@@ -26,7 +26,7 @@ from sfumato.local.records.mechanism import (
     State,
     estimated,
 )
-from sfumato.noise.exact_draws import replay
+from sfumato.noise.discrete_noise import replay
 from sfumato.randomness import Rng
 
 

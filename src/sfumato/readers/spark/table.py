@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from sfumato import check
-from sfumato.counting.exact_counts import RowCount
 from sfumato.counting.shuffle import mixed
-from sfumato.counting.table import FoldKernel, MapKernel
+from sfumato.counting.table import FoldKernel, MapKernel, RowCount
 from sfumato.errors import InputError, TableError
 from sfumato.readers.source_table import misfit_sentences, require_columns, undeclared
 from sfumato.readers.spark import tasks
@@ -118,7 +117,7 @@ class SparkTable:
 class BoundedSparkTable:
     """At most some rows of each person: shuffled and chosen once, stored in the executors.
 
-    The rule is that of ``coded_table.BoundedTable``, run by its own code where a person's rows have
+    The rule is that of ``table.BoundedTable``, run by its own code where a person's rows have
     come together, so both engines keep the same rows.
     """
 

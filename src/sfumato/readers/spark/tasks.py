@@ -17,9 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato import errors
-from sfumato.counting.coded_table import CodedTable, Decode, from_arrow
-from sfumato.counting.exact_counts import RowCount
-from sfumato.counting.table import CodeBatch, FoldKernel, MapKernel
+from sfumato.counting.table import (
+    CodeBatch,
+    CodedTable,
+    Decode,
+    FoldKernel,
+    MapKernel,
+    RowCount,
+    from_arrow,
+)
 from sfumato.errors import SfumatoError
 from sfumato.randomness import Rng, TaskRngs
 from sfumato.readers.source_table import SourceTable
@@ -214,7 +220,7 @@ class Naming:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounding:
-    """Of each person's rows, at most some, by the rule of ``coded_table.BoundedTable``."""
+    """Of each person's rows, at most some, by the rule of ``table.BoundedTable``."""
 
     schema: Schema
     column: str

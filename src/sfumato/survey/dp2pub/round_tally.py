@@ -18,7 +18,7 @@ from sfumato.local.records.parts import by_part
 from sfumato.models.answers.pair_tables import NoisyTable
 from sfumato.models.code_counts import narrow
 from sfumato.models.model import Model
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease, draw_rows
 from sfumato.schema.schema import Marginal

@@ -42,7 +42,7 @@ from sfumato.models.pram.pram import (
     redrawing_helps,
 )
 from sfumato.privacy.guarantees import Guarantee, LocalDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng, check_rng
 from sfumato.release import TableRelease, draw_rows
 from sfumato.schema import Schema

@@ -19,7 +19,7 @@ from sfumato.gate import Curator
 from sfumato.models.model import PublishedRows
 from sfumato.models.pram.clusters import Pram
 from sfumato.privacy.guarantees import PureDP
-from sfumato.privacy.protection import OneRow
+from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease, draw_rows
 from sfumato.release.rules import both_repairs

@@ -16,8 +16,8 @@ import pytest
 
 import sfumato as sf
 from kernels import Copy, Draw, Wide
-from sfumato.counting.coded_table import CodedTable
 from sfumato.counting.exact_counts import count_marginals, rows
+from sfumato.counting.table import CodedTable
 from sfumato.errors import InputError, StorageError, TableError
 from sfumato.gate.row_answers import Perturbation
 from sfumato.local.frequency.grr import Grr

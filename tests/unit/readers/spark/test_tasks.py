@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from kernels import Copy, Draw, Wide
-from sfumato.counting.exact_counts import MarginalCounts, RowCount
+from sfumato.counting.exact_counts import MarginalCounts
+from sfumato.counting.table import RowCount
 from sfumato.errors import SfumatoError, TableError
 from sfumato.randomness import Rng, secure_rng, simulation_rng
 from sfumato.readers.spark import tasks

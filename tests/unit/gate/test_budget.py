@@ -7,7 +7,7 @@ import pytest
 
 from sfumato.errors import BudgetError, InputError
 from sfumato.gate import Curator, L1Error
-from sfumato.gate.journal import BY_ROW, FINISHED, Journal, runs_of
+from sfumato.gate.budget import BY_ROW, FINISHED, Journal, runs_of
 from sfumato.ledger import Ledger
 from sfumato.local.frequency.grr import Grr
 from sfumato.privacy import OneRow, PureDP
