@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib import import_module
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -23,9 +22,10 @@ from sfumato.evaluation.raw_rows import read_raw
 from sfumato.evaluation.rows import Rows, read_rows, regular_values, row_count
 from sfumato.randomness import Rng
 from sfumato.readers.source import RawTable
-from sfumato.schema import Number, Schema
+from sfumato.schema import Integer, Number, Schema
 from sfumato.schema.columns import Column
 from sfumato.schema.raw_values import raw_codes
+from sfumato.schema.values import numbers
 
 Codes = NDArray[np.int64]
 
@@ -188,14 +188,14 @@ def compare_models(
         scikit_learn(module)
     tables = [table for table in (real, published, held_back) if table is not None]
     raw = all(isinstance(table, RawTable) for table in tables)
-    rows = _examples(real, raw=raw, rng=rng)
+    rows = _examples(real, labels, raw=raw, rng=rng)
     if held_back is None:
         learned, tested = _parts(row_count(rows.codes), rng=rng)
         train, test = rows.at(learned), rows.at(tested)
     else:
-        kept = _examples(held_back, raw=raw, rng=rng)
+        kept = _examples(held_back, labels, raw=raw, rng=rng)
         train, test = (each.at(_some(row_count(each.codes), rng=rng)) for each in (rows, kept))
-    drawn = _examples(published, raw=raw, rng=rng)
+    drawn = _examples(published, labels, raw=raw, rng=rng)
     shown = drawn.at(_some(row_count(drawn.codes), rng=rng))
     results = {}
     for label in labels:
@@ -294,7 +294,7 @@ def _some(n: int, *, rng: Rng) -> NDArray[np.int64]:
     return rng.permutation(n)[:MOST_CLASSIFIED]
 
 
-def _examples(table: Table, *, raw: bool, rng: Rng) -> Examples:
+def _examples(table: Table, labels: Sequence[str], *, raw: bool, rng: Rng) -> Examples:
     """The rows of a table; numbers as they are written, if ``raw``, else the middles of bins."""
     schema = table.schema
     if not raw or not isinstance(table, RawTable):
@@ -302,7 +302,8 @@ def _examples(table: Table, *, raw: bool, rng: Rng) -> Examples:
         features = {column.name: _values(column)[codes[column.name]] for column in schema}
         return Examples(codes=codes, features=features)
     rows = read_raw(table, rng=rng)
-    codes = {column.name: raw_codes(column, rows.columns[column.name]) for column in schema}
+    coded = dict.fromkeys((*rows.groups, *labels))
+    codes = {name: raw_codes(schema[name], rows.columns[name]) for name in coded}
     features = {
         column.name: _finite(rows.columns[column.name])
         if column.name in rows.numbers
@@ -344,8 +345,9 @@ def _matrix(features: Sequence[Column], rows: Examples) -> NDArray[np.float64]:
 def _values(column: Column) -> NDArray[np.float64]:
     """A number for each code: middles of bins, else the code; none for a missing number."""
     values = np.arange(column.size, dtype=np.float64)
-    if isinstance(column, Number):
-        values[: len(column.edges) - 1] = [(low + high) / 2 for low, high in pairwise(column.edges)]
+    if isinstance(column, Integer | Number):
+        middles = numbers(column)
+        values[: len(middles)] = middles
     if column.ordered:
         values[regular_values(column) :] = np.nan
     return values
