@@ -14,11 +14,13 @@ from sfumato.schema.raw_values import raw_codes, raw_limits, raw_values
 NAN, INF = float("nan"), float("inf")
 AGE = Integer(name="age", low=0, high=9, missing=True)
 MONEY = Number(name="money", edges=(0.0, 1e6))
+CENTS = Number(name="money", low=0.0, high=100.0, resolution=0.5)
+"""Without bins: values are its multiples, or read as they are."""
 DAY = Date(name="day", low=date(1970, 1, 1), high=date(2021, 1, 1))
 DAY_DE = Date(name="day", low=date(2020, 1, 1), high=date(2021, 1, 1), format="%d.%m.%Y")
-MOMENT = DateTime(name="at", low=datetime(1970, 1, 1), high=datetime(2021, 1, 1))
+MOMENT = DateTime(name="at", step="day", low=datetime(1970, 1, 1), high=datetime(2021, 1, 1))
 ZONED = DateTime(
-    name="at", zone="Europe/Rome", low=datetime.fromisoformat("1970-01-01T00:00:00Z"),
+    name="at", zone="Europe/Rome", step="day", low=datetime.fromisoformat("1970-01-01T00:00:00Z"),
     high=datetime.fromisoformat("2021-01-01T00:00:00Z"),
 )  # fmt: skip
 
@@ -32,6 +34,7 @@ ZONED = DateTime(
         (AGE, [7.0, 2.5, INF, NAN], [7, NAN, INF, NAN], [1]),
         (AGE, [True, False], [1, 0], []),
         (MONEY, ["1e3", "-2.5", "nan", "", " 3 "], [1000, -2.5, NAN, NAN, 3], [2, 3]),
+        (CENTS, ["0.3", "250", "x"], [0.3, 250, NAN], [2]),
         (MONEY, [4, 10**9], [4, 1e9], []),
         (MONEY, [1.5, None], [1.5, NAN], [1]),
         (DAY, ["1970-01-11", "nope"], [10, NAN], [1]),
@@ -50,7 +53,7 @@ def test_numbers_and_times_are_read_as_they_are(
     assert np.flatnonzero(odd).tolist() == unfit
 
 
-@pytest.mark.parametrize("column", [AGE, MONEY, DAY, MOMENT])
+@pytest.mark.parametrize("column", [AGE, MONEY, CENTS, DAY, MOMENT])
 def test_what_has_no_number_is_what_codes_call_unfit(column: Any) -> None:
     for given in (["7", "x", "1970-01-03", "1970-01-01T00:00:01", "1e2", "-0", ""], [b"7"]):
         values = pa.array(given)
@@ -87,5 +90,6 @@ def test_other_columns_keep_their_codes() -> None:
 def test_limits_are_in_the_units_of_values() -> None:
     assert raw_limits(AGE) == (0, 9)
     assert raw_limits(MONEY) == (0, 1e6)
+    assert raw_limits(CENTS) == (0, 100)
     assert raw_limits(DAY) == (0, (date(2021, 1, 1) - date(1970, 1, 1)).days)
     assert raw_limits(ZONED)[0] == 0
