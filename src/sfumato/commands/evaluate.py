@@ -16,6 +16,7 @@ from sfumato.commands.request import (
     Progress,
     function,
 )
+from sfumato.errors import InputError
 
 if TYPE_CHECKING:
     from sfumato.evaluation.result import Evaluation
@@ -23,6 +24,26 @@ if TYPE_CHECKING:
 
 MOST_APART: Final = 0.2
 """Numbers of rows that differ by a larger share are pointed out."""
+MOST_WORST: Final = 8
+"""Lines about values; the page has all."""
+TESTED_ON_RELEASED: Final = (
+    "classifiers are tested on real rows that took part in the release; --held-back tests them on "
+    "rows that did not"
+)
+TESTED_ON_HELD_BACK: Final = "classifiers are tested on {} real rows that took no part"
+VALUE_FIGURES: Final = {
+    "mean_error": "error of means",
+    "worst_mean_error": "error of the worst mean",
+    "median_error": "error of medians",
+    "decile_error": "error of deciles",
+    "sd_error": "error of standard dev.",
+    "ks": "KS",
+    "wasserstein": "Wasserstein / sd",
+    "group_error": "error of group means",
+    "rank_error": "error of rank corr.",
+    "pair_distance": "pairs, real quantiles",
+}
+"""Figures of ``ValueComparison.figures`` by what they are called."""
 _line = partial(lines.row, widths=(26, 18))
 """A line of the comparison."""
 
@@ -40,6 +61,24 @@ class EvaluateRequest:
         "str | Sequence[str] | None",
         Option(
             "A column that classifiers shall predict; may be repeated. Needs scikit-learn.",
+            many=True,
+        ),
+    ] = None
+    held_back: Annotated[
+        Any,
+        Option(
+            "Real rows that took no part in the release, to test classifiers on. Without them a "
+            "fifth of the real table is, which did take part.",
+            kind=str,
+            metavar="TABLE",
+            python="A path or a data frame.",
+        ),
+    ] = None
+    check: Annotated[
+        "str | Sequence[str] | None",
+        Option(
+            "A rule between columns, like 'jail_in <= jail_out' or 'a + b = c': how many real and "
+            "published rows break it; may be repeated.",
             many=True,
         ),
     ] = None
@@ -82,17 +121,32 @@ def run(request: EvaluateRequest) -> "Evaluation":
         chosen = workload_of(release.schema, request.workload)
         check_ranges(chosen)
     labels = _labels(request, release)
+    checks = _checks(request, release)
     tell = request.tell or silent
-    table = open_table(
-        request.against, release.schema, encoding=request.encoding, delimiter=request.delimiter
+    opened = partial(
+        open_table, schema=release.schema, encoding=request.encoding, delimiter=request.delimiter
     )
+    table = opened(request.against)
+    held_back = None if request.held_back is None else opened(request.held_back)
     table.watch(reading(tell))
     tell("checking the table", 0, 0)
     table.validate()
+    if held_back is not None:
+        held_back.validate()
     check_internal(internal_folder(folder))
     ledger = Ledger.open(request.ledger, dataset=release.dataset, create=False)
     rng = simulation_rng(0)
-    result = compare(release, table, chosen, ledger, rng=rng, labels=labels, tell=tell)
+    result = compare(
+        release,
+        table,
+        chosen,
+        ledger,
+        rng=rng,
+        labels=labels,
+        checks=checks,
+        held_back=held_back,
+        tell=tell,
+    )
     write_internal(internal_folder(folder), release, result)
     return result
 
@@ -104,6 +158,11 @@ def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...
     given = request.label
     named = (given,) if isinstance(given, str) else tuple(given or ())
     if not named and not request.all_labels:
+        if request.held_back is not None:
+            raise InputError(
+                "rows that were held back are for classifiers to be tested on, and no label is "
+                "named. Give --label COLUMN or --all-labels, or leave --held-back out."
+            )
         return ()
     labels = labels_of(release.schema, named)
     for name in labels:
@@ -111,18 +170,66 @@ def _labels(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...
     return tuple(labels)
 
 
+def _checks(request: EvaluateRequest, release: "TableRelease") -> tuple[str, ...]:
+    """The rules between columns, read once before any look."""
+    from sfumato.evaluation.column_checks import ColumnCheck
+
+    given = request.check
+    texts = (given,) if isinstance(given, str) else tuple(given or ())
+    for text in texts:
+        ColumnCheck.of(text, release.schema)
+    return texts
+
+
 def show(request: EvaluateRequest, result: "Evaluation") -> Iterator[str]:
-    """The figures, beside those of the baselines."""
+    """What is worst about the values, the verdict, then figures beside those of the baselines."""
     from sfumato.commands.internal_folder import internal_folder
 
     yield "Internal: these figures come from the real data. Do not publish them."
+    yield from _worst_values(result)
     yield from _rows(result)
+    yield from _value_figures(result)
+    yield from _broken_rules(result)
     yield from _figures(result)
     yield from _worst(result)
     yield from _classifiers(result)
     for note in result.notes:
         yield f"note: {note}"
     yield f"internal    {internal_folder(Path(request.folder)) / 'internal.html'}"
+
+
+def _worst_values(result: "Evaluation") -> Iterator[str]:
+    """What is worst in the units of the user, then what to make of it."""
+    found = result.discrepancies
+    for each in found[:MOST_WORST]:
+        yield f"worst  {lines.label(each.text, 300)}"
+    if len(found) > MOST_WORST:
+        yield f"       and {len(found) - MOST_WORST} more, on the page"
+    if result.verdict:
+        yield f"verdict  {result.verdict}"
+
+
+def _value_figures(result: "Evaluation") -> Iterator[str]:
+    """Means over the numbers, beside those of the baselines."""
+    sides = [each.values.figures for each in (result, *result.baselines.values()) if each.values]
+    if not sides:
+        return
+    yield _line("values", ["published", *result.baselines])
+    for name, title in VALUE_FIGURES.items():
+        if sides[0][name] is not None:
+            yield _line(title, [_figure(side[name]) for side in sides])
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4f}"
+
+
+def _broken_rules(result: "Evaluation") -> Iterator[str]:
+    for each in result.values.checks if result.values is not None else ():
+        yield (
+            f"rule {lines.label(each.rule, 60)}: broken in {each.published:.2%} of "
+            f"{each.judged[1]:,} published rows, in {each.real:.2%} of {each.judged[0]:,} real ones"
+        )
 
 
 def _rows(result: "Evaluation") -> Iterator[str]:
@@ -173,6 +280,12 @@ def _classifiers(result: "Evaluation") -> Iterator[str]:
     for name, errors in result.misclassification.items():
         shares = f"{errors.published:.1%} learned from published rows, {errors.real:.1%} from real"
         yield f"label got wrong         {shares} ({lines.label(name, 30)})"
+    if result.classifiers or result.misclassification:
+        yield (
+            TESTED_ON_RELEASED
+            if result.held_back is None
+            else TESTED_ON_HELD_BACK.format(f"{result.held_back:,}")
+        )
     for name, scores in result.classifiers.items():
         yield (
             f"guesses of {lines.label(name, 30)}: balanced accuracy after published rows, after "

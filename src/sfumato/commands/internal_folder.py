@@ -26,6 +26,10 @@ _OWNER: Final = 0o600
 """The mode of files that only their owner reads."""
 _RANGES: Final = 500
 """Random range queries of a comparison."""
+NO_VALUES: Final = (
+    "Raw values were not compared: that needs a file, a data frame or a database, not a Spark "
+    "table. The figures are of codes only, which do not show what bins do to values."
+)
 _FEW_COLUMNS: Final = 3
 """Columns up to which a random range over all of them holds rows."""
 
@@ -62,23 +66,44 @@ def compare(
     *,
     rng: Rng,
     labels: Sequence[str] = (),
+    checks: Sequence[str] = (),
+    held_back: Table | None = None,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> "Evaluation":
-    """Every measure that is possible here beside its baselines, and classifiers of labels."""
+    """Every measure that is possible here beside its baselines, and classifiers of labels.
+
+    Args:
+        release: What was published.
+        table: The real table.
+        workload: Ranges to compare, if it has some.
+        ledger: Where the look is noted.
+        rng: For whatever is drawn.
+        labels: Columns to predict.
+        checks: Rules between columns.
+        held_back: Real rows that took no part in the release, for classifiers.
+        tell: Called with the progress.
+    """
     from sfumato.evaluation.correlations import MOST_VALUES
     from sfumato.evaluation.evaluate import (
         Classifiers,
         InformationError,
         Misclassification,
         PairCorrelations,
+        RawValues,
         TotalVariation,
         evaluate,
     )
     from sfumato.evaluation.marginals import comparable_degrees
+    from sfumato.readers.source import RawTable
 
     schema = release.schema
     degrees = comparable_degrees(schema)
     measures: list[Measure] = [TotalVariation(degree=degree) for degree in degrees]
+    notes: tuple[str, ...] = ()
+    if checks or isinstance(table, RawTable):
+        measures.insert(0, RawValues(checks=tuple(checks)))
+    else:
+        notes = (NO_VALUES,)
     measures.append(_queries(schema, workload))
     if 2 in degrees:
         measures.append(InformationError())
@@ -88,9 +113,16 @@ def compare(
     if labels:
         measures.append(Classifiers(labels=tuple(labels)))
     result = evaluate(
-        release, against=table, measures=measures, rng=rng, ledger=ledger, baselines=True, tell=tell
+        release,
+        against=table,
+        measures=measures,
+        rng=rng,
+        ledger=ledger,
+        baselines=True,
+        held_back=held_back,
+        tell=tell,
     )
-    return replace(result, notes=(*result.notes, *table.misfits()))
+    return replace(result, notes=(*result.notes, *notes, *table.misfits()))
 
 
 def _queries(schema: Schema, workload: Workload | None) -> "RangeQueries":

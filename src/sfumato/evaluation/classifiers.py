@@ -1,8 +1,10 @@
 """Train on published rows, test on real ones: what a table is worth to who learns from it.
 
-The real rows are split first. Classifiers that learned from published rows, and the same ones
-that learned from the real training part, are tested on the real rows that were held out. Those
-had their part in the publication, through its noise; in the real training rows they have none.
+Best are rows that were held back before anything was published: classifiers that learned from
+published rows, and the same ones that learned from the real table, are tested on them. Without
+such rows the real ones are split first, and a part of them is tested on: it took part in the
+release, through its noise, but not in the real training rows. Numbers enter as they are written,
+where the tables have values; what a bad bin made of them is then learned from as well.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +18,13 @@ from numpy.typing import NDArray
 
 from sfumato.counting.table import Table
 from sfumato.errors import InputError
+from sfumato.evaluation.raw_rows import read_raw
 from sfumato.evaluation.rows import Rows, read_rows, regular_values, row_count
 from sfumato.randomness import Rng
+from sfumato.readers.source import RawTable
 from sfumato.schema import Integer, Number, Schema
 from sfumato.schema.columns import Column
+from sfumato.schema.raw_values import raw_codes
 from sfumato.schema.values import numbers
 
 Codes = NDArray[np.int64]
@@ -146,26 +151,65 @@ def check_column(schema: Schema, label: str) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Examples:
+    """Rows to learn from or to be tested on: codes of labels, and numbers for features."""
+
+    codes: Rows
+    features: Mapping[str, NDArray[np.float64]]
+
+    def at(self, indices: NDArray[np.int64]) -> "Examples":
+        """The rows with these indices."""
+        features = {name: values[indices] for name, values in self.features.items()}
+        return Examples(codes=_at(self.codes, indices), features=features)
+
+
 def compare_models(
-    real: Table, published: Table, labels: Sequence[str], *, models: Sequence[str], rng: Rng
+    real: Table,
+    published: Table,
+    labels: Sequence[str],
+    *,
+    models: Sequence[str],
+    rng: Rng,
+    held_back: Table | None = None,
 ) -> dict[str, LabelScores]:
-    """Scores of every classifier of every label, all tested on the same held-out real rows."""
+    """Scores of every classifier of every label, all tested on the same real rows.
+
+    Args:
+        real: What was published.
+        published: As what.
+        labels: The columns to predict.
+        models: Of ``MODELS``.
+        rng: For the choice of rows, and for the classifiers.
+        held_back: Real rows that took no part in the release, to test on; without them a fifth of
+            the real ones.
+    """
     for module in ("ensemble", "linear_model"):
         scikit_learn(module)
-    train, test = split(read_rows(real), rng=rng)
-    shown = some_rows(read_rows(published), rng=rng)
+    tables = [table for table in (real, published, held_back) if table is not None]
+    raw = all(isinstance(table, RawTable) for table in tables)
+    rows = _examples(real, labels, raw=raw, rng=rng)
+    if held_back is None:
+        learned, tested = _parts(row_count(rows.codes), rng=rng)
+        train, test = rows.at(learned), rows.at(tested)
+    else:
+        kept = _examples(held_back, labels, raw=raw, rng=rng)
+        train, test = (each.at(_some(row_count(each.codes), rng=rng)) for each in (rows, kept))
+    drawn = _examples(published, labels, raw=raw, rng=rng)
+    shown = drawn.at(_some(row_count(drawn.codes), rng=rng))
     results = {}
     for label in labels:
         seeds = rng.below(_SEEDS, len(models)).tolist()
-        common = np.bincount(train[label]).argmax()
+        common = np.bincount(train.codes[label]).argmax()
         sides = [
             {
-                model: _scores(real.schema, label, MODELS[model], seed, learned, test)
+                model: _scores(real.schema, label, MODELS[model], seed, learned_from, test)
                 for model, seed in zip(models, seeds, strict=True)
             }
-            for learned in (shown, train)
+            for learned_from in (shown, train)
         ]
-        majority = Scores.of(test[label], np.full_like(test[label], common))
+        truth = test.codes[label]
+        majority = Scores.of(truth, np.full_like(truth, common))
         results[label] = LabelScores(majority=majority, published=sides[0], real=sides[1])
     return results
 
@@ -177,13 +221,16 @@ def check_label(schema: Schema, label: str) -> None:
 
 
 def compare_misclassification(
-    real: Table, published: Table, label: str, *, rng: Rng
+    real: Table, published: Table, label: str, *, rng: Rng, held_back: Table | None = None
 ) -> LabelErrors:
     """``misclassification`` after learning from published rows, and after learning from real ones.
 
-    Both are tested on the same fifth of the real rows, held out at random.
+    Both are tested on the same rows: those held back, or else a fifth of the real ones, at random.
     """
-    train, test = split(read_rows(real), rng=rng)
+    if held_back is None:
+        train, test = split(read_rows(real), rng=rng)
+    else:
+        train, test = (some_rows(read_rows(table), rng=rng) for table in (real, held_back))
     shown = some_rows(read_rows(published), rng=rng)
     return LabelErrors(
         published=misclassification(real.schema, label, shown, test),
@@ -211,20 +258,13 @@ def misclassification(schema: Schema, label: str, learned: Rows, test: Rows) -> 
 
 def split(rows: Rows, *, rng: Rng) -> tuple[Rows, Rows]:
     """Rows to learn from, and a fifth of all that is held out, at random."""
-    n = row_count(rows)
-    if n < 2:
-        raise InputError("a classifier needs rows to train on and rows to test.")
-    order = rng.permutation(n)
-    size = min(MOST_CLASSIFIED, max(1, int(n * TEST_SHARE)))
-    learned, tested = order[size : size + MOST_CLASSIFIED], order[:size]
+    learned, tested = _parts(row_count(rows), rng=rng)
     return _at(rows, learned), _at(rows, tested)
 
 
 def some_rows(rows: Rows, *, rng: Rng) -> Rows:
     """All rows, or of very many some at random; there must be one."""
-    if not row_count(rows):
-        raise InputError("a classifier needs rows to train on and rows to test.")
-    return _at(rows, rng.permutation(row_count(rows))[:MOST_CLASSIFIED])
+    return _at(rows, _some(row_count(rows), rng=rng))
 
 
 def scikit_learn(module: str) -> Any:
@@ -238,28 +278,68 @@ def scikit_learn(module: str) -> Any:
         ) from error
 
 
+def _parts(n: int, *, rng: Rng) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The indices of rows to learn from, and of a fifth of all to be tested on."""
+    if n < 2:
+        raise InputError("a classifier needs rows to train on and rows to test.")
+    order = rng.permutation(n)
+    size = min(MOST_CLASSIFIED, max(1, int(n * TEST_SHARE)))
+    return order[size : size + MOST_CLASSIFIED], order[:size]
+
+
+def _some(n: int, *, rng: Rng) -> NDArray[np.int64]:
+    """The indices of all rows, or of very many of some at random."""
+    if not n:
+        raise InputError("a classifier needs rows to train on and rows to test.")
+    return rng.permutation(n)[:MOST_CLASSIFIED]
+
+
+def _examples(table: Table, labels: Sequence[str], *, raw: bool, rng: Rng) -> Examples:
+    """The rows of a table; numbers as they are written, if ``raw``, else the middles of bins."""
+    schema = table.schema
+    if not raw or not isinstance(table, RawTable):
+        codes = read_rows(table)
+        features = {column.name: _values(column)[codes[column.name]] for column in schema}
+        return Examples(codes=codes, features=features)
+    rows = read_raw(table, rng=rng)
+    coded = dict.fromkeys((*rows.groups, *labels))
+    codes = {name: raw_codes(schema[name], rows.columns[name]) for name in coded}
+    features = {
+        column.name: _finite(rows.columns[column.name])
+        if column.name in rows.numbers
+        else _values(column)[codes[column.name]]
+        for column in schema
+    }
+    return Examples(codes=codes, features=features)
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.isfinite(values), values, np.nan)
+
+
 def _at(rows: Rows, indices: NDArray[np.int64]) -> Rows:
     return {name: codes[indices].astype(np.int64) for name, codes in rows.items()}
 
 
 def _scores(
-    schema: Schema, label: str, make: "MakeModel", seed: int, learned: Rows, test: Rows
+    schema: Schema, label: str, make: "MakeModel", seed: int, learned: Examples, test: Examples
 ) -> Scores:
     """One classifier: fitted, then applied to the test rows."""
-    truth, two = test[label], schema[label].size == 2
-    if np.ptp(learned[label]) == 0:  # only one label to learn
-        only = np.full_like(truth, learned[label][0])
+    truth, two = test.codes[label], schema[label].size == 2
+    known = learned.codes[label]
+    if np.ptp(known) == 0:  # only one label to learn
+        only = np.full_like(truth, known[0])
         return Scores.of(truth, only, belief=only.astype(float) if two else None)
     features = [column for column in schema if column.name != label]
     with import_module("threadpoolctl").threadpool_limits(1):  # threads that wait spin: slow
-        model = make(features, seed).fit(_matrix(features, learned), learned[label])
+        model = make(features, seed).fit(_matrix(features, learned), known)
         chances = model.predict_proba(_matrix(features, test))
     guesses = model.classes_[chances.argmax(axis=1)]
     return Scores.of(truth, guesses, belief=chances[:, 1] if two else None)
 
 
-def _matrix(features: Sequence[Column], rows: Rows) -> NDArray[np.float64]:
-    return np.stack([_values(column)[rows[column.name]] for column in features], axis=1)
+def _matrix(features: Sequence[Column], rows: Examples) -> NDArray[np.float64]:
+    return np.stack([rows.features[column.name] for column in features], axis=1)
 
 
 def _values(column: Column) -> NDArray[np.float64]:

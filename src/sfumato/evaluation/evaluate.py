@@ -3,8 +3,8 @@
 For the people who hold the data, never for publication.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -20,6 +20,7 @@ from sfumato.evaluation.classifiers import (
     labels_of,
     scikit_learn,
 )
+from sfumato.evaluation.column_checks import ColumnCheck
 from sfumato.evaluation.correlations import (
     chosen_columns,
     comparable_columns,
@@ -41,11 +42,15 @@ from sfumato.evaluation.range_queries import (
     drawn_ranges,
     whole_ranges,
 )
+from sfumato.evaluation.raw_rows import raw_baselines, read_raw
 from sfumato.evaluation.result import Evaluation, PairCounts
 from sfumato.evaluation.rows import MOST_BASELINE_CODES, baseline_tables
+from sfumato.evaluation.value_comparison import RealSide, compare_values
+from sfumato.evaluation.values import share_distance
 from sfumato.ledger.ledger import Ledger
 from sfumato.randomness import Rng
 from sfumato.readers.open_table import open_table
+from sfumato.readers.source import RawTable
 from sfumato.release import TableRelease
 from sfumato.schema import Marginal, Schema, Workload
 
@@ -139,8 +144,25 @@ class Classifiers:
             raise InputError(f"models must name some of {', '.join(MODELS)}, got none")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawValues:
+    """Values as they are written, by no bins of the schema: see ``ValueComparison``.
+
+    Both tables must have values: a file, a data frame or a database, not codes and not Spark.
+    """
+
+    checks: tuple[str, ...] = ()
+    """Rules between columns, like ``"jail_in <= jail_out"`` or ``"a + b = c"``: how many real and
+    how many published rows break each."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.checks, tuple):
+            raise InputError(f"checks must be a tuple of texts, got {self.checks!r:.60}")
+
+
 Measure = (
-    TotalVariation
+    RawValues
+    | TotalVariation
     | CountError
     | RangeQueries
     | InformationError
@@ -158,6 +180,7 @@ def evaluate(
     rng: Rng,
     ledger: Ledger | None = None,
     baselines: bool = False,
+    held_back: Table | None = None,
     tell: Callable[[str, int, int], None] | None = None,
 ) -> Evaluation:
     """Compare the published rows with the real ones; the look is written in the ledger, at cost 0.
@@ -171,20 +194,28 @@ def evaluate(
         baselines: Take the same figures of the real rows with every column permuted, and of real
             rows resampled: what is reached without any pair, and what chance alone leaves. They
             are held in memory and left out above 200 million codes.
+        held_back: Real rows that took no part in the release, with the same schema, for
+            classifiers to be tested on; without them a fifth of the real rows is.
         tell: Called with the progress.
     """
     _check(release, against, measures)
+    if held_back is not None:
+        _check_held_back(release, held_back, measures)
     (ledger or Ledger.open(dataset=release.dataset)).look("evaluation: real against published")
     published = open_table(release.data, release.schema)
     columns = _columns(against, published)
     beside, left_out = _baselines(against, columns, rng) if baselines else ({}, ())
-    first, *others = _compare(against, [published, *beside.values()], measures, rng, tell=tell)
+    tables = {"published": published, **beside}
+    first, *others = _compare(against, tables, measures, rng, held_back=held_back, tell=tell)
+    if (values := first.get("values")) is not None:
+        first["values"] = replace(values, left_out=_left_out(against))
     if any(isinstance(measure, TotalVariation) and measure.degree == 2 for measure in measures):
         first["pairs"] = _worst_pairs(against, published)
     return Evaluation(
         columns=columns,
         baselines={n: Evaluation(**each) for n, each in zip(beside, others, strict=True)},
         notes=(*_sampled(first), *left_out),
+        held_back=None if held_back is None else _size(held_back),
         **first,
     )
 
@@ -205,6 +236,9 @@ def _check(release: TableRelease, against: Table, measures: Sequence[Measure]) -
             check.whole(at_least=2, number_of_columns=len(release.schema))
         elif isinstance(measure, PairCorrelations):
             comparable_columns(release.schema)
+        elif isinstance(measure, RawValues):
+            _checks_of(release.schema, measure)
+            require_values(against)
         elif isinstance(measure, Misclassification):
             check_label(release.schema, measure.label)
         elif isinstance(measure, Classifiers):
@@ -212,29 +246,96 @@ def _check(release: TableRelease, against: Table, measures: Sequence[Measure]) -
             scikit_learn("ensemble")
 
 
+def _check_held_back(release: TableRelease, held_back: Table, measures: Sequence[Measure]) -> None:
+    """Refuse rows that were held back for nothing, or have another schema."""
+    if not isinstance(getattr(held_back, "schema", None), Schema):
+        raise InputError(
+            f"held_back must be an open table, got {type(held_back).__name__}. Pass "
+            "sf.open_table(df, schema)."
+        )
+    if held_back.schema.columns != release.schema.columns:
+        raise InputError("the table that was held back has another schema than the release")
+    if not any(isinstance(measure, Misclassification | Classifiers) for measure in measures):
+        raise InputError(
+            "rows that were held back are for classifiers to be tested on, and none is compared. "
+            "Name a label."
+        )
+
+
+def require_values(table: Table) -> RawTable:
+    """The table, if it has values to compare and not only codes."""
+    if not isinstance(table, RawTable):
+        raise InputError(
+            "raw values are compared of files, data frames and databases, not of codes, of Spark "
+            f"tables or of bounded people; got {type(table).__name__}. Leave RawValues out, or "
+            "write the table to a file."
+        )
+    return table
+
+
+def _checks_of(schema: Schema, measure: RawValues) -> tuple[ColumnCheck, ...]:
+    return tuple(ColumnCheck.of(text, schema) for text in measure.checks)
+
+
 def _compare(
     real: Table,
-    others: Sequence[Table],
+    others: Mapping[str, Table],
     measures: Sequence[Measure],
     rng: Rng,
     *,
+    held_back: Table | None,
     tell: Callable[[str, int, int], None] | None,
 ) -> list[Fields]:
     """All figures of each other table; classifiers learn from the first one only."""
     figures: list[Fields] = [{} for _ in others]
+    tables = list(others.values())
     for done, measure in enumerate(measures):
         if tell is not None:
             tell("comparing with the real table", done, len(measures))
         if isinstance(measure, Misclassification | Classifiers):
-            results = [_learned(real, others[0], measure, rng)]
+            results = [_learned(real, tables[0], measure, rng, held_back)]
+        elif isinstance(measure, RawValues):
+            results = _compare_values(real, others, measure, rng)
         elif isinstance(measure, RangeQueries):
-            results = _compare_ranges(real, others, measure, rng)
+            results = _compare_ranges(real, tables, measure, rng)
         else:
-            results = _compare_marginals(real, others, measure, rng)
+            results = _compare_marginals(real, tables, measure, rng)
         for fields, more in zip(figures, results, strict=False):
             for name, value in more.items():
                 fields[name] = fields.get(name, {}) | value if isinstance(value, dict) else value
     return figures
+
+
+def _compare_values(
+    real: Table, others: Mapping[str, Table], measure: RawValues, rng: Rng
+) -> list[Fields]:
+    """Of the published table, and of baselines made of real values; one in memory at a time."""
+    checks = _checks_of(real.schema, measure)
+    published, *beside = others
+    rows = read_raw(require_values(real), rng=rng)
+    side = RealSide(rows, rng=rng)
+    shown = read_raw(require_values(others[published]), rng=rng)
+    distances = _code_distances(real, others[published])
+    first = compare_values(side, shown, checks=checks, code_distances=distances)
+    del shown
+    baselines = raw_baselines(rows, beside, rng=rng)
+    return [{"values": first}, *({"values": compare_values(side, each)} for each in baselines)]
+
+
+def _code_distances(real: Table, published: Table) -> dict[str, float]:
+    single = [(name,) for name in real.schema.names]
+    a, b = count_marginals(real, single), count_marginals(published, single)
+    return {name: share_distance(a[name,], b[name,]) for name in real.schema.names}
+
+
+def _left_out(table: Table) -> tuple[str, ...]:
+    """Columns of the real table that are not in the release, where the table can say so."""
+    left_out: Callable[[], tuple[str, ...]] = getattr(table, "left_out", lambda: ())
+    return tuple(left_out())
+
+
+def _size(table: Table) -> int:
+    return int(count_marginals(table, [()])[()].sum())
 
 
 def _compare_marginals(
@@ -259,13 +360,21 @@ def _compare_marginals(
 
 
 def _learned(
-    real: Table, published: Table, measure: Misclassification | Classifiers, rng: Rng
+    real: Table,
+    published: Table,
+    measure: Misclassification | Classifiers,
+    rng: Rng,
+    held_back: Table | None,
 ) -> Fields:
     if isinstance(measure, Misclassification):
-        errors = compare_misclassification(real, published, measure.label, rng=rng)
+        errors = compare_misclassification(
+            real, published, measure.label, rng=rng, held_back=held_back
+        )
         return {"misclassification": {measure.label: errors}}
     labels = labels_of(real.schema, measure.labels)
-    scores = compare_models(real, published, labels, models=measure.models, rng=rng)
+    scores = compare_models(
+        real, published, labels, models=measure.models, rng=rng, held_back=held_back
+    )
     return {"classifiers": scores}
 
 
@@ -280,7 +389,7 @@ def _compare_ranges(
     else:
         ranges = drawn_ranges(schema, measure.n, most_columns=most, rng=rng)
     truth = answer(real, ranges)
-    rows = int(count_marginals(real, [()])[()].sum())
+    rows = _size(real)
     errors = []
     for table in others:
         answers = answer(table, ranges)
@@ -318,6 +427,12 @@ def _sampled(fields: Fields) -> tuple[str, ...]:
         notes.append(
             f"Of {tied.of:,} columns the correlations of {len(tied.columns)} were compared, at "
             "random or for their size."
+        )
+    values = fields.get("values")
+    if values is not None and values.rows != values.of:
+        notes.append(
+            f"Raw values were compared of {values.rows[0]:,} of {values.of[0]:,} real and "
+            f"{values.rows[1]:,} of {values.of[1]:,} published rows, at random."
         )
     return tuple(notes)
 

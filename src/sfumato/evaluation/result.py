@@ -1,13 +1,15 @@
 """What a comparison with the real table evaluation. It is not private, and says so."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from sfumato.charts import cards
 from sfumato.evaluation.classifiers import LabelErrors, LabelScores
 from sfumato.evaluation.correlations import Correlations
+from sfumato.evaluation.discrepancies import Discrepancy, discrepancies, verdict
 from sfumato.evaluation.marginals import Distances
 from sfumato.evaluation.range_queries import QueryErrors, RelativeErrors
+from sfumato.evaluation.value_comparison import ValueComparison
 from sfumato.schema import Marginal, Range
 
 INTERNAL: Final = "Internal: compared with the real table, not private. Do not publish."
@@ -19,6 +21,8 @@ PairCounts = list[list[int]]
 class Evaluation:
     """What a comparison with the real data evaluation. Internal: it is not private."""
 
+    values: ValueComparison | None = None
+    """Raw values: numbers as numbers, by no bins of the schema."""
     distances: dict[int, Distances] = field(default_factory=dict)
     """Total variation by degree: mean, least, largest, and of how many marginals."""
     mse: dict[int, float] = field(default_factory=dict)
@@ -30,6 +34,9 @@ class Evaluation:
     """By label."""
     classifiers: dict[str, LabelScores] = field(default_factory=dict)
     """By label: trained on published rows, tested on real ones."""
+    held_back: int | None = None
+    """How many real rows, that took no part in the release, classifiers were tested on; None if
+    rows of the release's own table were."""
     queries: QueryErrors | None = None
     relative_queries: RelativeErrors | None = None
     """The same errors as shares of the real answer."""
@@ -56,6 +63,16 @@ class Evaluation:
         return {degree: (each.worst, each.max) for degree, each in self.distances.items()}
 
     @property
+    def discrepancies(self) -> tuple[Discrepancy, ...]:
+        """What is wrong with published values beyond its bar, the worst first."""
+        return discrepancies(self.values) if self.values is not None else ()
+
+    @property
+    def verdict(self) -> str:
+        """What to make of the published values; empty if values were not compared."""
+        return verdict(self.values) if self.values is not None else ""
+
+    @property
     def rows(self) -> tuple[int, int]:
         """How many rows were compared, real and published."""
         real, published = next(iter(self.columns.values()), ([], []))
@@ -65,12 +82,15 @@ class Evaluation:
         """One line: the mean total variation by degree."""
         real, published = self.rows
         tv = ", ".join(f"{degree}-way {tv:.4f}" for degree, tv in self.tv.items())
-        return f"<Evaluation (internal) of {published:,} rows against {real:,}: tv {tv or '-'}>"
+        worst = f"; worst: {self.discrepancies[0].text}" if self.discrepancies else ""
+        size = f"{published:,} rows against {real:,}"
+        return f"<Evaluation (internal) of {size}: tv {tv or '-'}{worst}>"
 
     def _repr_html_(self) -> str:
         """For notebooks: distances by degree, beside those of the baselines; marked internal."""
         real, published = self.rows
         beside = list(self.baselines)
+        worst = {f"worst {n}": each.text for n, each in enumerate(self.discrepancies[:5], 1)}
         rows = [
             (
                 f"{degree}-way",
@@ -82,17 +102,21 @@ class Evaluation:
         ]
         table = cards.rows_table(("total variation", "mean", *beside, "worst"), rows)
         title = f"{published:,} published rows against {real:,} real ones"
-        return cards.card(title, cards.facts(_facts(self)), table, warning=INTERNAL)
+        return cards.card(title, cards.facts({**worst, **_facts(self)}), table, warning=INTERNAL)
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``; carries the word internal."""
         return {
             "internal": True,
             "rows": dict(zip(("real", "published"), self.rows, strict=True)),
+            "worst_values": [asdict(each) for each in self.discrepancies],
+            "verdict": self.verdict,
             **_figures(self),
+            "values": self.values.to_dict() if self.values else None,
             "correlations": self.correlations.to_dict() if self.correlations else None,
             "misclassification": _each(self.misclassification),
             "classifiers": _each(self.classifiers),
+            "held_back": self.held_back,
             "baselines": {name: _figures(each) for name, each in self.baselines.items()},
             "notes": list(self.notes),
         }
@@ -103,6 +127,7 @@ def _figures(evaluation: Evaluation) -> dict[str, Any]:
     queries, relative = evaluation.queries, evaluation.relative_queries
     tied = evaluation.correlations
     return {
+        "values": evaluation.values.to_dict()["figures"] if evaluation.values else None,
         "tv": {str(degree): value for degree, value in evaluation.tv.items()},
         "worst": {str(d): {"marginal": list(m), "tv": v} for d, (m, v) in evaluation.worst.items()},
         "distances": _each(evaluation.distances),

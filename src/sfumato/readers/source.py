@@ -1,12 +1,17 @@
 """What a reader reads: a source of raw rows, and the table that is made of it."""
 
-from collections.abc import Callable, Iterator
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sfumato.counting.table import Table
 from sfumato.schema import Marginal
+
+RawColumn = tuple[NDArray[Any], NDArray[np.bool_]]
+"""Values as ``schema.raw_values`` reads them, and which of them do not fit the schema."""
 
 
 class Source(Protocol):
@@ -68,3 +73,11 @@ class OpenedTable(Table, Protocol):
 
     def watch(self, report: Callable[[int, int], None]) -> None:
         """While rows are read, report how many parts were and how many there are, 0 if unknown."""
+
+
+@runtime_checkable
+class RawTable(Table, Protocol):
+    """A table that still has the values that its rows were written with, not only codes."""
+
+    def raw_rows(self, columns: Marginal) -> Iterator[Mapping[str, RawColumn]]:
+        """Batches of the named columns in the order of the rows: exact, sensitive."""

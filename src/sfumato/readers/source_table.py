@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from sfumato.counting.table import BATCH_ROWS, CodeBatch, CodedTable, Decode
 from sfumato.errors import TableError
-from sfumato.readers.source import RoundingSource, Source, TypesFollowRows
+from sfumato.readers.source import RawColumn, RoundingSource, Source, TypesFollowRows
 from sfumato.readers.value_texts import as_if_mixed, parts, person_texts, trimmed
 from sfumato.schema import Column, Marginal, Schema
 from sfumato.schema.arrow_values import extension, plain
 from sfumato.schema.codes import Codes, code_type, encode, fit
 from sfumato.schema.columns import repeated
+from sfumato.schema.raw_values import raw_values
 
 _MOST_NAMED = 12
 """Columns in one message."""
@@ -86,6 +87,31 @@ class SourceTable(CodedTable):
                 codes = {name: each[named] for name, each in codes.items()}
                 people = people.take(pa.array(named))
             yield codes, people
+
+    def raw_rows(self, columns: Marginal) -> Iterator[Mapping[str, RawColumn]]:
+        """Batches of values as they are in the table, by no limits and no bins: internal.
+
+        Of each column ``raw_values``, and which of them the schema has no place for.
+        """
+        for _, batch in self._raw(columns):
+            yield {
+                name: self._raw_column(name, batch.column(index))
+                for index, name in enumerate(columns)
+            }
+
+    def _raw_column(self, name: str, values: pa.Array) -> RawColumn:
+        """The values of a column; of Python objects those of each type by itself."""
+        column = self.schema[name]
+        if isinstance(self._source, TypesFollowRows):
+            values = as_if_mixed(values)
+        read = [(at, raw_values(column, self._trimmed(part))) for at, part in parts(values)]
+        if len(read) == 1:
+            return read[0][1]
+        order = np.argsort(np.concatenate([np.arange(0), *(at for at, _ in read)]))
+        none = raw_values(column, pa.nulls(0))
+        both = [none, *(each for _, each in read)]
+        whole, unfit = (np.concatenate([each[i] for each in both])[order] for i in range(2))
+        return whole, unfit
 
     def _read(self, columns: Marginal) -> Iterator[Decode]:
         for first_row, batch in self._raw(columns):

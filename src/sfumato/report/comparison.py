@@ -20,6 +20,7 @@ from sfumato.report.table_page import (
     range_label,
     report_view,
 )
+from sfumato.report.values_section import values_view
 from sfumato.report.view import (
     ColumnView,
     CorrelationView,
@@ -60,7 +61,24 @@ def internal_view(release: TableRelease, evaluation: Evaluation) -> ReportView:
         scores=tuple(
             row for label, each in evaluation.classifiers.items() for row in _scores(label, each)
         ),
+        tested_on=_tested_on(evaluation),
+        values=values_view(evaluation),
         notes=(*page.notes, *evaluation.notes),
+    )
+
+
+def _tested_on(evaluation: Evaluation) -> str:
+    """Plainly, whether the rows that classifiers were tested on took part in the release."""
+    if evaluation.held_back is None:
+        return (
+            "The real rows that classifiers are tested on took part in the release: they are a "
+            "fifth of its table, kept from the classifiers that learned from real rows only. The "
+            "guarantee limits how much that can help. To test on rows that took no part, hold "
+            "some back before publishing and give them with --held-back."
+        )
+    return (
+        f"The {evaluation.held_back:,} real rows that classifiers are tested on took no part in "
+        "the release: they were held back."
     )
 
 

@@ -51,6 +51,8 @@ _MOST_MARGINALS: Final = 100
 """Rows of a table of measured marginals: nobody reads more, and a page stays small."""
 _MOST_PAIRS: Final = 60
 """Rows of a list of pairs of columns."""
+_MOST_WORST: Final = 12
+"""Sentences about values that stand in full view."""
 MOST_NUMBERS: Final = 120
 """Rows of the table of numbers below a chart."""
 
@@ -84,6 +86,7 @@ def render(view: ReportView) -> str:
             "most_numbers": MOST_NUMBERS,
             "most_marginals": _MOST_MARGINALS,
             "most_pairs": _MOST_PAIRS,
+            "most_worst": _MOST_WORST,
         },
     )
 

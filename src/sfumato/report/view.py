@@ -173,6 +173,39 @@ class ScoreRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NumberView:
+    """A column of numbers, published and real."""
+
+    name: str
+    kind: str
+    figures: tuple[tuple[str, str, str], ...]
+    """Name, published and real, as texts in the units of the column."""
+    deciles: tuple[tuple[str, str, str], ...]
+    """The same of the values below which shares of the rows lie."""
+    errors: tuple[tuple[str, str], ...]
+    """Name and error, as texts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ValuesView:
+    """Raw values, real against published: internal."""
+
+    worst: tuple[str, ...]
+    """Sentences in the units of the columns, the worst first."""
+    verdict: str
+    measures: tuple[Figure, ...] = ()
+    numbers: tuple[NumberView, ...] = ()
+    """The worst first."""
+    columns: tuple[tuple[str, ...], ...] = ()
+    """For each column where values are missing or do not fit: name and shares, as texts."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Number, groups, error, worst group, its real and its published mean, as texts."""
+    rules: tuple[tuple[str, ...], ...] = ()
+    """Rule, share of published and of real rows that break it, as texts."""
+    ranks: CorrelationView | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetView:
     """The epsilon of every column of a structure in one round; 0 where it has none."""
 
@@ -343,13 +376,19 @@ class ReportView:
     """What stands beside every figure: names of tables made from the real one."""
     correlations: CorrelationView | None = None
     scores: tuple[ScoreRow, ...] = ()
+    tested_on: str = ""
+    """Which real rows classifiers were tested on, and whether they took part in the release."""
+    values: ValuesView | None = None
+    """What an internal page begins with."""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parts: list[ColumnView | PairView | QueryView] = [*self.columns, *self.pairs]
         if self.queries is not None:
             parts.append(self.queries)
-        compared = self.baselines or self.correlations or self.scores or self.distances
+        compared = (
+            self.values or self.baselines or self.correlations or self.scores or self.distances
+        )
         if not self.internal and (compared or any(part.real is not None for part in parts)):
             raise InputError(
                 "the view carries real counts but is not marked internal. Leave real=None, or set "

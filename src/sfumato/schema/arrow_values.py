@@ -130,7 +130,7 @@ def time_periods(column: DateTime, values: pa.Array) -> NDArray[np.int64]:
     """Which period each moment lies in; nulls in any."""
     kind = values.type
     if is_text(kind):
-        values = _moments_from_text(column, values)
+        values = moments_from_text(column, values)
     elif pa.types.is_date(kind) and column.zone is None:
         values = values.cast(pa.timestamp("ms"))
     elif pa.types.is_null(kind):
@@ -215,7 +215,7 @@ def _days_from_text(column: Date, values: pa.Array) -> pa.Array:
     return texts.cast(pa.date32()) if column.format is None else written_days(texts, column.format)
 
 
-def _moments_from_text(column: DateTime, values: pa.Array) -> pa.Array:
+def moments_from_text(column: DateTime, values: pa.Array) -> pa.Array:
     """Text by text, as ``calendar.iso_text`` reads one; Arrow knows the calendar and offsets."""
     texts = pc.utf8_trim_whitespace(values)
     iso = _iso(texts) if column.format is None else _as_iso(texts, column.format)

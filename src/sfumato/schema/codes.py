@@ -144,7 +144,7 @@ def encode(column: Column, values: pa.Array, *, first_row: int = 1) -> Codes:
         values: As they were read.
         first_row: The number of the first one, for messages.
     """
-    values = _prepared(column, values)
+    values = prepared(column, values)
     if (odd := extension(values.type)) is not None:
         raise unknown_type(column, odd)
     by_entry = _codes_by_entry(column, values)
@@ -166,7 +166,7 @@ def fit(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | No
     be read, or is not declared, counts as other, else as missing, else as the first code; one that
     is not there as missing, else as other, else as the first code.
     """
-    values = _prepared(column, values)
+    values = prepared(column, values)
     if extension(values.type) is not None:
         values = pa.nulls(len(values))
     codes, unfit = _fitted(column, values)
@@ -198,14 +198,14 @@ def _fitted(column: Column, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] 
     codes[unfit] = column.unfit_code
     if isinstance(column, Integer | Number) and unfit.any():
         indices = np.flatnonzero(unfit)
-        side = _side(column, values.take(pa.array(indices)))
+        side = side_of_limits(column, values.take(pa.array(indices)))
         codes[indices[side < 0]] = 0
         codes[indices[side > 0]] = column.size - column.missing - 1
         unfit[indices[side != 0]] = False
     return codes, unfit if unfit.any() else None
 
 
-def _side(column: Integer | Number, values: pa.Array) -> NDArray[np.int64]:
+def side_of_limits(column: Integer | Number, values: pa.Array) -> NDArray[np.int64]:
     """-1 for numbers below all that fit, 1 for those above, 0 for other values."""
     if is_text(values.type):
         texts = pc.utf8_trim_whitespace(values)
@@ -224,7 +224,7 @@ def _side(column: Integer | Number, values: pa.Array) -> NDArray[np.int64]:
     return np.where(beyond, np.sign(numbers), 0).astype(np.int64)
 
 
-def _prepared(column: Column, values: pa.Array) -> pa.Array:
+def prepared(column: Column, values: pa.Array) -> pa.Array:
     """The values in a form that can be read, null where they are declared to be none."""
     values = _readable(values)
     return values if extension(values.type) is not None else _without_missing_texts(column, values)
