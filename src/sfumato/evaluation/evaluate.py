@@ -44,7 +44,7 @@ from sfumato.evaluation.range_queries import (
 )
 from sfumato.evaluation.raw_rows import raw_baselines, read_raw
 from sfumato.evaluation.result import Evaluation, PairCounts
-from sfumato.evaluation.rows import MOST_BASELINE_CODES, baseline_tables
+from sfumato.evaluation.rows import MOST_BASELINE_CODES, baseline_tables, on_bins
 from sfumato.evaluation.value_comparison import RealSide, compare_values
 from sfumato.evaluation.values import share_distance
 from sfumato.ledger.ledger import Ledger
@@ -199,8 +199,10 @@ def evaluate(
         tell: Called with the progress.
     """
     _check(release, against, measures)
+    against = on_bins(against, release.schema)
     if held_back is not None:
         _check_held_back(release, held_back, measures)
+        held_back = on_bins(held_back, release.schema)
     (ledger or Ledger.open(dataset=release.dataset)).look("evaluation: real against published")
     published = open_table(release.data, release.schema)
     columns = _columns(against, published)
@@ -227,8 +229,6 @@ def _check(release: TableRelease, against: Table, measures: Sequence[Measure]) -
             f"against must be an open table, got {type(against).__name__}. Pass sf.open_table(df, "
             "schema)."
         )
-    if against.schema.columns != release.schema.columns:
-        raise InputError("the table to compare with has another schema than the release")
     for measure in measures:
         if isinstance(measure, TotalVariation | CountError):
             check.whole(at_least=1, at_most=len(release.schema), degree=measure.degree)
@@ -253,7 +253,7 @@ def _check_held_back(release: TableRelease, held_back: Table, measures: Sequence
             f"held_back must be an open table, got {type(held_back).__name__}. Pass "
             "sf.open_table(df, schema)."
         )
-    if held_back.schema.columns != release.schema.columns:
+    if held_back.schema.names != release.schema.names:
         raise InputError("the table that was held back has another schema than the release")
     if not any(isinstance(measure, Misclassification | Classifiers) for measure in measures):
         raise InputError(

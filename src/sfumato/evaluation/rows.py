@@ -13,11 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sfumato.counting.binned_table import BinnedTable
 from sfumato.counting.table import CodeBatch, Table
+from sfumato.errors import InputError
 from sfumato.randomness import Rng
 from sfumato.readers.array_table import ArrayTable
+from sfumato.readers.source_table import SourceTable
 from sfumato.schema import Category, Marginal, Schema
-from sfumato.schema.columns import Column
+from sfumato.schema.columns import Column, GridColumn
 
 PERMUTED: Final = "permuted columns"
 RESAMPLED: Final = "resampled rows"
@@ -76,3 +79,24 @@ class _AllCodes:
     def apply(self, codes: CodeBatch) -> pa.RecordBatch:
         """The same codes, as Arrow."""
         return pa.RecordBatch.from_pydict({name: pa.array(codes[name]) for name in self.columns})
+
+
+def on_bins(table: Table, schema: Schema) -> Table:
+    """A table by the bins that a release found for its columns, where it declares none.
+
+    Raises:
+        InputError: It has other columns than the release.
+    """
+    if table.schema.columns == schema.columns:
+        return table
+    bins = {
+        column.name: column.bins
+        for column in schema
+        if isinstance(column, GridColumn)
+        and column.bins is not None
+        and column.name in table.schema.names
+        and table.schema[column.name].adaptive
+    }
+    if table.schema.with_bins(bins).columns != schema.columns:
+        raise InputError("the table to compare with has another schema than the release")
+    return table.on(schema) if isinstance(table, SourceTable) else BinnedTable(table, bins)

@@ -38,6 +38,10 @@ class SourceTable(CodedTable):
         self._nobody: dict[int, int] = {}
         """By the first row of a batch, how many rows name no person."""
 
+    def on(self, schema: Schema) -> "SourceTable":
+        """The same rows by another schema of the same columns."""
+        return SourceTable(schema, self._source)
+
     def watch(self, tell: Callable[[int, int], None]) -> None:
         """While rows are read, report how many were, and how many there are: 0 if not known yet."""
         self._watch = tell
