@@ -20,6 +20,7 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import DayStep, Precision, TimeStep, check_zone
+from sfumato.schema.number_texts import check_marks
 
 MAX_SIZE = 1_000_000
 """More codes than this in one column can't be counted usefully: bin, group or leave it out."""
@@ -402,11 +403,16 @@ class Integer(BaseColumn):
     high: int
     step: int = 1
     """Numbers that share one code."""
+    decimal: str = "."
+    """The decimal mark of numbers in text: a point or a comma."""
+    thousands: str = ""
+    """Between groups of three digits in text: a comma, point, space or apostrophe, or nothing."""
 
     kind: ClassVar[str] = "integer"
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
+        check_marks(self)
         limit = 2**61  # so that high - low stays well inside 64 bits
         check.keep_whole(self, at_least=-limit, at_most=limit, low=self.low)
         check.keep_whole(self, at_least=-limit, at_most=limit, high=self.high)
@@ -434,11 +440,16 @@ class Number(BaseColumn):
     edges: tuple[float, ...]
     decimals: int | None = None
     """Digits after the point of published numbers: multiples of ``10**-decimals`` are drawn."""
+    decimal: str = "."
+    """The decimal mark of numbers in text: a point or a comma."""
+    thousands: str = ""
+    """Between groups of three digits in text: a comma, point, space or apostrophe, or nothing."""
 
     kind: ClassVar[str] = "number"
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
+        check_marks(self)
         edges = self.edges
         if not isinstance(edges, tuple) or len(edges) < 2 or not all(map(_is_finite, edges)):
             raise SchemaError("edges must be two or more finite numbers")
