@@ -94,6 +94,14 @@ class SingleProcess:
         self.__process = os.getpid()
         self.__lock = RLock()
 
+    def _turns(self) -> tuple[int, RLock]:
+        """The process and the lock of this object, for one that shares its state."""
+        return self.__process, self.__lock
+
+    def _take_turns(self, turns: tuple[int, RLock]) -> None:
+        """Use another object's process and lock, in the place of own ones."""
+        self.__process, self.__lock = turns
+
     def __setattr__(self, name: str, value: object) -> None:
         """What is public is set once: a promise does not change after it was paid for."""
         if not name.startswith("_") and hasattr(self, name):

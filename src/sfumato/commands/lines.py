@@ -66,11 +66,14 @@ def published(request: "TableRun", made: "TableRelease") -> Iterator[str]:
 
     out = Path(request.out or ".")
     folder = out if made.private else internal_folder(out)
+    total = running_total(
+        Ledger.open(request.ledger, dataset=made.dataset), location=request.ledger
+    )
     yield from release(made, folder=f"{folder}")
     if made.private and isinstance(made.protect, OneRow) and "trust" not in made.method:
         yield "note        one row = one person: if a person can have several rows, the"
         yield "            guarantee is for each row alone; give --person and --max-rows"
-    yield running_total(Ledger.open(request.ledger, dataset=made.dataset), location=request.ledger)
+    yield total
     yield f"report      {folder / 'report.html'}"
     if request.evaluate:
         yield f"internal    {internal_folder(out) / 'internal.html'}  (do not publish)"

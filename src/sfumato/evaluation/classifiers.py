@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib import import_module
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +18,9 @@ from sfumato.counting.table import Table
 from sfumato.errors import InputError
 from sfumato.evaluation.rows import Rows, read_rows, regular_values, row_count
 from sfumato.randomness import Rng
-from sfumato.schema import Number, Schema
+from sfumato.schema import Integer, Number, Schema
 from sfumato.schema.columns import Column
+from sfumato.schema.values import numbers
 
 Codes = NDArray[np.int64]
 
@@ -265,8 +265,9 @@ def _matrix(features: Sequence[Column], rows: Rows) -> NDArray[np.float64]:
 def _values(column: Column) -> NDArray[np.float64]:
     """A number for each code: middles of bins, else the code; none for a missing number."""
     values = np.arange(column.size, dtype=np.float64)
-    if isinstance(column, Number):
-        values[: len(column.edges) - 1] = [(low + high) / 2 for low, high in pairwise(column.edges)]
+    if isinstance(column, Integer | Number):
+        middles = numbers(column)
+        values[: len(middles)] = middles
     if column.ordered:
         values[regular_values(column) :] = np.nan
     return values

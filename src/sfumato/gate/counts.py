@@ -6,12 +6,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.counting.binned_table import FineCounts
 from sfumato.counting.exact_counts import MAX_CELLS, count_marginals, refuse_too_many_cells
 from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.gate.scores import TargetList
+from sfumato.schema.columns import GridColumn
 from sfumato.schema.measurement import Coarse
-from sfumato.schema.schema import Marginal
+from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, Target, sum_ranges
 
 MOST_CELLS: Final = MAX_CELLS
@@ -21,8 +23,9 @@ MOST_CELLS: Final = MAX_CELLS
 class Counts:
     """Exact counts of a table: every marginal is counted once."""
 
-    def __init__(self, table: Table | Ratings) -> None:
+    def __init__(self, table: Table | Ratings, fine: FineCounts | None = None) -> None:
         self._table = table
+        self._fine = fine
         self._known: dict[Marginal, NDArray[np.int64]] = {}
         self._view: Coarse | None = None
         self._known_in_view: dict[Marginal, NDArray[np.int64]] = {}
@@ -47,6 +50,9 @@ class Counts:
         missing, view = self._missing(targets, merged)
         if merged is not None and merged is not self._view:
             self._view, self._known_in_view = merged, {}
+        if self._fine is not None and view is None:
+            self._known |= _divided(self._table.schema, missing, self._fine)
+            missing = [each for each in missing if each not in self._known]
         if missing:
             counts = count_marginals(self._table, missing, view)
             known = self._known if view is None else self._known_in_view
@@ -96,3 +102,16 @@ class Counts:
                 counts = self.exact(target, targets.merged)
                 out[offsets[index] : offsets[index + 1]] = counts.reshape(-1)
         return out
+
+
+def _divided(
+    schema: Schema, missing: Sequence[Marginal], fine: FineCounts
+) -> dict[Marginal, NDArray[np.int64]]:
+    """Counts of single columns that are sums of counts of single values."""
+    counts: dict[Marginal, NDArray[np.int64]] = {}
+    for marginal in missing:
+        column = schema[marginal[0]] if len(marginal) == 1 else None
+        own = fine.of(column) if isinstance(column, GridColumn) else None
+        if own is not None:
+            counts[marginal] = own
+    return counts

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato import check
+from sfumato.counting.binned_table import BinnedTable, FineCounts
 from sfumato.counting.ratings import Ratings
 from sfumato.counting.table import Table
 from sfumato.durable import SingleProcess
@@ -57,8 +58,9 @@ class Curator(SingleProcess):
     """
 
     __slots__ = (
-        "__budget", "__counts", "__journal", "__ledger", "__progress", "__table", "__targets",
-        "budget", "catalogue", "private", "protect", "rng", "scale", "schema",
+        "__budget", "__counts", "__division", "__fine", "__journal", "__ledger", "__progress",
+        "__table", "__targets", "__whole", "budget", "catalogue", "known", "private", "protect",
+        "rng", "scale", "schema",
     )  # fmt: skip
 
     @spending_boundary()
@@ -94,6 +96,42 @@ class Curator(SingleProcess):
         self.__table.validate()
         requests.log_misfits(self.__table)
         self.__counts = Counts(self.__table)
+        self.__whole = self.__table
+        self.__fine: FineCounts | None = None
+        self.__division = ""  # the bins of divided columns, for the journal
+        self.known: tuple[Measurement, ...] = ()
+        """Public counts of single columns, by coarser bins, that were measured before."""
+
+    @verb
+    def binned(
+        self, bins: Mapping[str, tuple[int, ...]], *, known: Sequence[Measurement] = ()
+    ) -> "Curator":
+        """The same run on columns divided into bins: no look, and nothing is charged.
+
+        Budget, ledger and journal are those of this curator: what one spends the other has not.
+
+        Args:
+            bins: For columns on a grid the first cell of each bin; they take the place of others.
+            known: Public counts that algorithms may use, of these columns.
+        """
+        whole = self.__whole
+        if isinstance(whole, Ratings):
+            raise InputError("ratings have items and grades, no columns to divide into bins.")
+        self.__fine = self.__fine or FineCounts(whole)
+        other = object.__new__(Curator)
+        other._take_turns(self._turns())
+        other.__whole, other.__fine = whole, self.__fine
+        other.__table = BinnedTable(whole, bins)
+        other.__division = f" divided {dict(bins)!r}" if bins else ""
+        other.schema, other.known = other.__table.schema, tuple(known)
+        other.__counts = Counts(other.__table, self.__fine)
+        other.__targets = TargetList.of(other.schema, self.protect, ())
+        other.catalogue, other.scale = self.catalogue, self.scale
+        other.protect, other.budget, other.private = self.protect, self.budget, self.private
+        other.rng = self.rng
+        other.__ledger, other.__journal = self.__ledger, self.__journal
+        other.__budget, other.__progress = self.__budget, self.__progress
+        return other
 
     @property
     def ledger(self) -> Ledger:
@@ -187,7 +225,7 @@ class Curator(SingleProcess):
         self.__counts.check(targets, merged)
         noises = self.__budget.noises(targets, costs)
         self.__budget.charge(*costs, label=label_of("measure", targets))
-        text = question("measure", repr(targets), noises, merged)
+        text = question("measure", repr(targets), noises, merged) + self.__division
         return self._measured(targets, noises, text, merged)
 
     def _measured(
@@ -227,7 +265,8 @@ class Curator(SingleProcess):
             return (scores + noise.sample(scores.size, rng=self.rng)).astype(np.float64)
 
         kind = f"score {type(score).__name__}"
-        return self.__journal.outcome(question(kind, listed.text, [noise], merged), look)
+        text = question(kind, listed.text, [noise], merged) + self.__division
+        return self.__journal.outcome(text, look)
 
     @verb
     def select(
@@ -250,7 +289,7 @@ class Curator(SingleProcess):
             return np.array([selection.select(scores, rng=self.rng, allowed=allowed)], float)
 
         kind = f"select {type(score).__name__}"
-        text = question(kind, listed.text, [selection], merged)
+        text = question(kind, listed.text, [selection], merged) + self.__division
         return requests.check_choice(int(self.__journal.outcome(text, look)[0]), allowed)
 
     @verb

@@ -75,11 +75,13 @@ def _marked(column: Integer | Number, numbers: pa.ChunkedArray) -> pa.ChunkedArr
 
 
 def _with_decimals(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    if column.decimals is None:
+    decimals = column.digits
+    if decimals is None:
         return values
-    digits = len(str(max(abs(edge) for pair in column.grid for edge in pair)))
-    exact = pa.decimal128(max(digits, column.decimals) + 1, column.decimals)
-    return pc.round(values, ndigits=column.decimals).cast(exact)
+    most = max(abs(limit) for limit in column.limits) * 10**decimals
+    digits = len(str(int(most) + 1))
+    exact = pa.decimal128(max(digits, decimals) + 1, decimals)
+    return pc.round(values, ndigits=decimals).cast(exact)
 
 
 @_written.register(Date)

@@ -161,6 +161,9 @@ def day_periods(column: Date, values: pa.Array) -> NDArray[np.int64]:
     elif not pa.types.is_temporal(values.type) and not pa.types.is_null(values.type):
         raise pa.ArrowInvalid("a number is not a day, though Arrow would read it as one")
     days = pc.fill_null(values.cast(pa.date32(), safe=False), column.low).cast(pa.int32())
+    if column.on_grid and column.bins is None:
+        cells = np.from_dlpack(days).astype(np.int64) - (column.low - _DAY_ZERO).days
+        return np.clip(cells, 0, column.cells - 1)
     return _period_indices(_first_days(column), np.from_dlpack(days))
 
 
@@ -177,11 +180,26 @@ def time_periods(column: DateTime, values: pa.Array) -> NDArray[np.int64]:
         raise pa.ArrowInvalid("a moment has an offset exactly where the column has a zone")
     unit = values.type.unit
     ticks = pc.fill_null(values.cast(pa.int64()), 0)
+    if column.on_grid and column.bins is None:
+        return _cells_of(column, np.from_dlpack(ticks), unit)
     return _period_indices(_starts_in(column, unit), np.from_dlpack(ticks))
+
+
+def _cells_of(column: DateTime, ticks: NDArray[Any], unit: str) -> NDArray[np.int64]:
+    """The moments of the column's precision that ticks of a unit lie in."""
+    micros = ticks // 1_000 if unit == "ns" else ticks
+    low, high = ((limit - _ZERO) // _MICROSECOND for limit in column.limits)
+    scale = _IN_MICROSECONDS.get(unit, 1)
+    inside_limits = np.clip(micros, low // scale, -(-high // scale)) * scale
+    cells = (np.clip(inside_limits, low, high) - low) // PRECISIONS[column.precision]
+    return np.asarray(cells, dtype=np.int64)
 
 
 def draw_days(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     """A day of each period, every one as likely."""
+    if column.on_grid and column.bins is None:
+        days = codes + (column.low - _DAY_ZERO).days
+        return pa.array(days.astype(np.int32), pa.int32(), mask=absent).cast(pa.date32())
     starts = _first_days(column)
     ends = np.append(starts[1:], (column.high - _DAY_ZERO).days + 1)
     drawn = inside(starts[codes], ends[codes], rng)
@@ -191,11 +209,14 @@ def draw_days(column: Date, codes: NDArray[np.int64], absent: Any, rng: Rng) -> 
 def draw_times(column: DateTime, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
     """A moment of each period, every whole one of the column's precision as likely."""
     grain = PRECISIONS[column.precision]
-    starts = _first_moments(column)
-    past = (column.limits[1] - _ZERO) // _MICROSECOND + 1
-    begins = starts // grain
-    ends = -(-np.append(starts[1:], past) // grain)
-    drawn = inside(begins[codes], ends[codes], rng) * grain
+    if column.on_grid and column.bins is None:
+        drawn = codes * grain + (column.limits[0] - _ZERO) // _MICROSECOND
+    else:
+        starts = _first_moments(column)
+        past = (column.limits[1] - _ZERO) // _MICROSECOND + 1
+        begins = starts // grain
+        ends = -(-np.append(starts[1:], past) // grain)
+        drawn = inside(begins[codes], ends[codes], rng) * grain
     kind = pa.timestamp(column.unit, tz=column.zone)
     micros = pa.array(drawn, pa.int64(), mask=absent).cast(pa.timestamp("us", tz=column.zone))
     return micros.cast(kind, safe=False)

@@ -359,18 +359,40 @@ def _integer_codes(column: Integer, values: pa.Array) -> tuple[Codes, NDArray[np
         numbers = np.clip(numbers.astype(np.int64), column.low, column.high)
     if column.low:
         numbers = numbers.astype(np.int64) - column.low
+    if column.step is None:
+        return _binned(column, _nearest_cell(column, numbers)).astype(code_type(column)), None
     if column.step > 1:
         numbers = numbers.astype(np.int64) // column.step
     return numbers.astype(code_type(column)), None
+
+
+def _nearest_cell(column: Integer, above_low: NDArray[Any]) -> NDArray[Any]:
+    """The cells of whole numbers; halfway between two, the upper one."""
+    if column.resolution == 1:
+        return above_low
+    cells = (above_low.astype(np.int64) + column.resolution // 2) // column.resolution
+    return np.minimum(cells, column.cells - 1)
+
+
+def _binned(column: Integer | Number, cells: NDArray[Any]) -> NDArray[Any]:
+    """The bins of cells, where there are bins."""
+    if column.bins is None:
+        return cells
+    return np.searchsorted(np.array(column.bins), cells, side="right") - 1
 
 
 @_regular_codes.register
 def _number_codes(column: Number, values: pa.Array) -> tuple[Codes, NDArray[np.bool_] | None]:
     if is_text(values.type):
         values = pc.utf8_trim_whitespace(values)
-    numbers = _numpy(pc.fill_null(floats(values), column.edges[0]))
+    numbers = _numpy(pc.fill_null(floats(values), column.limits[0]))
     if not np.isfinite(numbers).all():
         return np.zeros(numbers.size, dtype=code_type(column)), np.isfinite(numbers)
+    if column.edges is None:
+        scale = column.scale
+        low, step = scale.number(0), scale.step / 10**scale.digits
+        cells = np.rint((np.clip(numbers, *column.limits) - low) / step)
+        return _binned(column, cells.astype(np.int64)).astype(code_type(column)), None
     inner = np.array(column.edges[1:-1], dtype=np.float64)
     bins = np.searchsorted(inner, numbers, side="right")
     return bins.astype(code_type(column)), None
@@ -405,6 +427,9 @@ def _boolean_values(column: Boolean, codes: NDArray[np.int64], absent: Any, rng:
 
 @_values.register
 def _integer_values(column: Integer, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    if column.step is None:
+        cells = _drawn_cells(column, codes, rng)
+        return pa.array(column.low + cells * column.resolution, mask=absent)
     starts = column.low + codes * column.step
     if column.step > 1:
         widths = np.minimum(column.step, column.high - starts + 1)
@@ -414,6 +439,10 @@ def _integer_values(column: Integer, codes: NDArray[np.int64], absent: Any, rng:
 
 @_values.register
 def _number_values(column: Number, codes: NDArray[np.int64], absent: Any, rng: Rng) -> pa.Array:
+    if column.edges is None:
+        scale = column.scale
+        whole = scale.low + _drawn_cells(column, codes, rng) * scale.step
+        return pa.array(whole / 10.0**scale.digits, mask=absent)
     if column.decimals is not None:
         firsts, lasts = np.array(column.grid, dtype=np.int64).T
         whole = arrow_values.inside(firsts[codes], lasts[codes] + 1, rng)
@@ -423,6 +452,14 @@ def _number_values(column: Number, codes: NDArray[np.int64], absent: Any, rng: R
     part = rng.uniform(codes.size)
     drawn = (1 - part) * left + part * right  # not left + part * (right - left): may overflow
     return pa.array(np.clip(drawn, left, np.nextafter(right, left)), mask=absent)
+
+
+def _drawn_cells(column: Integer | Number, codes: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
+    """A cell of each bin, every one as likely."""
+    if column.bins is None:
+        return codes
+    firsts, lasts = np.array(column.bin_ends, dtype=np.int64).T
+    return arrow_values.inside(firsts[codes], lasts[codes] + 1, rng)
 
 
 @_values.register

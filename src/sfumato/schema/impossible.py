@@ -5,6 +5,7 @@ values as a person writes them, ``write`` gives them back, and ``witness`` finds
 several combinations excludes.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -13,12 +14,14 @@ from typing import Any, Final
 
 from sfumato.errors import InputError, SchemaError
 from sfumato.schema.columns import (
+    MAX_SIZE,
     MISSING,
     Boolean,
     Category,
     Column,
     Date,
     DateTime,
+    GridColumn,
     Integer,
     Number,
     day_of,
@@ -90,6 +93,28 @@ def check(column_of: Callable[[str], Column], combination: Impossible) -> None:
             )
 
 
+def divided(combination: Impossible, columns: Mapping[str, Column]) -> Impossible:
+    """A combination of single values as one of the bins that some columns are divided into."""
+    parts = (
+        (name, _bins_of(columns[name], codes) if name in columns else codes)
+        for name, codes in combination.parts
+    )
+    return Impossible(parts=tuple(parts))
+
+
+def _bins_of(column: Column, codes: tuple[int, ...]) -> tuple[int, ...]:
+    starts = column.bins if isinstance(column, GridColumn) else None
+    if starts is None or not isinstance(column, GridColumn):
+        return codes
+    if codes == (column.cells,):  # missing, after all cells
+        return (len(starts),)
+    first, past = bisect_left(starts, codes[0]), bisect_left(starts, codes[-1] + 1)
+    ends = (*starts, column.cells)
+    if ends[first] != codes[0] or ends[past] != codes[-1] + 1:
+        raise SchemaError(f"an impossible interval of {column.name!r} cuts through its bins")
+    return tuple(range(first, past))
+
+
 def witness(sizes: Mapping[str, int], combinations: Sequence[Impossible]) -> dict[str, int] | None:
     """A code for each column that a combination names, with which none of them holds, or None.
 
@@ -151,6 +176,11 @@ def _touched_and_ended(
 
 
 def _codes(column: Column, values: Any) -> tuple[int, ...]:
+    if column.size > MAX_SIZE:
+        raise SchemaError(
+            f"{column.name!r} has {column.size:,} possible values, more than the {MAX_SIZE:,} of "
+            "which some can be declared impossible. Declare a coarser resolution, or a step."
+        )
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise SchemaError(f"impossible values of {column.name!r} are a list, got {values!r:.60}")
     if isinstance(column, Category | Boolean):
@@ -181,7 +211,7 @@ def _interval(column: Interval, ends: Sequence[Any]) -> tuple[int, ...]:
         )
     ends = _moments(column, ends) if isinstance(column, DateTime) else ends
     low, high = (_code(column, end) for end in ends)
-    if isinstance(column, Number) and float(ends[1]) in column.edges[1:-1] and high > low:
+    if isinstance(column, Number) and float(ends[1]) in (column.edges or ())[1:-1] and high > low:
         high -= 1  # up to an edge: the bin that begins there is not meant
     given, whole = [_plain(column, end) for end in ends], _ends(column, low, high)
     shown = _ends_text(column, given)
@@ -236,11 +266,17 @@ def _plain(column: Interval, end: Any) -> Any:
 
 def _ends(column: Interval, low: int, high: int) -> list[Any]:
     """The first and the last value of an interval of codes; of numbers, the edges around it."""
-    if isinstance(column, Integer):
+    if isinstance(column, Integer) and column.step is not None:
         start = column.low + low * column.step
         return [start, min(column.low + (high + 1) * column.step - 1, column.high)]
-    if isinstance(column, Number):
+    if isinstance(column, Integer):
+        first, last = column.bin_ends[low][0], column.bin_ends[high][1]
+        return [column.low + first * column.resolution, column.low + last * column.resolution]
+    if isinstance(column, Number) and column.edges is not None:
         return [column.edges[low], column.edges[high + 1]]
+    if isinstance(column, Number):
+        first, last = column.bin_ends[low][0], column.bin_ends[high][1]
+        return [column.scale.number(first), column.scale.number(last)]
     if isinstance(column, DateTime):
         begins = column.starts
         past = (*begins, column.limits[1] + column.grain)[high + 1]

@@ -118,6 +118,21 @@ class Schema:
                 raise SchemaError(f"impossible combination {number}: {error}") from None
         return replace(self, impossible=tuple(declared))
 
+    def with_bins(self, bins: Mapping[str, tuple[int, ...]]) -> "Schema":
+        """The schema with some columns on a grid divided into bins.
+
+        Args:
+            bins: For each of these columns the first cell of each bin. Where a combination of
+                impossible values names an interval, bins must begin and end with it.
+        """
+        columns = tuple(
+            replace(column, bins=bins[column.name]) if column.name in bins else column
+            for column in self
+        )
+        divided = {column.name: column for column in columns if column.name in bins}
+        combinations = tuple(impossible.divided(each, divided) for each in self.impossible)
+        return replace(self, columns=columns, impossible=combinations)
+
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> "Schema":
         """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""

@@ -102,7 +102,7 @@ def limits(column: Column) -> tuple[float, float]:
     if isinstance(column, Integer):
         return float(column.low), float(column.high)
     if isinstance(column, Number):
-        return float(column.edges[0]), float(column.edges[-1])
+        return column.limits
     raise InputError(
         f"column {column.name!r} is of kind {column.kind}; only integer and number columns have a "
         "mean. Ask for its frequencies instead."
@@ -111,11 +111,17 @@ def limits(column: Column) -> tuple[float, float]:
 
 def numbers(column: Column) -> list[float]:
     """The number that stands for each regular code: the middle of its bin."""
-    if isinstance(column, Integer):
+    if isinstance(column, Integer) and column.step is not None:
         starts = range(column.low, column.high + 1, column.step)
         return [(start + min(start + column.step - 1, column.high)) / 2 for start in starts]
     limits(column)
-    edges = column.edges if isinstance(column, Number) else ()
+    if isinstance(column, Integer):
+        ends = column.bin_ends
+        return [column.low + (first + last) / 2 * column.resolution for first, last in ends]
+    if isinstance(column, Number) and column.edges is None:
+        number = column.scale.number
+        return [(number(first) + number(last)) / 2 for first, last in column.bin_ends]
+    edges = column.edges or () if isinstance(column, Number) else ()
     return [left / 2 + right / 2 for left, right in pairwise(edges)]
 
 
@@ -167,12 +173,24 @@ def _integer_code(column: Integer, value: Any) -> int:
         exact = int(value) if abs(value) < 2.0**63 else None
     if exact is None:
         raise _refused(column, expected(column))
-    return (min(max(exact, column.low), column.high) - column.low) // column.step
+    above_low = min(max(exact, column.low), column.high) - column.low
+    if column.step is not None:
+        return above_low // column.step
+    cell = (above_low + column.resolution // 2) // column.resolution
+    return _bin_of(column, min(cell, column.cells - 1))
 
 
 @_code.register
 def _number_code(column: Number, value: Any) -> int:
-    return bisect_right(column.edges[1:-1], number_of(column, value))
+    number = number_of(column, value)
+    if column.edges is not None:
+        return bisect_right(column.edges[1:-1], number)
+    low, step = column.scale.number(0), column.scale.step / 10**column.scale.digits
+    return _bin_of(column, round((number - low) / step))
+
+
+def _bin_of(column: Integer | Number, cell: int) -> int:
+    return cell if column.bins is None else bisect_right(column.bins, cell) - 1
 
 
 @_code.register
@@ -182,6 +200,8 @@ def _date_code(column: Date, value: Any) -> int:
         day = _day(day.strip(), column.format)
     if not isinstance(day, date):
         raise _refused(column, expected(column))
+    if column.on_grid and column.bins is None:
+        return min(max((day - column.low).days, 0), column.cells - 1)
     return max(0, bisect_right(column.starts, day) - 1)
 
 
@@ -192,6 +212,9 @@ def _datetime_code(column: DateTime, value: Any) -> int:
         moment = datetime.combine(moment, time())
     if not isinstance(moment, datetime) or (moment.tzinfo is None) != (column.zone is None):
         raise _refused(column, expected(column))
+    if column.on_grid and column.bins is None:
+        low, high = column.limits
+        return (min(max(without_offset(moment), low), high) - low) // column.grain
     return max(0, bisect_right(column.starts, without_offset(moment)) - 1)
 
 

@@ -4,6 +4,7 @@ A range is a box of codes, both ends included; it counts the rows inside. The nu
 a column of s codes is s (s + 1) / 2.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -25,6 +26,7 @@ from sfumato.schema.columns import (
     Column,
     Date,
     DateTime,
+    GridColumn,
     Integer,
     Number,
     day_of,
@@ -78,6 +80,14 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.targets)
+
+    def on(self, schema: Schema) -> "Workload":
+        """The same targets over a schema with bins; a range covers the bins that it touches."""
+        targets = tuple(
+            target if isinstance(target, tuple) else _divided(target, schema)
+            for target in self.targets
+        )
+        return Workload(schema=schema, targets=targets, weights=self.weights)
 
     @property
     def marginals(self) -> tuple[Marginal, ...]:
@@ -258,6 +268,18 @@ def sum_ranges(
     return out
 
 
+def _divided(box: Range, schema: Schema) -> Range:
+    """A range over single values as one over bins."""
+    bounds = []
+    for name, low, high in box.bounds:
+        column = schema[name]
+        if isinstance(column, GridColumn) and column.bins is not None:
+            starts = (*column.bins, *((column.cells,) if column.missing else ()))
+            low, high = (bisect_right(starts, code) - 1 for code in (low, high))
+        bounds.append((name, low, high))
+    return Range(tuple(bounds))
+
+
 def _frozen(weights: Sequence[float] | None) -> tuple[float, ...] | None:
     return None if weights is None else tuple(weights)
 
@@ -296,7 +318,7 @@ def _ends(column: Column, ends: Sequence[Any]) -> tuple[int, int]:
     if isinstance(column, DateTime):
         return _moments(column, ends)
     low, high = (_code(column, end) for end in ends)
-    if isinstance(column, Number) and float(ends[1]) in column.edges[1:-1] and high > low:
+    if isinstance(column, Number) and float(ends[1]) in (column.edges or ())[1:-1] and high > low:
         high -= 1  # up to an edge: the bin that begins there is not meant
     if isinstance(column, Integer | Number | Date) and _beside(column, ends):
         raise InputError(f"the range {list(ends)!r} lies outside the limits of {column.name!r}")
@@ -332,8 +354,8 @@ def _beside(column: Integer | Number | Date, ends: Sequence[Any]) -> bool:
     if isinstance(column, Date):
         first, last = (date.fromisoformat(str(end).strip()) for end in ends)
         return last < column.low or first > column.high
-    limits = column.edges if isinstance(column, Number) else (column.low, column.high)
-    return float(ends[1]) < limits[0] or float(ends[0]) > limits[-1]
+    limits = column.limits if isinstance(column, Number) else (column.low, column.high)
+    return float(ends[1]) < limits[0] or float(ends[0]) > limits[1]
 
 
 def _code(column: Column, end: Any) -> int:

@@ -196,7 +196,7 @@ def test_a_model_gives_as_many_rows_as_are_asked_for(variant: str) -> None:
 
 
 def test_too_few_rows_for_two_groups_are_refused_before_they_are_paid_for() -> None:
-    with pytest.raises(InputError, match=r"must be 32 at least, and the table has 31"):
+    with pytest.raises(InputError, match=r"need at least 32 rows, and the table has 31"):
         make(rows(31))
     assert spends() == []
     assert make(rows(32)).data.num_rows == 32

@@ -120,9 +120,9 @@ def test_neighbors_that_are_sure_together_count_too():
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ({}, "no class of values"),
-        ({None: 900, "?": 100}, "no class of values"),
-        ({"25": 3 * SIGMA}, "no class of values"),
+        ({}, "too few rows to be seen"),
+        ({None: 900, "?": 100}, "too few rows to be seen"),
+        ({"25": 3 * SIGMA}, "too few rows to be seen"),
         ({"x" * 80: 500, "Rome": 100}, "free text"),
     ],
 )

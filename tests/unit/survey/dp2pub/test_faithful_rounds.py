@@ -371,7 +371,7 @@ def test_what_can_not_be_surveyed_is_refused_before_anybody_is_asked():
     wide = Schema(columns=tuple(Integer(name=name, low=1, high=3_000) for name in "ab"))
     with pytest.raises(InputError, match="are compared"):
         TwoRound(wide, epsilon=1, variant="faithful").first_round()
-    with pytest.raises(InputError, match="answers are"):
+    with pytest.raises(InputError, match="answers must be"):
         TwoRound(SMALL, epsilon=1, variant="faithful").second_round("yes")
     with pytest.raises(InputError, match="nobody answered"):
         TwoRound(SMALL, epsilon=1, variant="faithful").second_round([None])

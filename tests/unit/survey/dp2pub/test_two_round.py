@@ -380,5 +380,5 @@ def test_what_can_not_be_surveyed_is_refused_at_once():
     for epsilon in (0, -1, "nan", 1e9):
         with pytest.raises(InputError, match="epsilon"):
             TwoRound(SMALL, epsilon=epsilon)
-    with pytest.raises(InputError, match="answers are"):
+    with pytest.raises(InputError, match="answers must be"):
         TwoRound(SMALL, epsilon=1).second_round("yes")

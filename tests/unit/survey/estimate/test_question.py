@@ -315,7 +315,7 @@ def test_a_foreign_generator_is_refused(rng):
 
 
 def test_what_is_no_column_memo_or_answer_is_refused():
-    with pytest.raises(InputError, match="column of a schema"):
+    with pytest.raises(InputError, match="column must be a Column"):
         Question(column="town", epsilon=1)
     question = Question(column=TOWNS, epsilon=1)
     with pytest.raises(InputError, match="Memo"):

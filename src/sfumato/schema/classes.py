@@ -1,0 +1,148 @@
+"""Round, public pieces of a number's values: what methods begin with to find bins privately.
+
+All of it follows from what a column declares. Around zero, classes grow as 1, 2, 5, 10, ... times
+the resolution, so that amounts of any size have a class; elsewhere pieces are even and round, of
+days and moments whole periods of the calendar.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, time, timedelta
+from itertools import count
+from typing import Final
+
+from sfumato.schema import calendar
+from sfumato.schema.calendar import TimeStep
+from sfumato.schema.columns import Column, Date, DateTime, GridColumn, Integer, Number
+
+PIECES: Final = 20
+"""The most round pieces that an interval is divided into: branching near 16 is best for trees of
+counts (Qardaji, Yang, Li 2013, "Understanding hierarchical methods", VLDB), and round pieces come
+in 2 to 20."""
+GROWING_FROM: Final = 2 * 100
+"""With more possible values than this, around zero, classes grow with their distance from zero."""
+
+_LENGTHS: Final = (
+    tuple(timedelta(microseconds=digit * 10**power) for power in range(6) for digit in (1, 2, 5))
+    + tuple(
+        timedelta(seconds=seconds)
+        for minutes in (1, 60)
+        for seconds in (minutes, 2 * minutes, 5 * minutes, 10 * minutes, 15 * minutes, 30 * minutes)
+    )
+    + tuple(timedelta(hours=hours) for hours in (1, 2, 3, 6, 12, 24, 48, 7 * 24))
+)
+"""Parts of a day, days and weeks: lengths that divide time evenly, shortest first."""
+_STEPS: Final[tuple[TimeStep, ...]] = ("month", "quarter", "year")
+_YEARS: Final = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+
+def first_classes(column: GridColumn) -> tuple[int, ...]:
+    """The first cell of each public class of a column on a grid, special codes alone.
+
+    >>> first_classes(Integer(name="paid", low=0, high=1000))
+    (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    >>> first_classes(Integer(name="age", low=0, high=120, alone=(99,)))
+    (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99, 100, 110, 120)
+    """
+    starts = {0}
+    zero = _zero(column)
+    if zero is not None and column.cells > GROWING_FROM:
+        below = (1 - size for size in _one_two_five(zero + 1))
+        starts |= {zero, *(zero + size for size in _one_two_five(column.cells - zero))}
+        starts |= {zero + size for size in below if zero + size > 0}
+    else:
+        starts |= set(round_pieces(column, 0, column.cells - 1))
+    for cell in alone_cells(column):
+        starts |= {cell, cell + 1}
+    return tuple(sorted(start for start in starts if start < column.cells))
+
+
+def alone_cells(column: GridColumn) -> tuple[int, ...]:
+    """The cells of special codes."""
+    if isinstance(column, Integer):
+        return tuple((code - column.low) // column.resolution for code in sorted(column.alone))
+    if isinstance(column, Number) and column.edges is None:
+        low, step = column.scale.number(0), column.scale.step / 10**column.scale.digits
+        return tuple(round((code - low) / step) for code in sorted(column.alone))
+    return ()
+
+
+def round_pieces(column: GridColumn, first: int, last: int) -> tuple[int, ...]:
+    """The first cells of at most ``PIECES`` round pieces of an interval of cells.
+
+    >>> round_pieces(Integer(name="paid", low=0, high=10_000), 1_000, 1_999)[:4]
+    (1000, 1050, 1100, 1150)
+    >>> from datetime import date
+    >>> round_pieces(Date(name="day", low=date(2020, 1, 15), high=date(2021, 3, 1)), 0, 411)[:3]
+    (0, 17, 46)
+    """
+    if last - first < PIECES:
+        return tuple(range(first, last + 1))
+    cuts = _calendar_cuts if isinstance(column, Date | DateTime) else _decimal_cuts
+    inner = cuts(column, first, last)
+    return (first, *(cell for cell in inner if first < cell <= last))
+
+
+def with_public_bins(column: Column) -> Column:
+    """A column whose bins are its public classes, where methods would have to find bins."""
+    if not column.adaptive or not isinstance(column, GridColumn):
+        return column
+    return replace(column, bins=first_classes(column))
+
+
+def _zero(column: GridColumn) -> int | None:
+    """The cell of the number zero, where there is one."""
+    if isinstance(column, Integer):
+        low, step = column.low, column.resolution
+    elif isinstance(column, Number):
+        low, step = column.scale.low, column.scale.step
+    else:
+        return None
+    return -low // step if low % step == 0 and 0 <= -low // step < column.cells else None
+
+
+def _one_two_five(end: int) -> Iterator[int]:
+    """1, 2, 5, 10, ... below an end."""
+    for power in count():
+        for digit in (1, 2, 5):
+            if (size := digit * 10**power) >= end:
+                return
+            yield size
+
+
+def _decimal_cuts(column: Integer | Number, first: int, last: int) -> Iterator[int]:
+    """Where multiples of a round unit begin: the smallest that makes few enough pieces."""
+    if isinstance(column, Integer):
+        low, step = column.low, column.resolution
+    else:
+        low, step = column.scale.low, column.scale.step
+    begin, end = low + first * step, low + last * step
+    units = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    unit = next(each for each in units if end // each - begin // each < PIECES)
+    for multiple in range(begin // unit + 1, end // unit + 1):
+        yield -((low - multiple * unit) // step)  # the first cell that is not below it
+
+
+def _calendar_cuts(column: Date | DateTime, first: int, last: int) -> Iterator[int]:
+    """Where periods of the calendar begin: of the shortest kind that makes few enough."""
+    grain = timedelta(days=1) if isinstance(column, Date) else column.grain
+    low = column.limits[0] if isinstance(column, DateTime) else datetime.combine(column.low, time())
+    begin, end = low + first * grain, low + last * grain
+    for moment in _period_starts(begin, end):
+        yield -((low - moment) // grain)
+
+
+def _period_starts(begin: datetime, end: datetime) -> Sequence[datetime]:
+    """The first moments of the periods that begin after ``begin``, until ``end``."""
+    for length in _LENGTHS:
+        first, past = ((each - datetime.min) // length for each in (begin, end))
+        if past - first < PIECES:
+            return [datetime.min + number * length for number in range(first + 1, past + 1)]
+    for step in _STEPS:
+        first, past = (calendar.period_of(step, each) for each in (begin, end))
+        if past - first < PIECES:
+            return [calendar.period_start(step, number) for number in range(first + 1, past + 1)]
+    years = next(each for each in _YEARS if end.year // each - begin.year // each < PIECES)
+    return [
+        datetime(n * years, 1, 1) for n in range(begin.year // years + 1, end.year // years + 1)
+    ]
