@@ -7,7 +7,9 @@ Values are decimals, so that 0.1 is one tenth. All constants were chosen by judg
 that were made up (``tests/unit/publishing/test_number_rules.py``), none for a real file.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import gcd
 from typing import Final
@@ -17,6 +19,9 @@ FEW: Final = 24
 MOST_CELLS: Final = 10**9
 """Of the grid from the lower to the upper limit in steps of the resolution."""
 
+_DIGITS_AFTER: Final = 12
+_DIGITS: Final = 15
+"""After the point, and in all: what a column may declare (``schema.columns``)."""
 _MOST_DIGITS: Final = 6
 """Digits after the point beyond which a number was computed rather than measured."""
 _COMPUTED_CELLS: Final = 10**6
@@ -25,7 +30,12 @@ _CYCLES: Final = ((1, 7), (0, 6), (1, 12), (0, 11), (1, 24), (0, 23), (1, 31), (
                   (0, 59), (1, 60), (1, 365), (1, 366))  # fmt: skip
 """Limits of days, months, hours and so on, which nobody would round."""
 _EVEN: Final = 0.1
-"""In such a cycle the rarest value has at least this part of the rows of a mean one."""
+"""The last value of such a cycle has at least this part of the rows of a mean one: no tail has."""
+_NAMED: Final = {
+    "month": (1, 12), "day": (1, 31), "week": (1, 53), "hour": (0, 23), "minute": (0, 59),
+    "second": (0, 59),
+}  # fmt: skip
+"""The cycle that a name says, as in hour or hour_of_day; values reach beyond a third of it."""
 _COUNTED_FROM_1: Final = 100
 """A column counts from 1 where its lowest value is 1 and at least one row in so many has it."""
 _FIRST_YEAR, _LAST_YEAR = 1800, 2100
@@ -55,6 +65,70 @@ Rows = Mapping[Decimal, int]
 """The rows of each value."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NumberGrid:
+    """What is proposed for a column of numbers."""
+
+    low: Decimal
+    high: Decimal
+    resolution: Decimal
+    alone: tuple[Decimal, ...] = ()
+    rest: tuple[Decimal, Decimal]
+    """The limits without the special codes."""
+    rounded: bool = False
+    """Whether the values have more digits than the resolution."""
+
+    @property
+    def can_be_declared(self) -> bool:
+        """Whether floats tell its numbers apart."""
+        digits = max(0, -min(_exponent(self.low), _exponent(self.resolution)))
+        largest = max(abs(self.low), abs(self.high)).adjusted() + 1 + digits
+        return digits <= _DIGITS_AFTER and largest <= _DIGITS
+
+
+def grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: int) -> NumberGrid:
+    """Limits, resolution and special codes.
+
+    Args:
+        name: Of the column.
+        rows: Of each value; None where there are too many.
+        low: The lowest value.
+        high: The highest value.
+        digits: The most digits after the point.
+
+    >>> cents = grid("pay", {Decimal(n) / 100: 1 for n in range(3, 900)}, Decimal("0.03"),
+    ...              Decimal("8.99"), digits=2)
+    >>> str(cents.low), str(cents.high), str(cents.resolution)
+    ('0', '10', '0.01')
+    """
+    fine = resolution(rows, digits)
+    codes = special_codes(rows or {})
+    rest = sorted({*rows} - {*codes}) if rows else [low, high]
+    step, most = fine, _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS
+    while True:
+        on_grid = tuple(code for code in codes if not code % step)
+        inner = _ends(name, rows, rest[0], rest[-1], step)
+        ends = around(inner, on_grid)
+        cells = int((ends[1] - ends[0]) / step) + 1
+        if cells <= most:
+            break
+        power = Decimal(1).scaleb(step.adjusted() + len(str(cells // most)) - 1)
+        step = plain(power if power > step else power * 10)
+    return NumberGrid(
+        low=ends[0], high=ends[1], resolution=step, alone=on_grid, rest=inner, rounded=step > fine
+    )
+
+
+def _ends(
+    name: str, rows: Rows | None, low: Decimal, high: Decimal, step: Decimal
+) -> tuple[Decimal, Decimal]:
+    """Limits around the values that are no codes."""
+    if step == 1 and (known := known_limits(name, rows, int(low), int(high))) is not None:
+        return Decimal(known[0]), Decimal(known[1])
+    first, last = limits(low, high, resolution=step)
+    return (Decimal(1) if step == 1 and first == 0 and counts_from_1(rows or {}) else first), last
+
+
 def round_up(value: Decimal) -> Decimal:
     """The smallest of 1, 2, 5 times a power of ten that is not below a positive number.
 
@@ -73,8 +147,10 @@ def limits(low: Decimal, high: Decimal, *, resolution: Decimal) -> tuple[Decimal
     ...  for a, b in ((17, 90), (-8019, 102127), (1500, 1620), (35, 41))]
     [('0', '100'), ('-10000', '200000'), ('1400', '1800'), ('30', '50')]
     """
+    if low == high == 0:
+        return low, resolution
     if low < 0 < high or low == high:
-        return _from_0(min(low, Decimal(0))), _from_0(max(high, Decimal(0))) or resolution
+        return _from_0(min(low, Decimal(0))), _from_0(max(high, Decimal(0)))
     if high <= 0:
         first, last = limits(-high, -low, resolution=resolution)
         return -last or Decimal(0), -first or Decimal(0)
@@ -86,24 +162,31 @@ def limits(low: Decimal, high: Decimal, *, resolution: Decimal) -> tuple[Decimal
     return plain(first), plain(last if last > first else first + unit)
 
 
-def whole_limits(rows: Rows | None, low: int, high: int) -> tuple[int, int] | None:
+def known_limits(name: str, rows: Rows | None, low: int, high: int) -> tuple[int, int] | None:
     """Limits of whole numbers that everybody knows: of a cycle, of years; None if there are none.
 
-    >>> whole_limits(None, 1987, 2012)
-    (1980, 2020)
+    >>> known_limits("built", None, 1987, 2012), known_limits("hour", None, 6, 22)
+    ((1980, 2020), (0, 23))
     """
+    word = re.match(r"([a-z]+)(?:[ _-]?of[ _-]|$)", name.strip().lower())
+    first, last = _NAMED.get(word[1] if word else "", (1, 0))
+    if first <= low and last / 3 < high <= last:
+        return first, last
     if _FIRST_YEAR <= low <= high <= _LAST_YEAR:
         return low // 10 * 10, -(-high // 10) * 10 + (10 if low == high and high % 10 == 0 else 0)
     if rows is None or (low, high) not in _CYCLES or len(rows) <= high - low:
         return None
-    even = min(rows.values()) * len(rows) >= _EVEN * sum(rows.values())
-    return (low, high) if even else None
+    last = rows[Decimal(high)]
+    cycle = min(rows.values()) >= _RARE and last * len(rows) >= _EVEN * sum(rows.values())
+    return (low, high) if cycle else None
 
 
 def counts_from_1(rows: Rows) -> bool:
     """Whether the lowest of whole numbers is 1, and no rare value."""
     ones = rows.get(Decimal(1), 0)
-    return min(rows) == 1 and ones >= _RARE and ones * _COUNTED_FROM_1 >= sum(rows.values())
+    return (
+        min(rows, default=0) == 1 and ones >= _RARE and ones * _COUNTED_FROM_1 >= sum(rows.values())
+    )
 
 
 def resolution(rows: Rows | None, digits: int) -> Decimal:
@@ -120,15 +203,6 @@ def resolution(rows: Rows | None, digits: int) -> Decimal:
     steps = sorted({first * 10**power for power in range(len(str(common))) for first in (1, 5)})
     sure = [each for each in steps if common % each == 0 and each ** len(counted) >= _CHANCE]
     return plain(unit * max(sure, default=1))
-
-
-def coarse(step: Decimal, low: Decimal, high: Decimal, digits: int) -> Decimal:
-    """The resolution, or a power of ten above it where the grid would be too fine for its use."""
-    most = _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS
-    if high - low <= most * step:
-        return step
-    power = Decimal(1).scaleb(((high - low) / most).adjusted())
-    return plain(power if high - low <= most * power else power * 10)
 
 
 def special_codes(rows: Rows) -> tuple[Decimal, ...]:
@@ -185,14 +259,9 @@ def around(ends: tuple[Decimal, Decimal], codes: Sequence[Decimal]) -> tuple[Dec
     """
     low, high = ends
     below, above = [code for code in codes if code < low], [code for code in codes if code > high]
-    low = _from_0(min(below)) if below and min(below) <= 0 else min([low, *below])
-    high = _from_0(max(above)) if above and max(above) >= 0 else max([high, *above])
+    low = _from_0(min(*below, Decimal(0))) if below else low
+    high = _from_0(max(*above, Decimal(0))) if above else high
     return low, high
-
-
-def without(rows: Rows, codes: Sequence[Decimal]) -> Rows:
-    """The rows of all other values."""
-    return {value: count for value, count in rows.items() if value not in codes}
 
 
 def _from_0(value: Decimal) -> Decimal:
@@ -200,6 +269,11 @@ def _from_0(value: Decimal) -> Decimal:
     if not value:
         return Decimal(0)
     return round_up(value) if value > 0 else -round_up(-value)
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
 
 
 def plain(value: Decimal) -> Decimal:

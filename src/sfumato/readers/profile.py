@@ -27,6 +27,7 @@ from sfumato.schema.arrow_values import (
     scaled_texts,
     written_days,
 )
+from sfumato.schema.calendar import PRECISIONS, Precision
 from sfumato.schema.number_texts import DECIMALS, THOUSANDS, separators
 from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
@@ -38,6 +39,9 @@ MOST_COLUMNS: Final = 10_000
 
 LARGEST: Final = 2**60
 """Whole numbers beyond leave no room for round limits around them."""
+
+FROM_COARSE: Final = tuple(sorted(PRECISIONS, key=lambda each: -PRECISIONS[each]))
+"""Precisions of moments, the finest last."""
 
 Limits = tuple[Any, Any]
 Reader = Callable[[pa.Array], Limits | None]
@@ -84,8 +88,8 @@ class Profile:
     """For each way to write numbers that fits all texts, what they are then."""
     marked: bool
     """Whether some text holds a mark between its digits, so that the ways may differ."""
-    decimals: int
-    """The most digits that stand after a point."""
+    finest: Precision
+    """Of moments, what all of them are whole multiples of."""
     longest: int
     """Characters of the longest text."""
     is_text: bool
@@ -133,8 +137,7 @@ class _ColumnReader:
         default_factory=lambda: dict.fromkeys(ALL_MARKS)
     )
     marked: bool = False
-    decimals: int = 0
-    """The most digits after a point."""
+    finest: Precision = "hour"
     longest: int = 0
     """Characters of the longest text."""
     is_text: bool = False
@@ -177,7 +180,6 @@ class _ColumnReader:
     def _read(self, texts: pa.Array) -> None:
         self.padded |= bool(pc.any(pc.match_substring_regex(texts, r"^-?0[0-9]")).as_py())
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
-        self.decimals = max(self.decimals, pc.max(_digits_after(texts, ".")).as_py())
         self._read_numbers(texts)
         for reading in list(self.limits):
             new, before = _READERS[reading](texts), self.limits[reading]
@@ -186,6 +188,8 @@ class _ColumnReader:
             else:
                 low, high = before or new
                 self.limits[reading] = min(low, new[0]), max(high, new[1])
+        if "datetime" in self.limits:
+            self.finest = max(self.finest, _finest(texts), key=FROM_COARSE.index)
 
     def _read_numbers(self, texts: pa.Array) -> None:
         marked = bool(pc.any(pc.match_substring_regex(texts, _MARK)).as_py())
@@ -209,7 +213,7 @@ class _ColumnReader:
             limits={reading: ends for reading, ends in self.limits.items() if ends is not None},
             numbers={marks: ends for marks, ends in self.numbers.items() if ends is not None},
             marked=self.marked,
-            decimals=self.decimals,
+            finest=self.finest,
             longest=self.longest,
             is_text=self.is_text,
             spaced=self.spaced,
@@ -328,6 +332,21 @@ def _moments(texts: pa.Array) -> Limits | None:
         return _ends(texts.cast(pa.timestamp("us")))
     except pa.ArrowInvalid:
         return None
+
+
+def _finest(texts: pa.Array) -> Precision:
+    """The coarsest precision of which all moments are whole multiples."""
+    moments = texts.cast(pa.timestamp("us")).cast(pa.int64())
+    multiples = (
+        precision
+        for precision in FROM_COARSE
+        if pc.all(pc.equal(_remainder(moments, PRECISIONS[precision]), 0)).as_py()
+    )
+    return next(multiples, "microsecond")
+
+
+def _remainder(values: pa.Array, of: int) -> pa.Array:
+    return pc.subtract(values, pc.multiply(pc.divide(values, of), of))
 
 
 def _ends(values: pa.Array) -> Limits:
