@@ -21,6 +21,7 @@ from sfumato.commands.schema import DraftRequest
 from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
 from sfumato.ledger.ledger import Ledger
 from sfumato.publishing import column_rules as rules
+from sfumato.publishing import number_rules
 from sfumato.publishing.column_rules import BINS, MOST_VALUES, LeftOut
 from sfumato.publishing.number_rules import NumberGrid
 from sfumato.readers.csv import CsvFile
@@ -387,7 +388,7 @@ def _number(profile: Profile, habit: Habit) -> Guess | LeftOut:
     rows = None if profile.counts is None else _rows_of_numbers(profile.counts, marks)
     ends = read.whole or (read.low, read.high)
     low, high = (Decimal(str(end)) for end in ends)
-    grid = rules_of_numbers.grid(
+    grid = number_rules.grid(
         profile.name, rows, low, high, digits=0 if read.whole else read.decimals
     )
     common = _common(profile, NUMBER_MARKS) | asdict(marks)

@@ -150,12 +150,12 @@ def limits(low: Decimal, high: Decimal, *, resolution: Decimal) -> tuple[Decimal
     if low == high == 0:
         return low, resolution
     if low < 0 < high or low == high:
-        return _from_0(min(low, Decimal(0))), _from_0(max(high, Decimal(0)))
+        return _from_0(min(low, Decimal(0)), resolution), _from_0(max(high, Decimal(0)), resolution)
     if high <= 0:
         first, last = limits(-high, -low, resolution=resolution)
         return -last or Decimal(0), -first or Decimal(0)
     if 2 * low <= high:
-        return Decimal(0), _from_0(high)
+        return Decimal(0), _from_0(high, resolution)
     unit = round_up(max(high - low, resolution))
     first = (low / unit).to_integral_value(ROUND_FLOOR) * unit
     last = (high / unit).to_integral_value(ROUND_CEILING) * unit
@@ -259,16 +259,16 @@ def around(ends: tuple[Decimal, Decimal], codes: Sequence[Decimal]) -> tuple[Dec
     """
     low, high = ends
     below, above = [code for code in codes if code < low], [code for code in codes if code > high]
-    low = _from_0(min(*below, Decimal(0))) if below else low
-    high = _from_0(max(*above, Decimal(0))) if above else high
+    low = _from_0(min(*below, Decimal(0)), Decimal(0)) if below else low
+    high = _from_0(max(*above, Decimal(0)), Decimal(0)) if above else high
     return low, high
 
 
-def _from_0(value: Decimal) -> Decimal:
-    """A round number at least as far from 0, on the same side."""
+def _from_0(value: Decimal, least: Decimal) -> Decimal:
+    """A round number at least as far from 0 as the value and as ``least``, on the value's side."""
     if not value:
         return Decimal(0)
-    return round_up(value) if value > 0 else -round_up(-value)
+    return round_up(max(abs(value), least)).copy_sign(value)
 
 
 def _exponent(value: Decimal) -> int:
