@@ -4,7 +4,7 @@ Simulating writes one randomized answer for each row of a table; estimating read
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.locations import SPARK
 from sfumato.readers.open_table import is_spark, open_table
 from sfumato.release import check_apart, check_usable
+from sfumato.schema.classes import with_steps
 from sfumato.survey.estimate.answer_files import (
     COLUMN,
     check_suffix,
@@ -54,6 +55,8 @@ from sfumato.survey.estimate.tally import AnswerBatch
 def simulate_rows(request: SimulateRequest) -> tuple[Path | str, int]:
     """One randomized answer for each row; returns what was written and the number of answers."""
     schema = read_strictly(loaded_schema(request.schema), request.strict)
+    columns = tuple(with_steps(column) for column in schema.pick([request.column]))
+    schema = replace(schema.pick([request.column]), columns=columns)
     question = Question(
         column=schema[request.column],
         epsilon=check.exact(epsilon=request.epsilon),

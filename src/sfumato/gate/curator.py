@@ -33,7 +33,7 @@ from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP
 from sfumato.privacy.protection import Protection
 from sfumato.randomness import Rng
-from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.schema.workload import Range, Target, check_targets
 
@@ -59,8 +59,8 @@ class Curator(SingleProcess):
 
     __slots__ = (
         "__budget", "__counts", "__division", "__fine", "__journal", "__ledger", "__progress",
-        "__table", "__targets", "__whole", "budget", "catalogue", "known", "private", "protect",
-        "rng", "scale", "schema",
+        "__table", "__targets", "__whole", "budget", "catalogue", "numbers", "private",
+        "protect", "rng", "scale", "schema",
     )  # fmt: skip
 
     @spending_boundary()
@@ -99,12 +99,12 @@ class Curator(SingleProcess):
         self.__whole = self.__table
         self.__fine: FineCounts | None = None
         self.__division = ""  # the bins of divided columns, for the journal
-        self.known: tuple[Measurement, ...] = ()
-        """Public counts of single columns, by coarser bins, that were measured before."""
+        self.numbers: KnownNumbers | None = None
+        """What is known of columns that were divided into bins."""
 
     @verb
     def binned(
-        self, bins: Mapping[str, tuple[int, ...]], *, known: Sequence[Measurement] = ()
+        self, bins: Mapping[str, tuple[int, ...]], *, numbers: KnownNumbers | None = None
     ) -> "Curator":
         """The same run on columns divided into bins: no look, and nothing is charged.
 
@@ -112,7 +112,7 @@ class Curator(SingleProcess):
 
         Args:
             bins: For columns on a grid the first cell of each bin; they take the place of others.
-            known: Public counts that algorithms may use, of these columns.
+            numbers: What is publicly known of these columns, for algorithms.
         """
         whole = self.__whole
         if isinstance(whole, Ratings):
@@ -123,7 +123,8 @@ class Curator(SingleProcess):
         other.__whole, other.__fine = whole, self.__fine
         other.__table = BinnedTable(whole, bins)
         other.__division = f" divided {dict(bins)!r}" if bins else ""
-        other.schema, other.known = other.__table.schema, tuple(known)
+        other.schema = other.__table.schema
+        other.numbers = None if numbers is None else numbers.on(other.schema)
         other.__counts = Counts(other.__table, self.__fine)
         other.__targets = TargetList.of(other.schema, self.protect, ())
         other.catalogue, other.scale = self.catalogue, self.scale

@@ -62,7 +62,7 @@ def integer_schema(sizes: Sizes, *, dataset: str | None = None) -> Schema:
     named = enumerate(sizes)
     return Schema(
         dataset=dataset,
-        columns=tuple(Integer(name=str(index), low=1, high=size) for index, size in named),
+        columns=tuple(Integer(name=str(index), low=1, high=size, step=1) for index, size in named),
     )
 
 

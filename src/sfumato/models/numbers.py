@@ -11,6 +11,7 @@ is post-processing of public counts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 from sfumato.models.model import project
 from sfumato.schema.classes import first_classes, round_pieces
 from sfumato.schema.columns import GridColumn
-from sfumato.schema.measurement import Coarse, Measurement
-from sfumato.schema.schema import Schema
+from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
+from sfumato.schema.schema import Marginal, Schema
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -35,6 +36,10 @@ MOST_BINS: Final = 512
 """Bins of one column; beyond, the lightest of those that could be divided stay whole."""
 CLEAR_SIGMAS: Final = 3.0
 """A class beyond all with counts above this many standard deviations is in the tail."""
+GROUPS: Final = (4, 32)
+"""The fewest and the most groups of a number in tables of several columns."""
+STEEPEST: Final = 5.0
+"""The most by which the logarithm of a density changes inside a class: a factor of 150."""
 DECLINE: Final = 4.0
 """Tails are expected to fall by this factor from a class to the next."""
 
@@ -46,7 +51,8 @@ class Level:
     starts: Cells
     """The first cell of each bin; of missing values the cell after all."""
     counts: Floats
-    sigma_counts: float
+    sigma_counts: float | Floats
+    """The standard deviation of the noise, of all counts or of each."""
 
 
 def starts_of(column: GridColumn) -> Cells:
@@ -59,7 +65,7 @@ def finer(column: GridColumn, level: Level, *, rows: float) -> tuple[int, ...]:
     """The bins with those divided that hold many rows for sure."""
     first = [int(start) for start in level.starts if start < column.cells]
     last = [*(start - 1 for start in first[1:]), column.cells - 1]
-    least = max(SURE_SIGMAS * level.sigma_counts, rows / HEAVY)
+    least = max(SURE_SIGMAS * float(np.max(level.sigma_counts)), rows / HEAVY)
     pieces = {
         index: round_pieces(column, first[index], last[index])
         for index in range(len(first))
@@ -84,14 +90,15 @@ def consistent(levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
     """
     parents = [
         np.searchsorted(upper.starts, lower.starts, side="right") - 1
-        for upper, lower in zip(levels, levels[1:], strict=False)
+        for upper, lower in pairwise(levels)
     ]
     ups, variances = [], []
     for index in reversed(range(len(levels))):
-        own, noise = levels[index].counts, max(levels[index].sigma_counts, 1e-9) ** 2
+        own = levels[index].counts.astype(np.float64)
+        noise = np.broadcast_to(np.maximum(levels[index].sigma_counts, 1e-9) ** 2, own.shape)
         if not ups:
-            ups.append(own.astype(np.float64))
-            variances.append(np.full(own.size, noise))
+            ups.append(own)
+            variances.append(noise)
             continue
         summed = np.bincount(parents[index], ups[-1], own.size)
         variance = np.bincount(parents[index], variances[-1], own.size)
@@ -109,37 +116,126 @@ def consistent(levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
 
 
 def likely_counts(
-    column: GridColumn, starts: Cells, counts: Floats, variances: Floats, *, total: float
-) -> Floats:
-    """Counts of bins that could exist: of the public classes first, then inside each of them.
+    column: GridColumn, levels: Sequence[Level], starts: Cells, *, total: float
+) -> tuple[Floats, Floats]:
+    """Counts of bins that could exist, and how uncertain they are, from all levels.
+
+    Of the public classes first, in whose tails noise does not become rows; then bin by bin what is
+    inside, as even as the counts allow.
 
     Args:
         column: On a grid.
-        starts: Where its bins begin, missing values after all.
-        counts: Of the bins, from all levels.
-        variances: Of their noise, as if they were independent.
+        levels: From the coarsest to the finest; without any, nothing is known.
+        starts: Where the bins begin, missing values after all; they divide those of the levels.
         total: The number of rows.
     """
-    classes = np.array([*first_classes(column), *([column.cells] * column.missing)])
+    end = column.cells + column.missing
+    if not levels:
+        widths = np.diff(np.append(starts, end)).astype(np.float64)
+        return total * widths / widths.sum(), np.full(starts.size, total**2)
+    estimates, variances = consistent(levels)
+    classes = levels[0].starts
+    counts = _without_noise_in_tails(
+        estimates[0], variances[0], total=total, missing=column.missing
+    )
+    slopes = _slopes(counts, variances[0], np.append(classes, end), missing=column.missing)
+    for index in range(1, len(levels)):
+        upper, lower = levels[index - 1].starts, levels[index].starts
+        weights = _weights(lower, end, classes, slopes)
+        counts = _inside(counts, upper, lower, weights, estimates[index], variances[index])
+    parent = np.searchsorted(levels[-1].starts, starts, side="right") - 1
+    weights = _weights(starts, end, classes, slopes)
+    share = weights / np.bincount(parent, weights)[parent]
+    return counts[parent] * share, variances[-1][parent] * share
+
+
+def _slopes(counts: Floats, variances: Floats, ends: Cells, *, missing: bool) -> Floats:
+    """How the logarithm of the density changes inside each class, by cell, from its neighbors.
+
+    Amounts thin out: inside a wide class an even density would put too many rows at its far end.
+    Of a class whose own count, or whose neighbors' counts, are lost in noise nothing is said.
+    """
+    size = counts.size - missing
+    widths = np.diff(ends[: size + 1]).astype(np.float64)
+    middles = (ends[:size] + ends[1 : size + 1]) / 2
+    clear = counts[:size] > np.sqrt(variances[:size])
+    density = np.log(np.maximum(counts[:size], 1e-9) / widths)
+    slopes = np.zeros(counts.size)
+    for index in np.flatnonzero(clear & (widths > 1)):
+        before = index - 1 if index > 0 and clear[index - 1] else index
+        after = index + 1 if index + 1 < size and clear[index + 1] else index
+        if before < after:
+            slope = (density[after] - density[before]) / (middles[after] - middles[before])
+            most = STEEPEST / widths[index]
+            slopes[index] = min(max(slope, -most), most)
+    return slopes
+
+
+def _weights(starts: Cells, end: int, classes: Cells, slopes: Floats) -> Floats:
+    """The mass of each bin if inside every class the density is exponential with its slope."""
     parent = np.searchsorted(classes, starts, side="right") - 1
-    sums = np.bincount(parent, counts, classes.size)
-    noise = np.bincount(parent, variances, classes.size)
-    sums = _without_noise_in_tails(sums, noise, total=total, missing=column.missing)
-    result = np.zeros(counts.size)
-    for index in range(classes.size):
+    lows, highs = starts.astype(np.float64), np.append(starts[1:], end).astype(np.float64)
+    slope, origin = slopes[parent], classes[parent].astype(np.float64)
+    flat = np.abs(slope) * (highs - origin) < 1e-9
+    near, far = (np.where(flat, 0.0, slope * (each - origin)) for each in (lows, highs))
+    return np.where(flat, highs - lows, (np.exp(far) - np.exp(near)) / np.where(flat, 1.0, slope))
+
+
+def _inside(
+    counts: Floats,
+    upper: Cells,
+    lower: Cells,
+    weights: Floats,
+    estimates: Floats,
+    variances: Floats,
+) -> Floats:
+    """Likely counts of the parts of each bin, which sum to the bin's.
+
+    What differs clearly from the expected density stays; the other differences shrink as noise
+    would explain them. James, Stein 1961, "Estimation with quadratic loss", around that density.
+    """
+    parent = np.searchsorted(upper, lower, side="right") - 1
+    result = counts[parent].astype(np.float64)
+    for index in np.flatnonzero(np.bincount(parent) > 1):
         own = np.flatnonzero(parent == index)
-        if own.size:
-            result[own] = project(counts[own], float(sums[index]))
+        values, noise, weight = estimates[own].copy(), variances[own], weights[own]
+        surplus = values - values.sum() * weight / weight.sum()
+        rest = np.abs(surplus) <= SURE_SIGMAS * np.sqrt(noise)
+        if rest.any():
+            expected = values[rest].sum() * weight[rest] / weight[rest].sum()
+            surplus = values[rest] - expected
+            freedom = max(int(rest.sum()) - 1, 1) * float(noise[rest].mean())
+            shrink = max(0.0, 1 - freedom / max(float((surplus**2).sum()), 1e-9))
+            values[rest] = expected + shrink * surplus
+        result[own] = project(values, float(counts[index]))
     return result
+
+
+def smoother(
+    column: GridColumn, levels: Sequence[Level], bins: tuple[int, ...], *, rows: float
+) -> tuple[int, ...]:
+    """The bins with those divided whose rows should not be drawn evenly: no count, no cost."""
+    if not levels:
+        return bins
+    starts = np.array([*bins, *([column.cells] * column.missing)], dtype=np.int64)
+    counts, _ = likely_counts(column, levels, starts, total=rows)
+    ends = np.append(starts, column.cells + column.missing)
+    result = set(bins)
+    for index in np.argsort(-counts, kind="stable"):
+        first, last = int(starts[index]), int(ends[index + 1]) - 1
+        pieces = round_pieces(column, first, last) if first < min(last, column.cells) else (first,)
+        if counts[index] >= 1 and len(result) + len(pieces) - 1 <= MOST_BINS:
+            result |= set(pieces)
+    return tuple(sorted(result))
 
 
 def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
     """Counts of classes that could exist, small where only noise says that there are rows.
 
     Beyond the outermost class that clearly holds rows, a class is expected to hold a quarter of
-    the one before it, give or take as much: the count is the mean of that normal prior after the
-    measurement. Cutting at zero alone would turn noise into rows far from all others, which are
-    what a mean hangs on.
+    the one before it, or less where the last clear ones fell faster, give or take as much: the
+    count is the mean of that normal prior after the measurement. Cutting at zero alone would turn
+    noise into rows far from all others, which are what a mean hangs on.
     """
     size = sums.size - missing
     clear = np.flatnonzero(sums[:size] > CLEAR_SIGMAS * np.sqrt(noise[:size]))
@@ -147,10 +243,12 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
         return project(sums, total)
     tails = np.zeros(sums.size, dtype=np.bool_)
     result = sums.copy()
-    for order in (range(clear[-1] + 1, size), range(clear[0] - 1, -1, -1)):
-        before = float(sums[clear[-1] if order.step > 0 else clear[0]])
-        for index in order:
-            prior = max(before / DECLINE, 1e-9)
+    for last, step, past in ((clear[-1], 1, size), (clear[0], -1, -1)):
+        before, decline = float(sums[last]), DECLINE
+        if last - step in clear:
+            decline = max(DECLINE, float(sums[last - step]) / before)
+        for index in range(last + step, past, step):
+            prior = max(before / decline, 1e-9)
             own, variance = float(sums[index]), max(float(noise[index]), 1e-9)
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
             result[index] = before = min(max(mean, 0.0), DECLINE * prior)
@@ -161,28 +259,143 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
 
 
 def improved(
-    column: GridColumn, known: Sequence[Level], measured: Measurement, *, total: float
+    schema: Schema,
+    measurements: Sequence[Measurement],
+    *,
+    known: KnownNumbers | None = None,
+    total: float,
+) -> list[Measurement]:
+    """Measurements, those of each number by itself as one estimate of counts that could exist.
+
+    Args:
+        schema: The columns.
+        measurements: Of any marginals.
+        known: Counts of single columns by coarser bins.
+        total: The number of rows.
+    """
+    single: dict[Marginal, list[Measurement]] = {
+        (c.name,): [] for c in schema if isinstance(c, GridColumn) and c.on_grid and c.cells > 1
+    }
+    result = []
+    for one in measurements:
+        own = single.get(one.target) if isinstance(one.target, tuple) else None
+        if own is None or one.sigma_counts == 0:
+            result.append(one)
+            continue
+        if not own:
+            result.append(one)  # in its place, the estimate
+        own.extend(one.as_measured or [one])
+    levels = () if known is None else known.levels
+    for index, one in enumerate(result):
+        if isinstance(one.target, tuple) and single.get(one.target) and one.sigma_counts > 0:
+            before = [each for each in levels if each.target == one.target]
+            groups = None if known is None else known.groups.groups.get(one.target[0])
+            own = single[one.target]
+            result[index] = _improved(schema, before, own, groups=groups, total=total)
+    return result
+
+
+def _improved(
+    schema: Schema,
+    levels: Sequence[Measurement],
+    own: Sequence[Measurement],
+    *,
+    groups: NDArray[np.int64] | None,
+    total: float,
 ) -> Measurement:
-    """A measured column with what all levels say of it, as counts that could exist."""
-    own = Level(
-        starts=starts_of(column), counts=measured.values, sigma_counts=measured.sigma_counts
+    """One column from all that was measured of it."""
+    ((name,),) = {one.target for one in own}
+    column = schema[name]
+    starts = starts_of(column)
+    counted = [(one, one.merged.groups[name]) for one in own if one.merged is not None]
+    fine = [_level(schema, one) for one in own if one.merged is None]
+    ladder = [_level(schema, one) for one in levels]
+    if ladder:  # what parts say of the first level's classes
+        ladder = [
+            *(_summed(one, parts, ladder[0].starts, starts) for one, parts in counted),
+            *ladder,
+        ]
+    likely, variances = likely_counts(column, [*ladder, *fine], starts, total=total)
+    classes = np.searchsorted(ladder[0].starts if ladder else starts, starts, side="right") - 1
+    for one, parts in counted:
+        likely, variances = _with_parts(likely, variances, one, parts, classes)
+    own_groups = np.arange(starts.size) if groups is None else groups
+    sizes = np.bincount(own_groups)
+    noise = float(np.mean(np.bincount(own_groups, variances) / sizes))
+    return replace(
+        own[0], values=likely, sigma_counts=noise**0.5, merged=None, as_measured=tuple(own)
     )
-    estimates, variances = consistent([*known, own])
-    counts = likely_counts(column, own.starts, estimates[-1], variances[-1], total=total)
-    sigma = float(np.sqrt(np.mean(variances[-1])))
-    return replace(measured, values=counts, sigma_counts=sigma, as_measured=measured)
 
 
-def even_groups(
-    column: GridColumn, counts: Floats, *, groups: int, least: float = 0.0
-) -> NDArray[np.int64]:
+def _summed(one: Measurement, parts: Cells, classes: Cells, starts: Cells) -> Level:
+    """Counts of parts as one level of the classes that they divide."""
+    first = starts[np.unique(parts, return_index=True)[1]]
+    inside = np.searchsorted(classes, first, side="right") - 1
+    numbers = np.bincount(inside, minlength=classes.size)
+    return Level(
+        starts=classes,
+        counts=np.bincount(inside, one.values, classes.size),
+        sigma_counts=one.sigma_counts * np.sqrt(numbers),
+    )
+
+
+def _with_parts(
+    counts: Floats, variances: Floats, one: Measurement, parts: Cells, classes: Cells
+) -> tuple[Floats, Floats]:
+    """Likely counts whose sums over parts are moved to a measurement of these, by precision.
+
+    Classes keep their counts, and the bins of a part their shares: a surplus dealt to bins by their
+    variances would put rows into tails, where only noise said that there could be some.
+    """
+    sums, variance = np.bincount(parts, counts), np.bincount(parts, variances)
+    gain = variance / (variance + max(one.sigma_counts, 1e-9) ** 2)
+    pooled = sums + gain * (one.values - sums)
+    class_of = classes[np.unique(parts, return_index=True)[1]]
+    totals = np.bincount(classes, counts)
+    for index in np.unique(class_of):
+        own = np.flatnonzero(class_of == index)
+        pooled[own] = project(pooled[own], float(totals[index]))
+    even = (1 / np.bincount(parts))[parts]
+    share = np.where(sums[parts] > 0, counts / np.maximum(sums[parts], 1e-300), even)
+    return pooled[parts] * share, variances * (1 - gain[parts])
+
+
+def _level(schema: Schema, one: Measurement) -> Level:
+    """The level that ``as_measurement`` made a measurement of."""
+    (name,) = one.target
+    starts = starts_of(schema[name])
+    if one.merged is not None and name in one.merged.groups:
+        groups = one.merged.groups[name]
+        starts = starts[np.flatnonzero(np.diff(groups, prepend=-1))]
+    return Level(starts=starts, counts=one.values, sigma_counts=one.sigma_counts)
+
+
+def estimated_counts(
+    schema: Schema, name: str, levels: Sequence[Measurement], *, total: float
+) -> Floats:
+    """Likely counts of the bins of a column, from its levels alone."""
+    starts, column = starts_of(schema[name]), schema[name]
+    ladder = [_level(schema, one) for one in levels]
+    return likely_counts(column, ladder, starts, total=total)[0]
+
+
+def group_count(rows: float, sigma: float) -> int:
+    """How many groups of a number a table of two columns holds: so that noise and bins cost alike.
+
+    With K groups a side, noise of sigma a cell is a total variation of about K^2 sigma / (2 n), and
+    what lies inside a group about 1 / (2 K): least together at K^3 = n / (2 sigma). Groups are
+    shared by all pairs and drawn from finely, so fewer do: K = sqrt(n / (4 sigma)).
+    """
+    return int(np.clip(round((rows / (4 * max(sigma, 1e-9))) ** 0.5), *GROUPS))
+
+
+def even_groups(column: GridColumn, counts: Floats, *, groups: int) -> NDArray[np.int64]:
     """For each bin the number of its group: heavy single values alone, the rest of even mass.
 
     Args:
         column: On a grid; its missing values stay alone.
         counts: Of its bins, none negative.
-        groups: How many to make.
-        least: Missing values with fewer rows are joined with nothing all the same.
+        groups: How many to make, beside the missing values.
     """
     ends = np.array(column.bin_ends)
     size, single = len(ends), ends[:, 0] == ends[:, 1]
@@ -201,6 +414,14 @@ def even_groups(
     label[heavy] = bins + np.arange(heavy.size)
     label[size:] = bins + heavy.size
     return _in_order(label)
+
+
+def cut_at_classes(column: GridColumn, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Groups of bins, cut where public classes begin."""
+    starts = starts_of(column)
+    classes = np.array([*first_classes(column), *([column.cells] * column.missing)])
+    parent = np.searchsorted(classes, starts, side="right") - 1
+    return _in_order(groups * classes.size + parent)
 
 
 def _in_order(label: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from sfumato.release import TableRelease, draw_table, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
 from sfumato.schema.measurement import PublicTotal
+from sfumato.synthesis import number_bins
 from sfumato.synthesis.algorithm import Algorithm, Fit
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def released(
 
 
 def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
-    algorithm.check(curator.schema)
+    number_bins.check(algorithm, curator.schema)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}
@@ -86,16 +87,17 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
         log.info("auto: %s, because %s", choice.algorithm.name, choice.reason)
         algorithm = choice.algorithm
         method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
-    fit = algorithm.run(curator)
+    fit, schema = number_bins.run(algorithm, curator)
     described = {"name": algorithm.name, **algorithm.describe(), **fit.facts, **method}
-    if unseen := _never_measured(curator.schema, fit):
+    if unseen := _never_measured(schema, fit):
         described["never_measured"] = unseen
-    return _release(curator, fit, described)
+    return _release(curator, fit, schema, described)
 
 
 def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
     """Refuse, before anything is paid, columns whose counts do not fit into memory together."""
     known = {total.marginal for total in totals}
+    schema = schema.with_bins(number_bins.public_bins(schema))
     refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
 
 
@@ -143,18 +145,19 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
     }
 
 
-def _release(curator: Curator, fit: Fit, method: dict[str, Any]) -> TableRelease:
+def _release(curator: Curator, fit: Fit, schema: Schema, method: dict[str, Any]) -> TableRelease:
     curator.tell("drawing rows", 0, 0)
+    measured = [raw for one in fit.measurements for raw in one.as_measured or (one,)]
     return TableRelease(
         dataset=curator.ledger.dataset,
         guarantee=curator.budget,
         protect=curator.protect,
         private=curator.private,
         method=method,
-        schema=curator.schema,
+        schema=schema,
         model=fit.model,
-        measurements=tuple(measurement.to_dict() for measurement in fit.measurements),
-        noisy=noisy_marginals(curator.schema, fit.measurements),
+        measurements=tuple(measurement.to_dict() for measurement in measured),
+        noisy=noisy_marginals(schema, measured),
         data=draw_table(fit.model, n_rows=round(fit.model.total), rng=curator.rng),
         ledger=ledger_part(curator),
     )

@@ -7,7 +7,7 @@ less noise is counted; ranges on a small domain are answered by MWEM where that 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -21,6 +21,7 @@ from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Schema, Target, Workload
 from sfumato.schema.measurement import PublicTotal, check_totals, rows_of
 from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_rest
+from sfumato.synthesis.number_bins import public_bins
 
 UNMEASURED: Final = 0.08
 """What leaving a target out is taken to cost where no score is paid for: .05 to .16 on the real
@@ -81,7 +82,18 @@ class Auto:
         check_totals(schema, self.totals)
 
     def choose(self, curator: Curator) -> Choice:
-        """The choice for a curator's schema and budget; may pay for the number of rows."""
+        """The choice for a curator's schema and budget; may pay for the number of rows.
+
+        For numbers without bins the choice is that for their public classes.
+        """
+        bins = public_bins(curator.schema)
+        if bins:
+            binned = curator.schema.with_bins(bins)
+            choice = replace(self, workload=self.workload.on(binned)).choose(curator.binned(bins))
+            if choice.algorithm.name == "histogram" and len(binned) == 1:
+                choice = self._made("independent", "one column: all of the budget counts it")
+            named = {"workload": self.workload} if hasattr(choice.algorithm, "workload") else {}
+            return replace(choice, algorithm=replace(choice.algorithm, **named))
         schema, budget = curator.schema, curator.left
         dense = schema.cells(schema.names) <= CELL_LIMIT
         if len(schema) == 1 and dense:

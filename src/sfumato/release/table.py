@@ -58,6 +58,7 @@ _MODELS: Final[Mapping[str, str]] = {
     "bayes_net": "sfumato.models.bayes.model:BayesNet",
     "mixture": "sfumato.models.answers.mixture:MixtureModel",
     "graphical": "sfumato.models.graphical.model:GraphicalModel",
+    "divided": "sfumato.models.divided:DividedModel",
     "none": "sfumato.models.model:PublishedRows",
 }
 """The models that a release can save, by the name in ``release.json``; loaded when one is read."""

@@ -11,6 +11,7 @@ from datetime import datetime, time, timedelta
 from itertools import count
 from typing import Final
 
+from sfumato.errors import SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import TimeStep
 from sfumato.schema.columns import Column, Date, DateTime, GridColumn, Integer, Number
@@ -88,6 +89,38 @@ def with_public_bins(column: Column) -> Column:
     if not column.adaptive or not isinstance(column, GridColumn):
         return column
     return replace(column, bins=first_classes(column))
+
+
+def with_steps(column: Column) -> Column:
+    """A column as devices know it: with a step, or edges, in one spelling.
+
+    Devices answer about codes and find no bins: a number between limits gets its public classes
+    for bins, a moment days. What devices can't read is an error.
+    """
+    if isinstance(column, GridColumn) and column.bins is not None:
+        return column
+    if isinstance(column, Integer):
+        if column.resolution != 1 or column.alone:
+            raise SchemaError(
+                f"column {column.name!r}: devices know no resolution and no special codes of whole "
+                "numbers. Declare a step, or an ordinal of the values."
+            )
+        return replace(column, step=None if column.step == 1 else column.step)
+    if isinstance(column, Number) and column.edges is None:
+        scale = column.scale
+        starts = [start for start in first_classes(column) if start < column.cells - 1]
+        return Number(
+            name=column.name,
+            missing=column.missing,
+            missing_texts=column.missing_texts,
+            edges=tuple(scale.number(cell) for cell in (*starts, column.cells - 1)),
+            decimals=scale.digits if scale.step == 1 else None,
+        )
+    if isinstance(column, Date):
+        return replace(column, step=None if column.step == "day" else column.step)
+    if isinstance(column, DateTime):
+        return replace(column, step=column.step or "day")
+    return column
 
 
 def _zero(column: GridColumn) -> int | None:

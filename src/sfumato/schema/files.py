@@ -315,7 +315,7 @@ def _from_domain(value: Mapping[str, Any]) -> tuple[Column, ...]:
                 f'{name!r} is neither a schema (it has no "columns") nor a domain file, whose '
                 f"sizes are whole numbers above 0: got {size!r}"
             )
-    return tuple(Integer(name=name, low=0, high=size - 1) for name, size in sizes.items())
+    return tuple(Integer(name=name, low=0, high=size - 1, step=1) for name, size in sizes.items())
 
 
 def from_domain_lines(text: str, path: Path) -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ what they say. The promise is then about everything else.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -58,10 +58,13 @@ class Coarse:
         ]
         return Schema(columns=tuple(columns), dataset=self.fine.dataset)
 
-    def same_groups(self, other: "Coarse") -> bool:
-        """Whether another view merges the same codes of the same columns."""
-        return self.groups.keys() == other.groups.keys() and all(
-            np.array_equal(groups, other.groups[name]) for name, groups in self.groups.items()
+    def same_groups(self, other: "Coarse", names: Marginal) -> bool:
+        """Whether another view merges the same codes of some columns."""
+        return all(
+            np.array_equal(self.groups[name], other.groups[name])
+            if name in self.groups and name in other.groups
+            else (name in self.groups) == (name in other.groups)
+            for name in names
         )
 
     def labels(self, name: str) -> list[str]:
@@ -106,11 +109,31 @@ class Measurement:
     """Standard deviation of the noise on each value, in counts; 0 where the value is public."""
     merged: Coarse | None = None
     """The codes that were counted together, if some were; ``values`` has their shape."""
+    as_measured: "tuple[Measurement, ...]" = ()
+    """What ``values`` were estimated from, where they are no noisy counts themselves."""
 
     def to_dict(self) -> dict[str, Any]:
         """For ``release.json``: the target and its noise (values are in the model's file)."""
         named = str(self.target) if not isinstance(self.target, tuple) else list(self.target)
         return {"target": named, "sigma_counts": self.sigma_counts}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownNumbers:
+    """What is publicly known of columns that were divided into bins."""
+
+    levels: tuple[Measurement, ...]
+    """Counts of single columns by coarser bins, from the first level on."""
+    groups: Coarse
+    """Their bins joined into few groups, for tables of several columns."""
+    parts: Coarse
+    """The groups cut where public classes begin: what methods count of single columns, so that far
+    values, which means hang on, are counted apart."""
+
+    def on(self, schema: Schema) -> "KnownNumbers":
+        """The same over this very schema."""
+        views = (replace(view, fine=schema) for view in (self.groups, self.parts))
+        return KnownNumbers(levels=self.levels, groups=next(views), parts=next(views))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

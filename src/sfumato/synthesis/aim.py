@@ -67,6 +67,7 @@ class Aim:
     """Counts that are public knowledge; the model holds them exactly."""
 
     name: ClassVar[str] = "aim"
+    takes_many_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.rounds == -1:

@@ -30,6 +30,8 @@ class Algorithm(Protocol):
     """SELECT, MEASURE, FIT; every look at data goes through the curator."""
 
     name: ClassVar[str]
+    takes_many_bins: ClassVar[bool]
+    """Whether a column of hundreds of bins costs it little: else it runs on few bins of numbers."""
 
     def check(self, schema: Schema) -> None:
         """Raise an InputError if it can't work on this schema; before any spend."""

@@ -33,12 +33,24 @@ from sfumato.models.graphical.tree_search import (
     independent_counts,
     precision_of,
 )
+from sfumato.models.numbers import improved
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
 from sfumato.schema.measurement import PublicTotal, as_measurements, described, rows_of
 from sfumato.synthesis.algorithm import Fit, check_workload
-from sfumato.synthesis.graphical_steps import check_begin, limits, structure, tied
-from sfumato.synthesis.independent import agreed_total, shares_by_cells
+from sfumato.synthesis.graphical_steps import (
+    check_begin,
+    limits,
+    structure,
+    tied,
+)
+from sfumato.synthesis.independent import (
+    agreed_total,
+    column_sizes,
+    measure_columns,
+    measure_parts,
+    shares_by_cells,
+)
 
 _FOREST: Final = Fraction(1, 4)
 """Of what is left besides the scores."""
@@ -75,6 +87,7 @@ class CliqueTree:
     """Counts that are public knowledge; the model holds them exactly."""
 
     name: ClassVar[str] = "cliquetree"
+    takes_many_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=2, looks=self.looks)
@@ -92,21 +105,24 @@ class CliqueTree:
     def run(self, curator: Curator) -> Fit:
         """Columns, scores of all targets, then what is worth it."""
         self.check(curator.schema)
-        targets = self._targets(curator.schema)
+        targets = self._targets(curator)
         budget, cost = self._begin(curator)
         columns = self._columns(curator, budget)  # MEASURE
         scored = self._scored(curator, columns, targets, cost)
         measured = [one for one in columns if one.sigma_counts > 0]
         if self.looks == 2 and targets:
-            scored, forest = self._second_look(curator, scored, measured, cost)
+            better = [one for one in scored.columns if one.sigma_counts > 0]
+            scored, forest = self._second_look(curator, scored, better, cost)
             measured += forest
         choice = self._choose(curator, scored)  # SELECT: public numbers only
         measured += _measured(curator, scored, choice)  # MEASURE
         curator.tell("fitting the model", 0, 0)
+        total = self._total(curator, scored, measured)
+        measured = improved(curator.schema, measured, known=curator.numbers, total=total)
         model = fit_graphical(  # FIT
             scored.view,
             [*measured, *as_measurements(self.totals)],
-            total=self._total(curator, scored, measured),
+            total=total,
             limit_mb=2.0 * self.model_mb,
         )
         known = as_measurements(self.totals)
@@ -138,10 +154,8 @@ class CliqueTree:
         schema, known = curator.schema, self._public_columns()
         names: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
         if names:
-            sizes = [schema.cells(one) for one in names]
             share = self._column_share(curator, budget, names)
-            costs = shares_by_cells(portion(budget, share), sizes)
-            measured = curator.measure(names, costs=costs)
+            measured = measure_columns(curator, names, portion(budget, share))
             known |= dict(zip(names, measured, strict=True))
         return [known[(name,)] for name in schema.names]
 
@@ -164,25 +178,26 @@ class CliqueTree:
         if self.rows is None:
             cost = None if curator.knows_rows else portion(budget, _ROW_COUNT)
             rows = float(curator.total(cost=cost).values)
-        sizes = [curator.schema.cells(one) for one in names]
+        sizes = column_sizes(curator, names)
         costs = shares_by_cells(portion(budget, _COLUMNS), sizes)
         sigmas = [curator.sigma_of(one, cost) for one, cost in zip(names, costs, strict=True)]
         wrong = MEAN_ABSOLUTE / 2 * sum(s * c for s, c in zip(sigmas, sizes, strict=True))
         mean = min(1.0, wrong / max(1.0, rows) / len(names))
         return min(_MOST_COLUMNS, _COLUMNS + Fraction(round(100 * mean), 100))
 
-    def _targets(self, schema: Schema) -> tuple[Marginal, ...]:
+    def _targets(self, curator: Curator) -> tuple[Marginal, ...]:
         """What is scored: the workload's marginals of two columns and more that fit a clique.
 
         Those that a public total contains are known already.
         """
         known, most = [set(total.marginal) for total in self.totals], self._limits.clique_cells
+        weighed = list(self._weights(curator.schema))
+        schema = curator.schema if curator.numbers is None else curator.numbers.groups.schema
+        sizes = [schema.cells(target) for target in weighed]
         return tuple(
             target
-            for target in self._weights(schema)
-            if len(target) > 1
-            and schema.cells(target) <= most
-            and not any(set(target) <= one for one in known)
+            for target, size in zip(weighed, sizes, strict=True)
+            if len(target) > 1 and size <= most and not any(set(target) <= one for one in known)
         )
 
     def _weights(self, schema: Schema) -> dict[Marginal, float]:
@@ -216,10 +231,13 @@ class CliqueTree:
         rows = float(self.rows) if self.rows is not None else agreed_total(measured)
         if curator.knows_rows:
             rows = float(curator.total().values)
+        rows = max(rows, 1.0)
+        numbers = None if curator.numbers is None else curator.numbers.groups
+        columns = improved(schema, columns, known=curator.numbers, total=rows)
         known = Scored(
-            view=rare_groups(schema, columns, total=rows),
+            view=rare_groups(schema, columns, total=rows, numbers=numbers),
             columns=columns,
-            rows=max(rows, 1.0),
+            rows=rows,
             targets=targets,
             errors=np.zeros(len(targets)),
             weights=np.array([weights[target] for target in targets]),
@@ -285,7 +303,7 @@ def _measured(curator: Curator, scored: Scored, choice: TreeChoice) -> list[Meas
     if choice.targets:
         measured += curator.measure(choice.targets, costs=costs[:cut], merged=scored.view)
     if choice.columns:
-        measured += curator.measure(choice.columns, costs=costs[cut:])
+        measured += measure_parts(curator, choice.columns, costs[cut:])
     return measured
 
 

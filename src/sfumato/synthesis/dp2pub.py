@@ -76,6 +76,7 @@ class Dp2Pub:
     """Redraw columns one by one, clusters jointly, or what is predicted to be nearer."""
 
     name: ClassVar[str] = "dp2pub"
+    takes_many_bins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=4, degree=self.degree)

@@ -14,11 +14,17 @@ from sfumato.models.graphical.fit import fit_graphical
 from sfumato.models.graphical.junction_tree import BYTES_PER_CELL
 from sfumato.models.graphical.model import GraphicalModel, Numbering, rare_groups
 from sfumato.models.graphical.structure import Limits, fits
+from sfumato.models.numbers import improved
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.schema.measurement import Coarse, PublicTotal, as_measurements, check_totals
 from sfumato.synthesis.algorithm import TOTAL_SHARE
-from sfumato.synthesis.independent import agreed_total, shares_by_cells
+from sfumato.synthesis.independent import (
+    agreed_total,
+    column_sizes,
+    measure_columns,
+    shares_by_cells,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,12 +74,13 @@ def begin(
         total = float(curator.total(cost=portion(cost, TOTAL_SHARE)).values)
         cost = portion(cost, 1 - TOTAL_SHARE)
     if requested:
-        costs = shares_by_cells(cost, [schema.cells(one) for one in requested])
-        columns = curator.measure(requested, costs=costs)  # MEASURE
+        columns = measure_columns(curator, requested, cost)  # MEASURE
         total = agreed_total(columns) if total is None else total
         measured += columns
     total = max(1.0, total or 0.0)
-    view = rare_groups(schema, measured, total=total, sigmas=merge_sigmas)
+    measured = improved(schema, measured, known=curator.numbers, total=total)
+    numbers = None if curator.numbers is None else curator.numbers.groups
+    view = rare_groups(schema, measured, total=total, sigmas=merge_sigmas, numbers=numbers)
     return Begun(
         model=fit_graphical(view, measured, total=total, limit_mb=limit_mb), measurements=measured
     )
@@ -116,7 +123,7 @@ def _public_rows(curator: Curator, rows: int | None) -> float | None:
 
 def _worth_counting(curator: Curator, marginals: Sequence[Marginal], cost: Cost) -> bool:
     """Whether a count of the rows for a part of the cost is closer than the columns' sums."""
-    sizes = [curator.schema.cells(one) for one in marginals]
+    sizes = column_sizes(curator, marginals)
     costs = shares_by_cells(cost, sizes)
     noise = [curator.sigma_of(one, share) for one, share in zip(marginals, costs, strict=True)]
     summed = sqrt(sum(1 / (size * sigma**2) for size, sigma in zip(sizes, noise, strict=True)))

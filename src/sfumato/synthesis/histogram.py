@@ -49,6 +49,7 @@ class Histogram:
     """Counts that are public knowledge; the release agrees with them."""
 
     name: ClassVar[str] = "histogram"
+    takes_many_bins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))

@@ -3,7 +3,8 @@
 The least that a release can say, and at small epsilon often the best: it pays for no pair.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, ClassVar, Final
 
@@ -14,8 +15,9 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator
 from sfumato.models.graphical.model import GraphicalModel
 from sfumato.models.model import project
+from sfumato.models.numbers import improved
 from sfumato.privacy.guarantees import Cost, PureDP, portion, split
-from sfumato.schema import Measurement, Schema
+from sfumato.schema import Marginal, Measurement, Schema
 from sfumato.schema.measurement import (
     PublicTotal,
     as_measurements,
@@ -40,6 +42,7 @@ class Independent:
     """Counts of single columns that are public knowledge: those columns are not measured."""
 
     name: ClassVar[str] = "independent"
+    takes_many_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", rows_of(self.totals, self.rows))
@@ -59,11 +62,13 @@ class Independent:
         schema = curator.schema
         total, budget = self._total(curator)
         shares = {known.marginal: known.counts / known.rows for known in self.totals}
-        requested = [name for name in schema.names if (name,) not in shares]
-        measurements = _measure(curator, requested, budget)  # MEASURE
+        requested: list[Marginal] = [(n,) for n in schema.names if (n,) not in shares]
+        measurements = measure_columns(curator, requested, budget)  # MEASURE
         if total is None:
             total = agreed_total(measurements)
-        for name, measured in zip(requested, measurements, strict=True):  # FIT
+        measurements = improved(schema, measurements, known=curator.numbers, total=total)
+        for measured in measurements:  # FIT
+            (name,) = measured.target
             shares[name,] = _shares(measured, total, possible_codes=possible(schema, (name,)))
         model = GraphicalModel.of_tables(schema, total=total, tables=shares)
         return Fit(model=model, measurements=(*as_measurements(self.totals), *measurements))
@@ -76,7 +81,7 @@ class Independent:
         """The number of rows, or None where the columns' own sums tell it more closely."""
         if curator.knows_rows or self.rows is not None:
             return total_and_rest(curator, rows=self.rows)
-        sizes = [column.size for column in curator.schema]
+        sizes = column_sizes(curator, [(name,) for name in curator.schema.names])
         costs = shares_by_cells(curator.left, sizes)
         noise = [
             curator.sigma_of((n,), c) for n, c in zip(curator.schema.names, costs, strict=True)
@@ -86,12 +91,31 @@ class Independent:
         return (None, curator.left) if agreed <= counted else total_and_rest(curator, rows=None)
 
 
-def _measure(curator: Curator, names: list[str], budget: Cost) -> list[Measurement]:
-    """Single columns, larger ones for more; nothing where all are public."""
-    if not names:
+def column_sizes(curator: Curator, columns: Sequence[Marginal]) -> list[int]:
+    """How many counts each column is measured by: of numbers with bins, their parts."""
+    schema = curator.schema if curator.numbers is None else curator.numbers.parts.schema
+    return [schema.cells(column) for column in columns]
+
+
+def measure_columns(curator: Curator, columns: Sequence[Marginal], cost: Cost) -> list[Measurement]:
+    """Single columns in one look, larger ones for more; nothing where all are public."""
+    if not columns:
         return []
-    costs = shares_by_cells(budget, [curator.schema[name].size for name in names])
-    return curator.measure([(name,) for name in names], costs=costs)
+    return measure_parts(curator, columns, shares_by_cells(cost, column_sizes(curator, columns)))
+
+
+def measure_parts(
+    curator: Curator, columns: Sequence[Marginal], costs: Sequence[Cost]
+) -> list[Measurement]:
+    """Single columns, of numbers with bins their parts."""
+    if curator.numbers is None:
+        return curator.measure(columns, costs=costs)
+    parts = curator.numbers.parts
+    measured = curator.measure(columns, costs=costs, merged=parts)
+    return [
+        one if set(one.target) & set(parts.groups) else replace(one, merged=None)
+        for one in measured
+    ]
 
 
 def shares_by_cells(cost: Cost, sizes: list[int]) -> list[Cost]:

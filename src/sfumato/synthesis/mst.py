@@ -50,6 +50,7 @@ class Mst:
     """Counts that are public knowledge; the model holds them exactly."""
 
     name: ClassVar[str] = "mst"
+    takes_many_bins: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check.whole(at_least=1, at_most=100_000, model_mb=self.model_mb)

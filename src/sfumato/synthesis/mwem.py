@@ -58,6 +58,7 @@ class Mwem:
     """The largest graphical model, in megabytes; marginals that would exceed it are passed over."""
 
     name: ClassVar[str] = "mwem"
+    takes_many_bins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.rounds == -1:

@@ -58,6 +58,7 @@ class PrivBayes:
     """The most parents of a column, as far as usefulness, memory and time allow."""
 
     name: ClassVar[str] = "privbayes"
+    takes_many_bins: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check.positive(theta=self.theta)

@@ -213,7 +213,7 @@ def _fields(column):
 
 # ---------------------------------------------------------------- declaring
 
-MOMENTS = {"name": "t", "kind": "datetime", "low": "2024-01-01", "high": "2024-12-31"}
+MOMENTS = {"step": "day"} | {"name": "t", "kind": "datetime", "low": "2024-01-01", "high": "2024-12-31"}
 
 
 def test_a_day_as_a_limit_stands_for_all_of_it():

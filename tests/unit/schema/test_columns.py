@@ -106,7 +106,68 @@ WRONG = {
     "low beyond": (lambda: Integer(name="c", low=-(2**62), high=0), "low must be a whole number"),
     "step zero": (lambda: Integer(name="c", low=0, high=1, step=0), "step must be a whole number"),
     "step beyond": (lambda: Integer(name="c", low=0, high=1, step=10**30), "step must be a whole"),
-    "10^9 codes": (lambda: Integer(name="c", low=1, high=10**9), "1,000,000,000 values; at most"),
+    "10^9 codes": (
+        lambda: Integer(name="c", low=1, high=10**9, step=1),
+        "1,000,000,000 values; at most",
+    ),
+    "more than 10^9 cells": (
+        lambda: Integer(name="c", low=0, high=10**9),
+        "1,000,000,001 possible values lie between the limits; at most 1,000,000,000 are allowed",
+    ),
+    "no resolution": (lambda: Number(name="c", low=0, high=1), "or edges; no resolution"),
+    "nothing declared": (lambda: Number(name="c"), "low, high and resolution, or edges; no low"),
+    "resolution zero": (
+        lambda: Number(name="c", low=0, high=1, resolution=0),
+        "resolution must be above 0, got 0",
+    ),
+    "resolution below zero": (
+        lambda: Integer(name="c", low=0, high=1, resolution=-1),
+        "resolution must be a whole number",
+    ),
+    "turned numbers": (
+        lambda: Number(name="c", low=2, high=1, resolution=1),
+        "low 2 is above high 1",
+    ),
+    "edges and limits": (
+        lambda: Number(name="c", edges=(0, 1), low=0),
+        "low, high and resolution, or edges, not both",
+    ),
+    "too many digits": (
+        lambda: Number(name="c", low=0, high=10**8, resolution=1e-9),
+        "possible values lie between the limits",
+    ),
+    "fine far away": (
+        lambda: Number(name="c", low=10**14, high=10**14 + 1, resolution=0.01),
+        "have more than 15 digits",
+    ),
+    "alone outside": (
+        lambda: Integer(name="c", low=0, high=9, alone=(99,)),
+        "99 in alone is no value between 0 and 9",
+    ),
+    "alone off the grid": (
+        lambda: Number(name="c", low=0, high=9, resolution=0.5, alone=(0.3,)),
+        "0.3 in alone is no value between 0 and 9 in steps of 0.5",
+    ),
+    "alone twice": (
+        lambda: Integer(name="c", low=0, high=9, alone=(3, 3)),
+        "alone must be a tuple",
+    ),
+    "alone with a step": (
+        lambda: Integer(name="c", low=0, high=9, step=2, alone=(3,)),
+        "leave resolution and alone",
+    ),
+    "bins that fall": (
+        lambda: Integer(name="c", low=0, high=9, bins=(0, 3, 2)),
+        "bins must rise",
+    ),
+    "bins beyond": (
+        lambda: Integer(name="c", low=0, high=9, bins=(0, 10)),
+        "bins must be whole numbers from 0 to below 10",
+    ),
+    "bins and a step": (
+        lambda: Integer(name="c", low=0, high=9, step=2, bins=(0, 2)),
+        "bins divide the values of a column without step or edges",
+    ),
     "one edge": (lambda: Number(name="c", edges=(1.0,)), "two or more finite numbers"),
     "edges no tuple": (lambda: Number(name="c", edges=3), "two or more finite numbers"),
     "edges equal": (lambda: Number(name="c", edges=(0, 1, 1)), "edges must rise"),
@@ -131,7 +192,7 @@ WRONG = {
         "step must be one of",
     ),
     "too many days": (
-        lambda: Date(name="c", low=date.min, high=date.max),
+        lambda: Date(name="c", low=date.min, high=date.max, step="day"),
         "3,652,059 values; at most",
     ),
 }
@@ -160,4 +221,4 @@ def test_one_repeat_among_many_values_is_named():
 
 def test_too_many_codes_are_refused_before_any_is_made():
     with pytest.raises(SchemaError, match="at most 1,000,000 can be counted"):
-        Integer(name="c", low=0, high=2**60)
+        Integer(name="c", low=0, high=2**60, step=1)

@@ -136,10 +136,11 @@ def test_what_was_checked_can_not_be_changed_afterwards():
 
 
 def test_two_views_are_the_same_by_their_groups():
-    assert view(job=JOBS).same_groups(view(job=JOBS.copy()))
-    assert not view(job=JOBS).same_groups(view())
-    assert not view(job=JOBS).same_groups(view(job=JOBS, age=AGES))
-    assert not view(job=JOBS).same_groups(view(job=np.array([0, 1, 2, 2, 2, 0, 2])))
+    assert view(job=JOBS).same_groups(view(job=JOBS.copy()), ("job", "age"))
+    assert not view(job=JOBS).same_groups(view(), ("job",))
+    assert not view(job=JOBS).same_groups(view(job=JOBS, age=AGES), ("age",))
+    assert view(job=JOBS).same_groups(view(job=JOBS, age=AGES), ("job",))
+    assert not view(job=JOBS).same_groups(view(job=np.array([0, 1, 2, 2, 2, 0, 2])), ("job",))
 
 
 COUNTED = Schema(

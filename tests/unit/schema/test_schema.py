@@ -65,11 +65,11 @@ def test_a_byte_order_mark_is_no_part_of_the_schema(tmp_path):
 def test_domain_files_of_private_pgm_are_codes_from_zero(tmp_path):
     schema = _load(tmp_path, '{"age": 85, "sex": 2}')
     assert schema.columns == (
-        Integer(name="age", low=0, high=84),
-        Integer(name="sex", low=0, high=1),
+        Integer(name="age", low=0, high=84, step=1),
+        Integer(name="sex", low=0, high=1, step=1),
     )
     typed = _load(tmp_path, '{"0": {"type": "discrete", "domain": 2}}')
-    assert typed.columns == (Integer(name="0", low=0, high=1),)
+    assert typed.columns == (Integer(name="0", low=0, high=1, step=1),)
 
 
 def test_domain_lines_are_categories_and_sixteen_equal_bins(tmp_path):
@@ -147,7 +147,7 @@ def test_a_schema_that_is_not_there_can_not_be_read(tmp_path):
         ({"kind": "boolean", "low": 3}, r"kind boolean has no \['low'\]"),
         ({"kind": "integer", "low": 3}, "kind integer needs name, low, high"),
         ({"kind": "category"}, "needs name, values"),
-        ({"kind": "number"}, "needs name, edges"),
+        ({"kind": "number"}, "needs low, high and resolution, or edges"),
         ({"kind": "boolean", "missing": "yes"}, "missing must be true or false"),
         ({"kind": "category", "values": ["x"], "other": 1}, "other must be true or false"),
         ({"kind": "category", "values": "xy"}, "in JSON a list"),

@@ -320,7 +320,7 @@ def _observed(view: Coarse, numbering: Numbering, one: Measurement, total: float
     names = one.target
     if not isinstance(names, tuple):
         raise InputError(f"a graphical model is fitted to marginals, got the range {names}.")
-    if one.merged is not None and not one.merged.same_groups(view):
+    if one.merged is not None and not one.merged.same_groups(view, names):
         raise InputError(
             f"the marginal {names} was measured with other codes merged than in the model's view. "
             "Fit it in the view that it was measured in."

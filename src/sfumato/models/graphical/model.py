@@ -213,8 +213,9 @@ def rare_groups(
     *,
     total: float,
     sigmas: float = 2.0,
+    numbers: Coarse | None = None,
 ) -> Coarse:
-    """The view in which the rare codes of each column are one.
+    """The view in which the rare codes of each column are one, and bins of numbers are few.
 
     Rare is a noisy count below ``min(sigmas * sigma, NEVER_RARE * total)``; one rare code alone
     stays as it is. Columns that a declared impossible combination names are left whole, since the
@@ -226,12 +227,15 @@ def rare_groups(
         measurements: Those of single columns are used, by precision if there are several.
         total: The number of rows.
         sigmas: Counts below this many standard deviations of noise are rare; 0 merges nothing.
+        numbers: The groups of the bins of numbers, where they are known.
     """
     if not 0 <= sigmas < np.inf:
         raise InputError(f"sigmas must be a number of at least 0, got {sigmas!r}")
     tied = {name for combination in schema.impossible for name in combination.names}
-    groups = {}
+    groups = {} if numbers is None else dict(numbers.groups)
     for name in schema.names:
+        if name in groups:
+            continue
         own = [one for one in measurements if one.target == (name,) and one.merged is None]
         if own and name not in tied:
             counts, sigma = _averaged(own)

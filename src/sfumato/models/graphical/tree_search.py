@@ -8,6 +8,7 @@ costs nothing, and nothing in it can see the data.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from sfumato.models.graphical.junction_tree import Clique
 from sfumato.models.graphical.model import Numbering
 from sfumato.models.graphical.structure import Limits, fits, holds, spanning_forest, supported
 from sfumato.models.model import project
+from sfumato.schema.columns import GridColumn
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal
 
@@ -349,16 +351,24 @@ def _column_shares(view: Coarse, one: Measurement, rows: float) -> Floats:
 
 
 def _singles(scored: Scored, numbering: Numbering) -> list[Single]:
-    """The columns as numbered inside."""
+    """The columns as numbered inside; of numbers with bins, their groups."""
     by_name = {
-        one.target: Single(
-            counts=project(one.values, max(scored.rows, 1.0)),
-            precision=precision_of(one.sigma_counts) if one.sigma_counts > 0 else np.inf,
-            weight=float(weight),
-        )
+        one.target: _single(scored, one, float(weight))
         for one, weight in zip(scored.columns, scored.column_weights, strict=True)
     }
     return [by_name[(name,)] for name in numbering.names]
+
+
+def _single(scored: Scored, one: Measurement, weight: float) -> Single:
+    (name,) = one.target if isinstance(one.target, tuple) else ("",)
+    counts, sigma = project(one.values, max(scored.rows, 1.0)), one.sigma_counts
+    column = scored.view.fine[name]
+    if name in scored.view.groups and isinstance(column, GridColumn) and column.bins is not None:
+        groups = scored.view.groups[name]
+        counts = np.bincount(groups, weights=counts)
+        sigma *= sqrt(groups.size / counts.size)
+    precision = precision_of(sigma) if sigma > 0 else np.inf
+    return Single(counts=counts, precision=precision, weight=weight)
 
 
 def _with_the_rest(

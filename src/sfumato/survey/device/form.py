@@ -18,10 +18,18 @@ from sfumato.local.probabilities import local_epsilon
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng, check_rng, derived_rng
 from sfumato.schema import files
-from sfumato.schema.columns import Column, Number
+from sfumato.schema.classes import with_steps
+from sfumato.schema.columns import Column
 from sfumato.schema.values import code_of, number_of
 from sfumato.survey.protocol import mechanism_choice
-from sfumato.survey.protocol.messages import VERSION, Answer, exact_epsilon, fingerprint, version
+from sfumato.survey.protocol.messages import (
+    VERSION,
+    Answer,
+    device_form,
+    exact_epsilon,
+    fingerprint,
+    version,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +51,7 @@ class Form:
             raise InputError(
                 f"column must be a Column, like Category or Integer, got {self.column!r:.60}"
             )
+        object.__setattr__(self, "column", with_steps(self.column))
         epsilon = local_epsilon(self.epsilon)
         chosen = mechanism_choice.protocol_of(self.column, epsilon, self.protocol)
         object.__setattr__(self, "epsilon", epsilon)
@@ -84,12 +93,9 @@ class Form:
         ``layout`` and ``points`` follow from the rest; they are in it so that a program that
         would draw or read answers otherwise notices.
         """
-        column = files.column_to_dict(self.column)
-        if isinstance(self.column, Number):
-            column["edges"] = [float(edge) for edge in self.column.edges]
         return {
             "sfumato": VERSION,
-            "column": column,
+            "column": device_form(self.column),
             "protocol": self.protocol,
             "epsilon": str(self.epsilon),
             "layout": asdict(self.mechanism.layout),

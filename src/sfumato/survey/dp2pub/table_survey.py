@@ -22,7 +22,9 @@ from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.protection import OneRow
 from sfumato.randomness import Rng
 from sfumato.release import TableRelease
+from sfumato.schema.classes import first_classes
 from sfumato.schema.codes import code_type
+from sfumato.schema.columns import EVERY_VALUE, Date, GridColumn, Integer
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.dp2pub.semi_honest import check_pairs, publish_answers
 from sfumato.survey.dp2pub.two_round import TwoRound
@@ -67,6 +69,7 @@ def semi_honest_release(
         pram: See ``publish_answers``.
         rows: How many rows to publish, at most as many as there are; by default all of them.
     """
+    curator = with_fixed_bins(curator)
     columns, schema = answerable_columns(curator.schema), curator.schema
     check.whole(at_least=1, degree=degree)
     check.whole(at_least=1, max_cluster=max_cluster)
@@ -116,6 +119,7 @@ def two_round_release(
     """
     if rows is not None:
         check.whole(at_least=1, rows=rows)
+    curator = with_fixed_bins(curator)
     survey = TwoRound(curator.schema, _epsilon(curator), variant=variant)
     agreed = Agreement.from_manifest(survey.manifest)
     first = survey.first_round()
@@ -131,6 +135,19 @@ def two_round_release(
         ledger=receipt(curator),
     )
     return resized(restated, rows, rng=curator.rng)
+
+
+def with_fixed_bins(curator: Curator) -> Curator:
+    """The same run with public bins of numbers and moments, which devices could not find."""
+    bins = {
+        column.name: first_classes(column) if column.adaptive else tuple(range(column.cells))
+        for column in curator.schema
+        if isinstance(column, GridColumn)
+        and column.on_grid
+        and column.bins is None
+        and not (isinstance(column, Integer | Date) and column.cells <= EVERY_VALUE)
+    }
+    return curator.binned(bins) if bins else curator
 
 
 def answerable_columns(schema: Schema) -> Marginal:

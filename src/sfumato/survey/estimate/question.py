@@ -155,8 +155,8 @@ def bins_of(column: Column, grid: Grid) -> NDArray[np.int64]:
     """The code that each point of the grid lies in."""
     if isinstance(column, Integer):
         nearest = np.rint(grid.values).astype(np.int64)
-        return (nearest - column.low) // column.step
-    edges = column.edges if isinstance(column, Number) else limits(column)
+        return (nearest - column.low) // (column.step or 1)
+    edges = column.edges or () if isinstance(column, Number) else limits(column)
     inner = np.array(edges[1:-1], dtype=np.float64)
     return np.searchsorted(inner, grid.values, side="right").astype(np.int64)
 

@@ -13,6 +13,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from sfumato.errors import InputError
+from sfumato.schema import files
+from sfumato.schema.columns import Column, DateTime, Number
 
 VERSION: Final = 1
 """Of all messages between devices, owners and servers; raised when a message changes its form."""
@@ -95,3 +97,13 @@ def parse(text: str | bytes) -> Any:
     except (ValueError, RecursionError):
         shown = text[:40] if isinstance(text, str) else text[:40].decode(errors="replace")
         raise InputError(f"not whole JSON (truncated?): {shown!r}.") from None
+
+
+def device_form(column: Column) -> dict[str, Any]:
+    """A column in a message: in the one spelling that devices know."""
+    shown = files.column_to_dict(column)
+    if isinstance(column, Number) and column.edges is not None:
+        shown["edges"] = [float(edge) for edge in column.edges]  # 0 and 0.0 are one edge
+    if isinstance(column, DateTime) and column.step == "day":
+        del shown["step"]  # days are what a moment without a step means to devices
+    return shown

@@ -7,7 +7,7 @@ afford only its own ledger knows. Whatever does not fit the agreement is refused
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import prod
@@ -25,10 +25,16 @@ from sfumato.local.records.parts import Part, answer_parts, check_weights, draw_
 from sfumato.privacy.guarantees import LocalDP
 from sfumato.randomness import Rng
 from sfumato.schema import files
-from sfumato.schema.columns import Number
+from sfumato.schema.classes import with_steps
 from sfumato.schema.schema import Marginal, Schema
 from sfumato.survey.protocol.mechanism_choice import FREQUENCIES
-from sfumato.survey.protocol.messages import VERSION, exact_epsilon, fingerprint, version
+from sfumato.survey.protocol.messages import (
+    VERSION,
+    device_form,
+    exact_epsilon,
+    fingerprint,
+    version,
+)
 
 VARIANTS: Final = ("grouped", "faithful", "single")
 TWO_ROUNDS: Final = ("grouped", "faithful")
@@ -67,6 +73,9 @@ class Agreement:
         if not isinstance(self.schema, Schema):
             raise InputError(f"schema must be a Schema, got {type(self.schema).__name__}")
         check.one_of(VARIANTS, variant=self.variant)
+        columns = tuple(with_steps(column) for column in self.schema)
+        if columns != self.schema.columns:
+            object.__setattr__(self, "schema", replace(self.schema, columns=columns))
         if not self.columns:
             raise InputError("every column has one value only: there is nothing to ask.")
         halved = self.variant == "faithful"
@@ -102,10 +111,7 @@ class Agreement:
 
     def manifest(self) -> dict[str, Any]:
         """The agreement as a message: public, versioned, what a device pins."""
-        columns = [files.column_to_dict(column) for column in self.schema]
-        for shown, column in zip(columns, self.schema, strict=True):
-            if isinstance(column, Number):  # 0 and 0.0 are one edge, so they get one spelling
-                shown["edges"] = [float(edge) for edge in column.edges]
+        columns = [device_form(column) for column in self.schema]
         return {
             "sfumato": VERSION,
             "kind": "one-round" if self.rounds == 1 else "two-round",

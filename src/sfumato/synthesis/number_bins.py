@@ -1,0 +1,197 @@
+"""Bins for numbers that declare none: found privately, before a method looks at several columns.
+
+A tree of counts for each such column. Its first level are public classes (``schema.classes``); each
+further level divides the bins that hold many rows for sure. What it costs is zCDP, or epsilon, of a
+level: a row is in one bin of a level. All levels count later as measurements of the column, so
+nothing is paid twice (``models.numbers``).
+
+Graphical methods take these bins as the codes of a column and join them into few groups for
+pairs. Other methods run on few bins; what is drawn in a bin then follows the finer counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InputError
+from sfumato.gate import Curator
+from sfumato.models.divided import DividedModel, bins_of_groups, regrouped
+from sfumato.models.numbers import (
+    Level,
+    as_measurement,
+    cut_at_classes,
+    estimated_counts,
+    even_groups,
+    finer,
+    group_count,
+    smoother,
+    starts_of,
+)
+from sfumato.privacy.guarantees import Cost, portion
+from sfumato.schema import Marginal, Measurement, Schema
+from sfumato.schema.classes import first_classes
+from sfumato.schema.columns import GridColumn
+from sfumato.schema.measurement import Coarse, KnownNumbers
+from sfumato.synthesis.algorithm import Algorithm, Fit
+from sfumato.synthesis.independent import agreed_total
+
+SHARE: Final = Fraction(1, 10)
+"""Of the budget, for the trees of all columns together; chosen by the specification's prototype."""
+LEVELS: Final = (Fraction(2, 5), Fraction(1, 5), Fraction(1, 5), Fraction(1, 5))
+"""Of a column's share: the first level decides most. What is not needed is left to the method."""
+ROW_COUNT: Final = Fraction(1, 200)
+"""Of the budget, for a rough number of rows where it is not public."""
+LEAST_ROWS: Final = 16
+"""Standard deviations of the first level's noise that the rows must be worth: below, about a
+thousand rows at epsilon 1, no bin but the heaviest could stand out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trees:
+    """The bins of every column, and the levels that led to them."""
+
+    bins: Mapping[str, tuple[int, ...]]
+    levels: Mapping[str, Sequence[Level]]
+    rows: float
+
+
+def public_bins(schema: Schema) -> dict[str, tuple[int, ...]]:
+    """Public classes for columns that declare no bins, cut where impossible intervals are."""
+    bins: dict[str, tuple[int, ...]] = {}
+    for column in schema:
+        if column.adaptive and isinstance(column, GridColumn):
+            cuts = {cut for cut in _cuts(schema, column) if cut < column.cells}
+            bins[column.name] = tuple(sorted({*first_classes(column), *cuts}))
+    return bins
+
+
+def _cuts(schema: Schema, column: GridColumn) -> list[int]:
+    named = [
+        codes for each in schema.impossible for name, codes in each.parts if name == column.name
+    ]
+    return [cut for codes in named for cut in (codes[0], codes[-1] + 1)]
+
+
+def check(algorithm: Any, schema: Schema) -> None:
+    """Refuse, before any spend, what the method refuses on public bins."""
+    for total in getattr(algorithm, "totals", ()):
+        for name in total.marginal:
+            if schema[name].adaptive:
+                raise InputError(
+                    f"the public total of {total} needs bins of {name!r}, which declares none. "
+                    "Declare a step, or edges."
+                )
+    with_bins = schema.with_bins(public_bins(schema))
+    on(algorithm, with_bins).check(with_bins)
+
+
+def on(algorithm: Any, schema: Schema) -> Any:
+    """The same method for a schema with bins."""
+    workload = getattr(algorithm, "workload", None)
+    return algorithm if workload is None else replace(algorithm, workload=workload.on(schema))
+
+
+def run(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
+    """What the method fits, and the schema with the bins that were found."""
+    if not any(column.adaptive for column in curator.schema):
+        return algorithm.run(curator), curator.schema
+    noise = noise_of_a_pair(curator)
+    trees = grow(curator, rows=getattr(algorithm, "rows", None))
+    schema = curator.schema.with_bins(trees.bins)
+    levels = {
+        name: [as_measurement(schema, name, level) for level in own]
+        for name, own in trees.levels.items()
+        if own
+    }
+    published = tuple(level for own in levels.values() for level in own)
+    most = group_count(trees.rows, noise)
+    counts = {
+        name: estimated_counts(schema, name, own, total=trees.rows) for name, own in levels.items()
+    }
+    groups = {name: even_groups(schema[name], own, groups=most) for name, own in counts.items()}
+    if algorithm.takes_many_bins or len(schema) == 1:
+        parts = {name: cut_at_classes(schema[name], own) for name, own in groups.items()}
+        numbers = KnownNumbers(
+            levels=published,
+            groups=Coarse(fine=schema, groups=groups),
+            parts=Coarse(fine=schema, groups=parts),
+        )
+        binned = curator.binned(trees.bins, numbers=numbers)
+        fit = on(algorithm, schema).run(binned)
+        return replace(fit, measurements=(*published, *fit.measurements)), schema
+    groups = {name: _contiguous(own) for name, own in groups.items()}
+    coarse = curator.binned(trees.bins | bins_of_groups(schema, groups))
+    fit = on(algorithm, coarse.schema).run(coarse)
+    model = DividedModel.of(fit.model, schema, groups=groups, counts=counts)
+    own = tuple(regrouped(one, schema, groups) for one in fit.measurements)
+    return replace(fit, model=model, measurements=(*published, *own)), schema
+
+
+def noise_of_a_pair(curator: Curator) -> float:
+    """The noise, in counts, of a pair if half the budget were divided over as many as columns."""
+    pairs = max(1, len(curator.schema) - 1)
+    return curator.sigma_of(curator.schema.names[:1], portion(curator.left, Fraction(1, 2 * pairs)))
+
+
+def grow(curator: Curator, *, rows: int | None) -> Trees:
+    """The trees of all columns that declare no bins, level by level, each in one look."""
+    schema = curator.schema
+    bins = public_bins(schema)
+    fixed = {name for each in schema.impossible for name in each.names}
+    open_columns = [name for name in bins if name not in fixed]
+    levels: dict[str, list[Level]] = {name: [] for name in bins}
+    known = _rows(curator, rows)
+    each = portion(curator.left, SHARE / max(1, len(open_columns)))
+    first = curator.sigma_of(schema.names[:1], portion(each, LEVELS[0]))
+    if known < LEAST_ROWS * first:
+        return Trees(bins=bins, levels=levels, rows=known)
+    for number, share in enumerate(LEVELS):
+        if not open_columns:
+            break
+        curator.tell("finding bins of numbers", number, len(LEVELS))
+        measured = _measure(curator, bins, open_columns, portion(each, share))
+        if number == 0 and rows is None and not curator.knows_rows:
+            known = max(1.0, agreed_total(measured))
+        further = []
+        for name, one in zip(open_columns, measured, strict=True):
+            column = schema.with_bins({name: bins[name]})[name]
+            level = Level(
+                starts=starts_of(column), counts=one.values, sigma_counts=one.sigma_counts
+            )
+            levels[name].append(level)
+            last = number == len(LEVELS) - 1
+            divided = bins[name] if last else finer(column, level, rows=known)
+            if divided != bins[name]:
+                bins[name] = divided
+                further.append(name)
+        open_columns = further
+    for name, own in levels.items():
+        column = schema[name]
+        if isinstance(column, GridColumn):
+            bins[name] = smoother(column, own, bins[name], rows=known)
+    return Trees(bins=bins, levels=levels, rows=known)
+
+
+def _rows(curator: Curator, rows: int | None) -> float:
+    if curator.knows_rows:
+        return float(curator.total().values)
+    if rows is not None:
+        return float(rows)
+    return max(1.0, float(curator.total(cost=portion(curator.left, ROW_COUNT)).values))
+
+
+def _measure(
+    curator: Curator, bins: Mapping[str, tuple[int, ...]], names: Sequence[str], cost: Cost
+) -> list[Measurement]:
+    """One level of some columns, each for the same cost."""
+    targets: list[Marginal] = [(name,) for name in names]
+    return curator.binned(bins).measure(targets, costs=[cost] * len(targets))
+
+
+def _contiguous(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Groups that are intervals: one that others interrupt becomes several."""
+    return np.cumsum(np.diff(groups, prepend=groups[:1]) != 0).astype(np.int64)
