@@ -103,11 +103,11 @@ def grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: i
     """
     fine = resolution(rows, digits)
     codes = special_codes(rows or {})
-    rest = sorted({*rows} - {*codes}) if rows else [low, high]
     step, most = fine, _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS
     while True:
         on_grid = tuple(code for code in codes if not code % step)
-        inner = _ends(name, rows, rest[0], rest[-1], step)
+        rest = {*(rows or (low, high))} - {*on_grid}  # a code off the grid is a value like others
+        inner = _ends(name, rows, min(rest), max(rest), step)
         ends = around(inner, on_grid)
         cells = int((ends[1] - ends[0]) / step) + 1
         if cells <= most:

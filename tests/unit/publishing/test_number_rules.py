@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sfumato.publishing.number_rules import (
@@ -153,6 +153,7 @@ def test_codes_with_many_rows_apart_from_the_rest_are_proposed_alone(counts, cod
         st.decimals(-(10**9), 10**9, places=3), st.integers(1, 500), min_size=1, max_size=60
     )
 )
+@example(values=rows([n / 1000 for n in range(40)]) | {Decimal("-500000.001"): 5})
 def test_what_is_proposed_holds_all_values_and_can_be_declared(values):
     found = grid("c", values, min(values), max(values), digits=3)
     assert found.low <= min(values)
