@@ -68,7 +68,26 @@ COLUMNS = (
     },
     {"name": "one", "kind": "category", "values": ["only"]},
 )
+WRITTEN = (
+    {
+        "name": "co",
+        "kind": "number",
+        "edges": [0, 2, 1234.5, 1e6],
+        "decimal": ",",
+        "thousands": ".",
+    },
+    {"name": "rows", "kind": "integer", "low": 0, "high": 99999, "thousands": " ", "missing": True},
+    {"name": "pay", "kind": "number", "edges": [0, 2, 1234.5, 1e6], "thousands": "'"},
+    {"name": "air", "kind": "integer", "low": -200, "high": 2000, "decimal": ","},
+)
+"""Columns of numbers as people write them."""
+_NUMBERS = [
+    *("2", "2,6", "2.6", " 1.234,5 ", "1234,5", "1.23", "0.234", "1.2345", "1..234", ",5", "1.234"),
+    *("1 234", "1\u00a0234", "1\u202f234", "12 34", "1'234", "1\u2019234.5", "1,234.5", "-200,0"),
+    *("1.234.567", "1,5e2", "+7", "-1.000", "1,", ",", "", "abc", "\u0661,5", "9" * 400, 2, None),
+]
 VALUES = {
+    **{entry["name"]: _NUMBERS for entry in WRITTEN},
     "smoker": ["yes", " No ", "T", "1", "0", "", "maybe", True, False, None],
     "member": ["ja", " nein", "JA", "", None],
     "plan-b": ["red", " blue ", "blue", "", "سبز", "綠🟢", "Red", None],
@@ -223,3 +242,11 @@ def changed_columns(columns: list[dict]):
         {"low": 1},
     ):
         yield [{**columns[0], **change}, *columns[1:]]
+    whole = next(entry for entry in columns if entry["kind"] == "integer")
+    for change in (
+        *({"decimal": given} for given in (",", ".", ";", "", None, 1)),
+        *({"thousands": given} for given in (",", "", "\u00a0", "_", None, [","])),
+        {"decimal": ",", "thousands": ","},
+        {"thousands": "."},
+    ):
+        yield [{**entry, **change} if entry is whole else entry for entry in columns]

@@ -18,6 +18,7 @@ from golden.local_cases import (
     SIZES,
     TEXTS,
     VALUES,
+    WRITTEN,
     changed_columns,
     changed_plans,
 )
@@ -114,7 +115,9 @@ def single_answers() -> list:
 
 def column_codes() -> list:
     found = []
-    for column, entry in zip(schema(), COLUMNS, strict=True):
+    entries = [*COLUMNS, *WRITTEN]
+    columns = Schema.from_dict({"sfumato": 1, "columns": entries})
+    for column, entry in zip(columns, entries, strict=True):
         cases = [[value, _code(column, value)] for value in VALUES[entry["name"]]]
         text = canonical(column_to_dict(column) | _edges(column))
         found.append({"column": text, "size": column.size, "cases": cases})

@@ -9,7 +9,9 @@ look like something that could have been known before.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +21,32 @@ from sfumato.commands.schema import DraftRequest
 from sfumato.errors import InputError, SchemaError, SfumatoError, StorageError, TableError, sentence
 from sfumato.ledger.ledger import Ledger
 from sfumato.publishing import column_rules as rules
-from sfumato.publishing.column_rules import BINS, MOST_VALUES, SKEWED, LeftOut
+from sfumato.publishing import number_rules
+from sfumato.publishing.column_rules import BINS, MOST_VALUES, LeftOut
+from sfumato.publishing.number_rules import NumberGrid
 from sfumato.readers.csv import CsvFile
+from sfumato.readers.number_marks import PLAIN as PLAIN_MARKS
+from sfumato.readers.number_marks import Habit, Marks, chosen, doubtful, habit_of
 from sfumato.readers.open_table import source_of
-from sfumato.readers.profile import Profile, first_row_is_data, profiles
+from sfumato.readers.profile import FROM_COARSE, Profile, first_row_is_data, profiles
 from sfumato.readers.source import Source, public_names
 from sfumato.release import check_apart, check_usable, release_around
 from sfumato.schema import Schema, files
-from sfumato.schema.columns import MISSING, OTHER, Category, Column, Ordinal
+from sfumato.schema.calendar import PRECISIONS, Precision
+from sfumato.schema.columns import (
+    MAX_CELLS,
+    MISSING,
+    OTHER,
+    Category,
+    Column,
+    Date,
+    DateTime,
+    Integer,
+    Number,
+    Ordinal,
+)
 from sfumato.schema.files import PLAIN, FileForm
+from sfumato.schema.number_texts import plain_text
 from sfumato.schema.text_shapes import DAY_FORMATS, LONG, NUMBER_MARKS, PAIRS, SURE_MARKS
 
 WARNING: Final = (
@@ -167,7 +186,11 @@ def _drafted(source: Source, dataset: str | None, fields: tuple[str, ...]) -> Dr
     known = list(profiles(source))
     if not any(each.rows for each in known):
         raise TableError(f"{source.describe()}: there are no rows.")
-    guesses = [guess(each) for each in known]
+    habit = habit_of(
+        [each.numbers for each in known if each.marked],
+        source.used_delimiter() if isinstance(source, CsvFile) else None,
+    )
+    guesses = [guess(each, habit) for each in known]
     columns = tuple(each for each in guesses if isinstance(each, Guess))
     if not columns:
         raise TableError(
@@ -300,8 +323,14 @@ def _text(content: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def guess(profile: Profile) -> Guess | LeftOut:
-    """What a schema might say of a column; keys, free text and empty columns are left out."""
+def guess(profile: Profile, habit: Habit | None = None) -> Guess | LeftOut:
+    """What a schema might say of a column; keys, free text and empty columns are left out.
+
+    Args:
+        profile: What is in it.
+        habit: How the file writes numbers, from all of its columns.
+    """
+    habit = habit or Habit()
     if profile.unreadable is not None:
         why = f"values of type {profile.unreadable}, which no kind of column holds"
         return LeftOut(name=profile.name, why=why)
@@ -310,16 +339,12 @@ def guess(profile: Profile) -> Guess | LeftOut:
     if pair := _pair(profile):
         common = _common(profile, NUMBER_MARKS)
         return _guess(rules.boolean(pair, **common), "kind")
-    if "number" in profile.limits and not profile.padded:
-        return _whole(profile) if "integer" in profile.limits else _number(profile)
+    if profile.numbers and not profile.padded:
+        return _number(profile, habit)
     if written := next((text for text in DAY_FORMATS if text in profile.limits), None):
         return _day(profile, written)
     if "datetime" in profile.limits:
-        first, last = (limit.date() for limit in profile.limits["datetime"])
-        precision = "microsecond" if profile.decimals else "second"
-        common = _common(profile, NUMBER_MARKS)
-        column = rules.moment(first, last, precision=precision, **common)
-        return _guess(column, "low", "high", "step")
+        return _moment(profile)
     if not profile.is_text:
         why = "values that are neither finite numbers nor days nor texts"
         return LeftOut(name=profile.name, why=why)
@@ -353,22 +378,62 @@ def _pair(profile: Profile) -> tuple[str, str] | None:
     return (spelled[pair[0]], spelled[pair[1]]) if profile.is_text else PAIRS[0]
 
 
-def _whole(profile: Profile) -> Guess | LeftOut:
-    low, high = profile.limits["integer"]
-    if _is_key(profile, low, high):
+def _number(profile: Profile, habit: Habit) -> Guess | LeftOut:
+    marks = chosen(profile.numbers, habit) if profile.marked else PLAIN_MARKS
+    read = profile.numbers[marks]
+    if read.whole is not None and _is_key(profile, *read.whole):
         return LeftOut(name=profile.name, why="every row has another number: a key")
-    if _are_codes(profile, low, high):
+    if read.whole is not None and _are_codes(profile, *read.whole):
         return _category(profile, "numbers far apart: taken as names of things, not as amounts")
-    column = rules.whole_number(low, high, **_common(profile, NUMBER_MARKS))
-    if column.step == 1:
-        first, last, step = rules.whole_steps(low, high, most=BINS)
-        groups = (last - first) // step + 1
-        note = f'"step": {step} would make {groups} groups, each less noisy'
-        return _guess(column, "low", "high", notes=(note,) if step > 1 else ())
-    steps = range(column.low, column.high + 2, column.step)
-    note = "most rows lie in one step: a smaller step, or kind number with uneven edges, tells more"
-    crowded = rules.fullest_share(steps, _rows_of_numbers(profile)) > SKEWED
-    return _guess(column, "low", "high", "step", notes=(note,) if crowded else ())
+    rows = None if profile.counts is None else _rows_of_numbers(profile.counts, marks)
+    ends = read.whole or (read.low, read.high)
+    low, high = (Decimal(str(end)) for end in ends)
+    grid = number_rules.grid(
+        profile.name, rows, low, high, digits=0 if read.whole else read.decimals
+    )
+    common = _common(profile, NUMBER_MARKS) | asdict(marks)
+    notes = (*_about_marks(profile, marks), *_about_grid(grid))
+    if not read.whole and not grid.can_be_declared:
+        column = rules.number(rules.even_edges(read.low, read.high), digits=None, **common)
+        return _guess(column, "edges", notes=notes)
+    given: dict[str, Any] = {"low": grid.low, "high": grid.high, "resolution": grid.resolution}
+    given = {name: _as_written(value) for name, value in given.items()}
+    given |= {"alone": tuple(map(_as_written, grid.alone))}
+    drafted = (Integer if read.whole else Number)(**given, **common)
+    taken = ["low", "high"]
+    taken += ["resolution"] if drafted.resolution != 1 or not read.whole else []
+    return _guess(drafted, *taken, *(["alone"] if grid.alone else []), notes=notes)
+
+
+def _listed(values: Iterable[Decimal]) -> str:
+    return ", ".join(str(_as_written(value)) for value in values)
+
+
+def _as_written(value: Decimal) -> int | float:
+    """A number as a person would write it: without a point where it is whole."""
+    return int(value) if value == int(value) else float(value)
+
+
+def _about_marks(profile: Profile, marks: Marks) -> Iterator[str]:
+    if marks != PLAIN_MARKS and doubtful(profile.numbers):
+        either = "a decimal comma or a comma between thousands"
+        if marks.thousands == ".":
+            either = "a decimal point or a point between thousands"
+        yield f"the numbers could have {either}: see that decimal and thousands are right"
+
+
+def _about_grid(grid: NumberGrid) -> Iterator[str]:
+    if grid.rounded:
+        yield "the numbers are finer than this resolution: they are published as its multiples"
+    inside = [code for code in grid.alone if grid.rest[0] <= code <= grid.rest[1]]
+    if outside := [code for code in grid.alone if code not in inside]:
+        low, high = map(_as_written, grid.rest)
+        yield (
+            f"many rows have {_listed(outside)}, apart from the others: if it means missing, move "
+            f"it to missing_texts, and let the limits be {low} and {high}"
+        )
+    if inside:
+        yield f"many rows have {_listed(inside)}: does it stand for all beyond it?"
 
 
 def _is_key(profile: Profile, low: int, high: int) -> bool:
@@ -402,32 +467,38 @@ def _are_codes(profile: Profile, low: int, high: int) -> bool:
     return 2 < different <= BINS and min(high - low, profile.present) > _ROWS_EACH * different
 
 
-def _rows_of_numbers(profile: Profile) -> dict[tuple[float, float], float]:
-    rows: dict[tuple[float, float], float] = {}
-    for text, count in (profile.counts or {}).items():
-        value = float(text)
-        rows[value, value] = rows.get((value, value), 0) + count
+def _rows_of_numbers(counts: Mapping[str, int], marks: Marks) -> dict[Decimal, int]:
+    """The rows of each number; one may be written in several ways."""
+    rows: dict[Decimal, int] = {}
+    for text, count in counts.items():
+        value = Decimal(plain_text(marks, text))
+        rows[value] = rows.get(value, 0) + count
     return rows
 
 
-def _number(profile: Profile) -> Guess:
-    low, high = profile.limits["number"]
-    edges = rules.even_edges(low, high)
-    notes: tuple[str, ...] = ()
-    if 0 <= low < high and rules.fullest_share(edges, _rows_of_numbers(profile)) > SKEWED:
-        edges = rules.rising_edges(high)
-        notes = ("most rows lie close to the lowest value: the edges rise by steps of 1, 2, 5",)
-    plain = profile.counts is not None and not any("e" in text.lower() for text in profile.counts)
-    digits = profile.decimals if plain else None
-    column = rules.number(edges, digits=digits, **_common(profile, NUMBER_MARKS))
-    return _guess(column, "edges", notes=notes)
-
-
 def _day(profile: Profile, written: str) -> Guess:
-    column = rules.day(*profile.limits[written], written=written, **_common(profile, NUMBER_MARKS))
+    low, high = rules.whole_years(*profile.limits[written])
+    form = None if written == DAY_FORMATS[0] else written
+    column = Date(low=low, high=high, format=form, **_common(profile, NUMBER_MARKS))
     either = {"%d/%m/%Y", "%m/%d/%Y"} <= set(profile.limits)
     note = "day and month could be the other way round (%m/%d/%Y)"
-    return _guess(column, "low", "high", "step", notes=(note,) if either else ())
+    return _guess(column, "low", "high", notes=(note,) if either else ())
+
+
+def _moment(profile: Profile) -> Guess:
+    """A column of moments of the declared precision, the finest that a column may have."""
+    low, high = rules.whole_years(*(limit.date() for limit in profile.limits["datetime"]))
+    begin, end = datetime.combine(low, time()), datetime.combine(high, time(23, 59, 59))
+    coarser = FROM_COARSE[: FROM_COARSE.index(profile.finest) + 1]
+    precision = next(each for each in reversed(coarser) if _moments(begin, end, each) <= MAX_CELLS)
+    column = DateTime(low=begin, high=end, precision=precision, **_common(profile, NUMBER_MARKS))
+    taken = ["low", "high", *(["precision"] if precision != "second" else [])]
+    finer = f"the times are finer than a {precision}: they are published as whole {precision}s"
+    return _guess(column, *taken, notes=(finer,) if precision != profile.finest else ())
+
+
+def _moments(begin: datetime, end: datetime, precision: Precision) -> int:
+    return (end - begin) // timedelta(microseconds=PRECISIONS[precision]) + 1
 
 
 def _text_column(profile: Profile) -> Guess | LeftOut:

@@ -127,6 +127,11 @@ def calendar_limits(low: date, high: date) -> tuple[date, date, DayStep]:
     return date(low.year, 1, 1), date(high.year, 12, 31), step
 
 
+def whole_years(low: date, high: date) -> tuple[date, date]:
+    """The first day of the first year and the last day of the last one."""
+    return date(low.year, 1, 1), date(high.year, 12, 31)
+
+
 def frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
     """The most frequent texts, sorted."""
     return tuple(sorted(sorted(counts, key=lambda text: (-counts[text], text))[:MOST_VALUES]))

@@ -78,6 +78,10 @@ class CsvFile:
         """The fields of the first row, whether they are names or values: not to be shown."""
         return self._header.names
 
+    def used_delimiter(self) -> str:
+        """The delimiter that is given, or that the header has."""
+        return chr(self._header.delimiter)
+
     def batches(self, columns: Marginal) -> Iterator[pa.RecordBatch]:
         """The named columns as text."""
         from sfumato.readers.csv_kernels import GOOD, split_records

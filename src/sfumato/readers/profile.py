@@ -1,6 +1,6 @@
 """The contents of each column of a table, exactly: for a draft, and as private as the table.
 
-One pass; each different text of a batch is looked at once. A reading (whole number, number, day,
+One pass; each different text of a batch is looked at once. A reading (number by some marks, day,
 moment) stays possible as long as every text of the column can be read that way.
 """
 
@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final
 
@@ -15,9 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import TableError
+from sfumato.readers.number_marks import ALL_MARKS, Marks
 from sfumato.readers.source import Source, public_names
 from sfumato.readers.value_texts import decoded, parts
-from sfumato.schema.arrow_values import extension, has_scale, plain, scaled_texts, written_days
+from sfumato.schema.arrow_values import (
+    extension,
+    has_scale,
+    plain,
+    plain_numbers,
+    scaled_texts,
+    written_days,
+)
+from sfumato.schema.calendar import PRECISIONS, Precision
+from sfumato.schema.number_texts import DECIMALS, THOUSANDS, separators
 from sfumato.schema.text_shapes import DAY_FORMATS, NUMBER_MARKS, SURE_MARKS
 
 MOST_TEXTS: Final = 100_000
@@ -29,8 +40,34 @@ MOST_COLUMNS: Final = 10_000
 LARGEST: Final = 2**60
 """Whole numbers beyond leave no room for round limits around them."""
 
+FROM_COARSE: Final = tuple(sorted(PRECISIONS, key=lambda each: -PRECISIONS[each]))
+"""Precisions of moments, the finest last."""
+
 Limits = tuple[Any, Any]
 Reader = Callable[[pa.Array], Limits | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberRange:
+    """What all texts of a column say when they are read as numbers by some marks."""
+
+    low: float
+    high: float
+    whole: tuple[int, int] | None
+    """Both again, exactly, where all are whole numbers, 41.0 included."""
+    decimals: int
+    """The most digits that stand after the decimal mark."""
+
+    def joined(self, other: "NumberRange") -> "NumberRange":
+        """The range of two sets of texts."""
+        return NumberRange(
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            whole=(min(self.whole[0], other.whole[0]), max(self.whole[1], other.whole[1]))
+            if self.whole and other.whole
+            else None,
+            decimals=max(self.decimals, other.decimals),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +83,13 @@ class Profile:
     marks: Mapping[str, int]
     """Rows of texts that may mean a missing value; not among ``counts``."""
     limits: Mapping[str, Limits]
-    """For each reading that fits all texts, the lowest and the highest value."""
-    decimals: int
-    """The most digits that stand after a point."""
+    """For each reading as days or moments that fits all texts, the first and the last."""
+    numbers: Mapping[Marks, NumberRange]
+    """For each way to write numbers that fits all texts, what they are then."""
+    marked: bool
+    """Whether some text holds a mark between its digits, so that the ways may differ."""
+    finest: Precision
+    """Of moments, what all of them are whole multiples of."""
     longest: int
     """Characters of the longest text."""
     is_text: bool
@@ -92,8 +133,11 @@ class _ColumnReader:
     counts: Counter[str] | None = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)
     limits: dict[str, Limits | None] = field(default_factory=lambda: dict.fromkeys(_READERS))
-    decimals: int = 0
-    """The most digits after a point."""
+    numbers: dict[Marks, NumberRange | None] = field(
+        default_factory=lambda: dict.fromkeys(ALL_MARKS)
+    )
+    marked: bool = False
+    finest: Precision = "hour"
     longest: int = 0
     """Characters of the longest text."""
     is_text: bool = False
@@ -136,9 +180,7 @@ class _ColumnReader:
     def _read(self, texts: pa.Array) -> None:
         self.padded |= bool(pc.any(pc.match_substring_regex(texts, r"^-?0[0-9]")).as_py())
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
-        points = pc.find_substring(texts, ".")
-        after = pc.subtract(pc.subtract(pc.utf8_length(texts), points), 1)
-        self.decimals = max(self.decimals, pc.max(pc.if_else(pc.less(points, 0), 0, after)).as_py())
+        self._read_numbers(texts)
         for reading in list(self.limits):
             new, before = _READERS[reading](texts), self.limits[reading]
             if new is None:
@@ -146,6 +188,19 @@ class _ColumnReader:
             else:
                 low, high = before or new
                 self.limits[reading] = min(low, new[0]), max(high, new[1])
+        if "datetime" in self.limits:
+            self.finest = max(self.finest, _finest(texts), key=FROM_COARSE.index)
+
+    def _read_numbers(self, texts: pa.Array) -> None:
+        marked = bool(pc.any(pc.match_substring_regex(texts, _MARK)).as_py())
+        self.marked |= marked
+        plain = None if marked or not self.numbers else _number_range(texts)
+        for marks, before in list(self.numbers.items()):
+            new = _number_range(plain_numbers(marks, texts)) if marked else plain
+            if new is None:
+                del self.numbers[marks]
+            else:
+                self.numbers[marks] = new if before is None else before.joined(new)
 
     def profile(self) -> Profile:
         """The column's profile, once all rows are read."""
@@ -156,7 +211,9 @@ class _ColumnReader:
             counts=self.counts,
             marks=self.marks,
             limits={reading: ends for reading, ends in self.limits.items() if ends is not None},
-            decimals=self.decimals,
+            numbers={marks: ends for marks, ends in self.numbers.items() if ends is not None},
+            marked=self.marked,
+            finest=self.finest,
             longest=self.longest,
             is_text=self.is_text,
             spaced=self.spaced,
@@ -223,11 +280,40 @@ def _is_binary(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def _number_range(texts: pa.Array) -> NumberRange | None:
+    """What texts of numbers, as programs write them, reach to; None if one is no number."""
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    limits = _numbers(texts, pattern=_NUMBER, kind=pa.float64(), most=10**300)
+    if limits is None:
+        return None
+    whole = _numbers(texts, pattern=_WHOLE, kind=pa.int64(), most=LARGEST)
+    low, high = limits
+    return NumberRange(low=low, high=high, whole=whole, decimals=_decimals(texts))
+
+
+def _decimals(texts: pa.Array) -> int:
+    """The most digits after the point, of 1.5e-3 four."""
+    powers = pc.match_substring_regex(texts, "[eE]")
+    if pc.any(powers).as_py():
+        some = (Decimal(text).as_tuple().exponent for text in texts.filter(powers).to_pylist())
+        most = max(0, -min(int(exponent) for exponent in some))
+        texts = texts.filter(pc.invert(powers))
+        return max(most, _decimals(texts)) if len(texts) else most
+    return int(pc.max(_digits_after(texts, ".")).as_py())
+
+
+def _digits_after(texts: pa.Array, mark: str) -> pa.Array:
+    positions = pc.find_substring(texts, mark)
+    after = pc.subtract(pc.subtract(pc.utf8_length(texts), positions), 1)
+    return pc.if_else(pc.less(positions, 0), 0, after)
+
+
 def _numbers(texts: pa.Array, *, pattern: str, kind: pa.DataType, most: int) -> Limits | None:
     if not pc.all(pc.match_substring_regex(texts, pattern)).as_py():
         return None
     try:
-        digits = pc.replace_substring_regex(texts, r"\.0+$", "")
+        digits = pc.replace_substring_regex(texts, r"\.0*$", "")
         low, high = _ends(digits.cast(kind))
     except pa.ArrowInvalid:  # more digits than the type holds
         return None
@@ -248,6 +334,21 @@ def _moments(texts: pa.Array) -> Limits | None:
         return None
 
 
+def _finest(texts: pa.Array) -> Precision:
+    """The coarsest precision of which all moments are whole multiples."""
+    moments = texts.cast(pa.timestamp("us")).cast(pa.int64())
+    multiples = (
+        precision
+        for precision in FROM_COARSE
+        if pc.all(pc.equal(_remainder(moments, PRECISIONS[precision]), 0)).as_py()
+    )
+    return next(multiples, "microsecond")
+
+
+def _remainder(values: pa.Array, of: int) -> pa.Array:
+    return pc.subtract(values, pc.multiply(pc.divide(values, of), of))
+
+
 def _ends(values: pa.Array) -> Limits:
     ends = pc.min_max(values).as_py()
     return ends["min"], ends["max"]
@@ -258,14 +359,11 @@ def _not_values() -> pa.Array:
     return pa.array(["", *NUMBER_MARKS])
 
 
+_NUMBER: Final = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_WHOLE: Final = r"^-?[0-9]{1,19}(\.0*)?$"
+_MARK: Final = f"[{''.join(sorted({*''.join(map(separators, (*THOUSANDS, *DECIMALS)))}))}]"
+"""Characters that stand between the digits of a number."""
 _READERS: Final[Mapping[str, Reader]] = {
-    "integer": partial(_numbers, pattern=r"^-?[0-9]{1,19}(\.0+)?$", kind=pa.int64(), most=LARGEST),
-    "number": partial(
-        _numbers,
-        pattern=r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$",
-        kind=pa.float64(),
-        most=10**300,
-    ),
     **{written: partial(_days, written=written) for written in DAY_FORMATS},
     "datetime": _moments,
 }

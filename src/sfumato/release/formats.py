@@ -1,9 +1,9 @@
 """Published rows in other forms: text in the words of their schema, frames of pandas and Polars.
 
-Parquet keeps types; a CSV file has only text, so that is written as the table came in: days and
-moments in their format, truth values in their words, missing values as the declared text. What
-Arrow does not know is taken from the schema: the declared values of a category and their order,
-and that a whole number or a truth value may be missing.
+Parquet keeps types; a CSV file has only text, so that is written as the table came in: days,
+moments and numbers in their format, truth values in their words, missing values as the declared
+text. What Arrow does not know is taken from the schema: the declared values of a category and their
+order, and that a whole number or a truth value may be missing.
 """
 
 import json
@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from sfumato.errors import InputError
 from sfumato.schema import Boolean, Category, Column, Date, DateTime, Integer, Number, Schema
+from sfumato.schema.arrow_values import marked_numbers
+from sfumato.schema.number_texts import is_plain
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _MOMENTS: Final = {"hour": "%Y-%m-%dT%H:%M", "minute": "%Y-%m-%dT%H:%M"}
@@ -57,8 +59,22 @@ def _written_truth_values(column: Boolean, values: pa.ChunkedArray) -> pa.Chunke
     return pc.if_else(values, true, false)
 
 
+@_written.register(Integer)
+def _written_whole_numbers(column: Integer, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return _marked(column, values)
+
+
 @_written.register(Number)
 def _written_numbers(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return _marked(column, _with_decimals(column, values))
+
+
+def _marked(column: Integer | Number, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers as text with the marks of their column; as they are where programs write them so."""
+    return numbers if is_plain(column) else marked_numbers(column, numbers.cast(pa.string()))
+
+
+def _with_decimals(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
     decimals = column.digits
     if decimals is None:
         return values

@@ -22,6 +22,13 @@ from numpy.typing import NDArray
 from sfumato.randomness import Rng
 from sfumato.schema.calendar import PRECISIONS, pattern
 from sfumato.schema.columns import Date, DateTime
+from sfumato.schema.number_texts import (
+    UNREADABLE,
+    NumberColumn,
+    is_plain,
+    number_pattern,
+    separators,
+)
 
 _ZEROS: Final = r"(?:\.0+|(\.[0-9]*[1-9])0+)(Z|[+-][0-9:]+)?$"
 """At the end of a number or time, before its offset."""
@@ -82,6 +89,40 @@ def without_zeros(texts: pa.Array) -> pa.Array:
     ['41', '1.50', 'v1.0']
     """
     return pc.replace_substring_regex(texts, pattern=r"^(-?[0-9]+)\.0+$", replacement=r"\1")
+
+
+def plain_numbers(column: NumberColumn, values: pa.Array) -> pa.Array:
+    """Texts of numbers as programs write them, each by itself; other values as they are.
+
+    The rule is that of ``number_texts.plain_text``, each different text taken once.
+    """
+    entries = values.dictionary if pa.types.is_dictionary(values.type) else values
+    if is_plain(column) or not is_text(entries.type):
+        return values
+    if entries is values:
+        values = values.dictionary_encode()
+        entries = values.dictionary
+    texts = pc.utf8_trim_whitespace(entries)
+    fits = pc.match_substring_regex(texts, number_pattern(column.decimal, column.thousands))
+    for mark in separators(column.thousands):
+        texts = pc.replace_substring(texts, mark, "")
+    texts = pc.replace_substring(texts, column.decimal, ".")
+    return _with_entries(values, pc.if_else(fits, texts, UNREADABLE))
+
+
+def marked_numbers(column: NumberColumn, texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts of numbers as programs write them, as the column writes them.
+
+    >>> from sfumato.schema import Integer
+    >>> pay = Integer(name="pay", low=0, high=999, thousands="'")
+    >>> marked_numbers(pay, pa.chunked_array([["1234567", "-1000", "999"]])).to_pylist()
+    ["1'234'567", "-1'000", '999']
+    """
+    texts = pc.replace_substring(texts, ".", column.decimal)
+    groups = r"^([+-]?[0-9]+)([0-9]{3})"  # the last three digits that stand before any mark
+    while column.thousands and pc.any(pc.match_substring_regex(texts, groups)).as_py():
+        texts = pc.replace_substring_regex(texts, groups, rf"\1{column.thousands}\2")
+    return texts
 
 
 def _with_entries(values: pa.Array, entries: pa.Array) -> pa.Array:

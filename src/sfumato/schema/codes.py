@@ -23,6 +23,7 @@ from sfumato.schema.arrow_values import (
     has_scale,
     is_text,
     plain,
+    plain_numbers,
     scaled_texts,
     shortened,
     without_zeros,
@@ -227,7 +228,10 @@ def side_of_limits(column: Integer | Number, values: pa.Array) -> NDArray[np.int
 def prepared(column: Column, values: pa.Array) -> pa.Array:
     """The values in a form that can be read, null where they are declared to be none."""
     values = _readable(values)
-    return values if extension(values.type) is not None else _without_missing_texts(column, values)
+    if extension(values.type) is not None:
+        return values
+    values = _without_missing_texts(column, values)
+    return plain_numbers(column, values) if isinstance(column, Integer | Number) else values
 
 
 def _readable(values: pa.Array) -> pa.Array:

@@ -21,6 +21,7 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import DayStep, Precision, TimeStep, check_zone
+from sfumato.schema.number_texts import check_marks
 
 MAX_SIZE = 1_000_000
 """More codes than this in one column can't be counted usefully: bin, group or leave it out."""
@@ -528,11 +529,16 @@ class Integer(GridColumn):
     """Numbers that share one code."""
     alone: tuple[int, ...] = ()
     """Codes among the numbers, like -1 or 999: each is counted by itself."""
+    decimal: str = "."
+    """The decimal mark of numbers in text: a point or a comma."""
+    thousands: str = ""
+    """Between groups of three digits in text: a comma, point, space or apostrophe, or nothing."""
 
     kind: ClassVar[str] = "integer"
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
+        check_marks(self)
         limit = 2**61  # so that high - low stays well inside 64 bits
         check.keep_whole(self, at_least=-limit, at_most=limit, low=self.low)
         check.keep_whole(self, at_least=-limit, at_most=limit, high=self.high)
@@ -588,11 +594,16 @@ class Number(GridColumn):
     """With edges, the digits after the point of published numbers; without it, they are floats."""
     alone: tuple[float, ...] = ()
     """Codes among the numbers, like -1 or 99.9: each is counted by itself."""
+    decimal: str = "."
+    """The decimal mark of numbers in text: a point or a comma."""
+    thousands: str = ""
+    """Between groups of three digits in text: a comma, point, space or apostrophe, or nothing."""
 
     kind: ClassVar[str] = "number"
     ordered: ClassVar[bool] = True
 
     def _check(self) -> None:
+        check_marks(self)
         if self.edges is None:
             self._check_limits()
         else:

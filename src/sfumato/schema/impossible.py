@@ -28,7 +28,7 @@ from sfumato.schema.columns import (
     moment_of,
     without_offset,
 )
-from sfumato.schema.values import code_of
+from sfumato.schema.values import code_of, with_plain_numbers
 
 Interval = Integer | Number | Date | DateTime
 """Columns of which an interval is declared; of the others, a list."""
@@ -234,7 +234,7 @@ def _code(column: Interval, end: Any) -> int:
             raise InputError("no end of an interval")
         if isinstance(column, Date) and isinstance(end, str):
             end = day_of(end)  # whatever format the table has
-        return code_of(column, end)
+        return code_of(with_plain_numbers(column), end)
     except (InputError, ValueError):
         raise SchemaError(
             f"{end!r:.60} can't be an end of an interval of {column.name!r}, of kind {column.kind}"

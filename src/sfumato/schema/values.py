@@ -5,6 +5,7 @@ The rules are those of ``codes.encode``; a test holds both to the same codes.
 
 import re
 from bisect import bisect_right
+from dataclasses import replace
 from datetime import date, datetime, time
 from functools import lru_cache, singledispatch
 from itertools import pairwise
@@ -24,6 +25,7 @@ from sfumato.schema.columns import (
     day_of,
     without_offset,
 )
+from sfumato.schema.number_texts import is_plain, plain_text
 
 
 def expected(column: Column) -> str:
@@ -36,9 +38,10 @@ def expected(column: Column) -> str:
         false, true = column.texts or (None, None)
         return "true or false (also yes/no, 1/0)" if false is None else f"{false!r} or {true!r}"
     if isinstance(column, Integer):
-        return "a whole number, written like 1400"
+        return f"a whole number, written like 1{column.thousands}400"
     if isinstance(column, Number):
-        return "a finite number"
+        written = f", written like 1{column.thousands}400{column.decimal}5"
+        return "a finite number" + ("" if is_plain(column) else written)
     if isinstance(column, Date):
         return "a date like 2020-01-31" if column.format is None else f"a date as {column.format}"
     if isinstance(column, DateTime):
@@ -76,6 +79,7 @@ def number_of(column: Column, value: Any) -> float:
     """A number within the column's public limits; one outside counts as the nearest inside."""
     low, high = limits(column)
     if isinstance(value, str):
+        value = plain_text(column, value) if isinstance(column, Integer | Number) else value
         value = value.strip() if re.match(NUMBER, value.strip()) else None
     try:
         number = float("nan") if isinstance(value, bool) else float(value)
@@ -84,6 +88,13 @@ def number_of(column: Column, value: Any) -> float:
     if not isfinite(number):
         raise _refused(column, "a finite number")
     return min(max(number, low), high) + 0.0  # -0.0 is 0.0: one value, one answer
+
+
+def with_plain_numbers(column: Column) -> Column:
+    """The column for numbers in requests: 1.5, however the table writes them."""
+    if not isinstance(column, Integer | Number) or is_plain(column):
+        return column
+    return replace(column, decimal=".", thousands="")
 
 
 def limits(column: Column) -> tuple[float, float]:
@@ -156,7 +167,7 @@ def _integer_code(column: Integer, value: Any) -> int:
     number_of(column, value)
     exact = value if isinstance(value, int) else None
     if exact is None and isinstance(value, str):
-        text = value.strip().partition(".")
+        text = plain_text(column, value).strip().partition(".")
         exact = int(text[0]) if not text[2].strip("0") and _is_whole(text[0]) else None
     if exact is None and isinstance(value, float) and value.is_integer():
         exact = int(value) if abs(value) < 2.0**63 else None

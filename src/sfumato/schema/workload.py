@@ -34,7 +34,7 @@ from sfumato.schema.columns import (
     without_offset,
 )
 from sfumato.schema.schema import Marginal, Schema
-from sfumato.schema.values import code_of
+from sfumato.schema.values import code_of, with_plain_numbers
 
 MAX_TARGETS: Final = 1_000_000
 """Marginals or ranges of a workload; a limit against abuse."""
@@ -372,6 +372,7 @@ def _code(column: Column, end: Any) -> int:
     try:
         if isinstance(column, Date):
             text = day_of(str(end))  # whatever format the table has
+        column = with_plain_numbers(column)
         return int(codes.encode(column, pa.array([text]))[0])
     except (TableError, ValueError, pa.ArrowTypeError, OverflowError):
         raise InputError(refused) from None

