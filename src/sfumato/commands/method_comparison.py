@@ -33,7 +33,6 @@ from sfumato.privacy.sensitivity import OneRow, Protection
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import DELTA, METHODS, algorithm_named, budget_for, check_promise
 from sfumato.schema import Marginal, Schema, Workload
-from sfumato.schema.classes import public_bins
 from sfumato.synthesis.algorithm import Algorithm
 from sfumato.synthesis.independent import Independent
 
@@ -111,7 +110,7 @@ def _checked(request: PlanRequest) -> _Comparison:
     declared = loaded_schema(request.schema)
     workload = workload_of(declared, request.workload)
     check_ranges(workload)
-    schema = declared.with_bins(public_bins(declared))
+    schema = declared.with_bins(declared.public_bins)
     epsilon, delta = request.epsilon, request.delta
     return _Comparison(
         schema=schema,

@@ -65,7 +65,6 @@ from sfumato.release import TableRelease, check_apart, check_free, check_usable,
 from sfumato.release.folder import naming_copy, with_copy
 from sfumato.report.table_page import report_view
 from sfumato.schema import Schema, Workload, all_marginals, load_workload
-from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal, load_totals
 from sfumato.synthesis.algorithm import Algorithm
 
@@ -439,7 +438,7 @@ def workload_of(schema: Schema, given: Workload | str | Path | None) -> Workload
 
 def check_ranges(workload: Workload) -> None:
     """Refuse, before anything is spent, a range that no report could answer."""
-    schema = workload.schema.with_bins(public_bins(workload.schema))
+    schema = workload.schema.with_bins(workload.schema.public_bins)
     for box in workload.ranges:
         cells = schema.cells(box.marginal)
         if cells > CELL_LIMIT:

@@ -13,7 +13,6 @@ from sfumato.publishing.methods import is_recommender
 from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
-from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal
 from sfumato.synthesis.algorithm import Algorithm, Fit
 
@@ -99,7 +98,7 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
 def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:
     """Refuse, before anything is paid, columns whose counts do not fit into memory together."""
     known = {total.marginal for total in totals}
-    schema = schema.with_bins(public_bins(schema))
+    schema = schema.with_bins(schema.public_bins)
     refuse_too_many_cells(schema, [(n,) for n in schema.names if (n,) not in known])
 
 

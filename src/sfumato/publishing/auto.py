@@ -19,7 +19,6 @@ from sfumato.gate import Curator
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.guarantees import Cost, PureDP, portion
 from sfumato.schema import Schema, Target, Workload
-from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import PublicTotal, check_totals, rows_of
 from sfumato.synthesis.algorithm import Algorithm, check_workload, total_and_rest
 
@@ -86,7 +85,7 @@ class Auto:
 
         For numbers without bins the choice is that for their public classes.
         """
-        bins = public_bins(curator.schema)
+        bins = curator.schema.public_bins
         if bins:
             binned = curator.schema.with_bins(bins)
             choice = replace(self, workload=self.workload.on(binned)).choose(curator.binned(bins))

@@ -15,7 +15,6 @@ from sfumato.errors import SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import TimeStep
 from sfumato.schema.columns import Column, Date, DateTime, GridColumn, Integer, Number
-from sfumato.schema.schema import Schema
 
 PIECES: Final = 20
 """The most round pieces that an interval is divided into: branching near 16 is best for trees of
@@ -93,23 +92,6 @@ def round_pieces(column: GridColumn, first: int, last: int) -> tuple[int, ...]:
     elif isinstance(column, Integer | Number):
         inner = _decimal_cuts(column, first, last)
     return (first, *(cell for cell in inner if first < cell <= last))
-
-
-def public_bins(schema: Schema) -> dict[str, tuple[int, ...]]:
-    """Public classes for columns that declare no bins, cut where impossible intervals are."""
-    bins: dict[str, tuple[int, ...]] = {}
-    for column in schema:
-        if column.adaptive and isinstance(column, GridColumn):
-            cuts = {cut for cut in _cuts(schema, column) if cut < column.cells}
-            bins[column.name] = tuple(sorted({*first_classes(column), *cuts}))
-    return bins
-
-
-def _cuts(schema: Schema, column: GridColumn) -> list[int]:
-    named = [
-        codes for each in schema.impossible for name, codes in each.parts if name == column.name
-    ]
-    return [cut for codes in named for cut in (codes[0], codes[-1] + 1)]
 
 
 def with_steps(column: Column) -> Column:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, SchemaError, StorageError
 from sfumato.schema import files, impossible, rules
+from sfumato.schema.classes import first_classes
 from sfumato.schema.columns import (
     Column,
     Date,
     DateTime,
+    GridColumn,
     Integer,
     Number,
     is_text,
@@ -139,6 +142,23 @@ class Schema:
             except InputError as error:
                 raise SchemaError(f"impossible combination {number}: {error}") from None
         return replace(self, impossible=tuple(declared))
+
+    @cached_property
+    def public_bins(self) -> Mapping[str, tuple[int, ...]]:
+        """Public classes for columns that declare no bins, cut where impossible intervals are."""
+        bins: dict[str, tuple[int, ...]] = {}
+        for column in self:
+            if isinstance(column, GridColumn) and column.adaptive:
+                named = (
+                    own
+                    for each in self.impossible
+                    for name, own in each.parts
+                    if name == column.name
+                )
+                cuts = {cut for codes in named for cut in (codes[0], codes[-1] + 1)}
+                own = {*first_classes(column), *(cut for cut in cuts if cut < column.cells)}
+                bins[column.name] = tuple(sorted(own))
+        return MappingProxyType(bins)
 
     def with_bins(self, bins: Mapping[str, tuple[int, ...]]) -> "Schema":
         """The schema with some columns on a grid divided into bins.

@@ -33,7 +33,6 @@ from sfumato.models.numbers import (
 )
 from sfumato.privacy.guarantees import Cost, portion
 from sfumato.schema import Marginal, Measurement, Schema
-from sfumato.schema.classes import public_bins
 from sfumato.schema.measurement import Coarse, KnownNumbers
 from sfumato.synthesis.algorithm import Algorithm, Fit
 from sfumato.synthesis.independent import agreed_total
@@ -67,7 +66,7 @@ def check(algorithm: Any, schema: Schema) -> None:
                     f"the public total of {total} needs bins of {name!r}, which declares none. "
                     "Declare a step, or edges."
                 )
-    with_bins = schema.with_bins(public_bins(schema))
+    with_bins = schema.with_bins(schema.public_bins)
     on(algorithm, with_bins).check(with_bins)
 
 
@@ -124,7 +123,7 @@ def noise_of_a_pair(curator: Curator) -> float:
 def grow(curator: Curator, *, rows: int | None) -> Trees:
     """The trees of all columns that declare no bins, level by level, each in one look."""
     schema = curator.schema
-    bins = public_bins(schema)
+    bins = dict(schema.public_bins)
     fixed = {name for each in schema.impossible for name in each.names}
     open_columns = [name for name in bins if name not in fixed]
     levels: dict[str, list[Level]] = {name: [] for name in bins}

@@ -600,7 +600,7 @@ def test_every_method_keeps_what_it_measured(method: str) -> None:
 
 def test_the_noise_has_the_stated_standard_error() -> None:
     """5,000 empty cells: the spread is known to 1.6%, so 10% is six sigma, and 30% is seen."""
-    wide = Schema(dataset="wide", columns=(Integer(name="code", low=0, high=4_999),))
+    wide = Schema(dataset="wide", columns=(Integer(name="code", low=0, high=4_999, step=1),))
     release = publish_table(
         pa.table({"code": [0]}), schema=wide, method="histogram", epsilon=1, seed=1
     )

@@ -317,7 +317,7 @@ def test_a_note_tells_counts_and_percentage_points() -> None:
 
 
 def test_the_error_of_a_bar_that_adds_up_cells_is_the_error_of_the_bar() -> None:
-    schema = replace(PEOPLE, columns=(Integer(name="age", low=0, high=4_999),))
+    schema = replace(PEOPLE, columns=(Integer(name="age", low=0, high=4_999, step=1),))
     release = publish_table(
         pa.table({"age": range(5_000)}), schema=schema, epsilon=1, method="independent", seed=1
     )
