@@ -9,16 +9,17 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import SchemaError
 from sfumato.schema.calendar import PRECISIONS
 from sfumato.schema.columns import Column, Date, DateTime, Integer, Number, Ordinal, without_offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Points = NDArray[Any]
 """Whole numbers of 64 bits, or floats where one of the columns that are compared has floats."""
@@ -139,8 +140,11 @@ def axis_of(column: Column) -> Axis:
     )
 
 
-def points_of(column: Column, values: pa.Array) -> tuple[Points, NDArray[np.bool_]]:
+def points_of(column: Column, values: "pa.Array") -> tuple[Points, NDArray[np.bool_]]:
     """The points of published values, and which rows have one: missing and other values do not."""
+    import pyarrow as pa  # only here, so that a device can know a schema without Arrow
+    import pyarrow.compute as pc
+
     if isinstance(column, Ordinal):
         values = pc.index_in(values.cast(pa.string()), value_set=pa.array(column.values))
     elif isinstance(column, Date):
@@ -153,8 +157,10 @@ def points_of(column: Column, values: pa.Array) -> tuple[Points, NDArray[np.bool
     return (points * _DAY if isinstance(column, Date) else points), present
 
 
-def values_at(column: Column, points: Points, kind: pa.DataType) -> pa.Array:
+def values_at(column: Column, points: Points, kind: "pa.DataType") -> "pa.Array":
     """The published values of points, in the type in which the column is published."""
+    import pyarrow as pa
+
     if isinstance(column, Number):
         return pa.array(points.astype(np.float64)).cast(kind)
     whole = points.astype(np.int64)
