@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.models.graphical.model import draw_within
-from sfumato.models.model import Model, Rows
+from sfumato.models.model import Model, PublishedRows, Rows
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal, Schema
@@ -120,6 +120,26 @@ _COARSE = {
     "sfumato.models.bayes.model:BayesNet": 3,
 }
 """The models that can be divided, and their numbers in a release."""
+
+
+def divided_model(
+    coarse: Model, schema: Schema, *, groups: Groups, counts: Mapping[str, Floats], rng: Rng
+) -> Model:
+    """A model over groups of bins as one over the bins; of published rows, rows with their bins.
+
+    Args:
+        coarse: Over groups of bins.
+        schema: With all bins.
+        groups: For divided columns, the group of each bin; groups are intervals.
+        counts: Of the bins of divided columns.
+        rng: Of the bins of published rows.
+    """
+    if not groups and not isinstance(coarse, PublishedRows):
+        return coarse
+    model = DividedModel.of(coarse, schema, groups=groups, counts=counts)
+    if not isinstance(coarse, PublishedRows):
+        return model
+    return PublishedRows(schema=schema, codes=model.draw(round(coarse.total), rng=rng))
 
 
 def bins_of_groups(schema: Schema, groups: Groups) -> dict[str, tuple[int, ...]]:

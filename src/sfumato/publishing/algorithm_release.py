@@ -9,7 +9,7 @@ from sfumato.errors import InputError
 from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import is_recommender
+from sfumato.publishing.methods import check_promise, is_recommender
 from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
@@ -80,6 +80,10 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
     from sfumato.synthesis import number_bins  # only here: it loads models
 
     number_bins.check(algorithm, curator.schema)
+    if any(column.adaptive for column in curator.schema):  # trees are paid before the method runs
+        check_promise(
+            algorithm, curator.schema, protect=curator.protect, budget=curator.budget
+        )
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}
