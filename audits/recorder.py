@@ -32,7 +32,7 @@ from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
-from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
 from sfumato.schema.schema import Marginal
 from sfumato.schema.workload import Target
 
@@ -127,11 +127,20 @@ class Overheard(Curator):
     ) -> None:
         super().__init__(table, protect=protect, budget=budget, rng=hearing.rng)
         self._hearing = hearing
-        self._noting = Noting(budget, self.protect, _inside(self, "journal"))
+        self._noting = Noting(budget, self.protect, inside(self, "journal"))
         self._Curator__budget = self._noting  # in the place of the curator's own
         hearing.paid = self._paid
         public = self.schema.to_dict(), self.catalogue, self.scale, self.protect, budget
         hearing.step(plain("opened", *public), lambda: None, lambda told: [])
+
+    def binned(
+        self, bins: Mapping[str, tuple[int, ...]], *, numbers: KnownNumbers | None = None
+    ) -> "Overheard":
+        """As ``Curator.binned``: bins are asked for, and what the view answers is overheard too."""
+        self._hearing.step(plain("binned", bins, numbers), lambda: None, lambda told: [])
+        view = cast(Overheard, super().binned(bins, numbers=numbers))
+        view._hearing, view._noting = self._hearing, self._noting
+        return view
 
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """As ``Curator.total``."""
@@ -139,7 +148,7 @@ class Overheard(Curator):
         def hidden(told: Measurement) -> list[Hidden]:
             if self.knows_rows:
                 return []
-            return [Counted(exact=_inside(self, "counts").rows(), noise=self._noting.noted[0])]
+            return [Counted(exact=inside(self, "counts").rows(), noise=self._noting.noted[0])]
 
         return self._hearing.step(plain("total", cost), lambda: self._total(cost), hidden)
 
@@ -151,7 +160,7 @@ class Overheard(Curator):
         def hidden(told: list[Measurement]) -> list[Hidden]:
             paired = zip(targets, self._noting.noted, strict=True)
             return [
-                Counted(exact=_inside(self, "counts").exact(t, merged), noise=n) for t, n in paired
+                Counted(exact=inside(self, "counts").exact(t, merged), noise=n) for t, n in paired
             ]
 
         return self._hearing.step(
@@ -204,7 +213,7 @@ class Overheard(Curator):
         """As ``Curator.respond``."""
 
         def hidden(told: Responses) -> list[Hidden]:
-            codes = exact_codes(_inside(self, "table"), tuple(epsilons))
+            codes = exact_codes(inside(self, "table"), tuple(epsilons))
             return [Answered(codes=codes, mechanisms=told.mechanisms)]
 
         return self._hearing.step(
@@ -215,7 +224,7 @@ class Overheard(Curator):
         """As ``Curator.interview``; what each group says is a step of its own."""
         with self._hearing.rng.noise():
             made = super().interview(cost, columns=columns, groups=groups)
-        codes = exact_codes(_inside(self, "table"), columns)
+        codes = exact_codes(inside(self, "table"), columns)
         return cast(Interview, _Interview(made, codes, self._hearing))
 
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
@@ -249,13 +258,13 @@ class Overheard(Curator):
         self, targets: Sequence[Target], score: Score, merged: Coarse | None
     ) -> NDArray[np.int64]:
         asked = self._prepare(targets, score, merged)
-        return score.of(_inside(self, "counts").answers(asked), asked)
+        return score.of(inside(self, "counts").answers(asked), asked)
 
     def _paid(self) -> Fraction:
-        return sum((_amount(step.charge) for step in _inside(self, "journal").charged), Fraction(0))
+        return sum((_amount(step.charge) for step in inside(self, "journal").charged), Fraction(0))
 
 
-def _inside(curator: Curator, name: str) -> Any:
+def inside(curator: Curator, name: str) -> Any:
     """A part of the curator's sealed state: whoever audits a gate looks into it."""
     return getattr(curator, f"_Curator__{name}")
 
@@ -312,6 +321,7 @@ def told_facts(hearing: Hearing) -> Facts:
     facts: dict[str, Fact] = {}
     for step in hearing.steps[1:]:  # after what is public
         parts = step.told if isinstance(step.told, list) else [step.told]
+        parts = [part for part in parts if part is not None]  # bins are asked for, not answered
         for part in parts:
             name = f"told {step.asked[0]} {getattr(part, 'target', '')}"
             while name in facts:

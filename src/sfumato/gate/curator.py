@@ -121,7 +121,7 @@ class Curator(SingleProcess):
             raise InputError("ratings have items and grades, no columns to divide into bins.")
         bins = {name: tuple(own) for name, own in bins.items()}  # what is checked is what is used
         self.__fine = self.__fine or FineCounts(whole)
-        other = object.__new__(Curator)
+        other = object.__new__(type(self))
         other._take_turns(self._turns())
         other.__whole, other.__fine = whole, self.__fine
         other.__table = BinnedTable(whole, bins)

@@ -83,6 +83,25 @@ def measure_replaced(larger: Fraction) -> Case:
     return _case("GateMeasureReplaced", honest, larger, bugs, note=note)
 
 
+def binned(larger: Fraction) -> Case:
+    """Two levels of a number's bins, each through a view of its own, a row more or less."""
+    honest = _Experiment(look=_levels, world=_cells(), neighbors=ADDED)
+    bugs = {
+        "levels charged once for all of them": replace(honest, look=_levels_for_one),
+        "a row in no bin of a level": replace(honest, look=_finest_for_free),
+    }
+    note = "2 levels of a number's bins for 3/4 and 1/4 of the cost, a row more or less"
+    return _case("GateBinned", honest, larger, bugs, note=note)
+
+
+def binned_replaced(larger: Fraction) -> Case:
+    """The same, a row replaced: two bins of each level move."""
+    honest = _Experiment(look=_levels, world=_cells(), neighbors=REPLACED)
+    bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED)}
+    note = "2 levels of a number's bins for 3/4 and 1/4 of the cost, a row replaced"
+    return _case("GateBinnedReplaced", honest, larger, bugs, note=note)
+
+
 def three(name: str) -> Category:
     """A column of three values."""
     return Category(name=name, values=("0", "1", "2"))
@@ -149,6 +168,26 @@ def _values() -> _World:
         most=2,
         claimed=ZCDP(Fraction(1, 2)),
         runs=300_000,
+    )
+
+
+def _cells() -> _World:
+    """The same rows in each stretch of four values of one number, in its first and its last."""
+    number = Integer(name="x", low=0, high=4 * _APART - 1)
+    schema = Schema(columns=(number,), dataset="audit")
+
+    def table(codes: NDArray[np.int64]) -> ArrayTable:
+        starts = np.repeat(4 * np.arange(_APART), codes.size)
+        return ArrayTable(schema, {"x": starts + 3 * np.tile(codes, _APART)})
+
+    return _World(
+        view=merged(schema, ()),
+        targets=(("x",),),
+        table=table,
+        experiments=_APART,
+        most=2,
+        claimed=ZCDP(Fraction(1, 2)),
+        runs=150_000,
     )
 
 
@@ -267,6 +306,31 @@ def _scored(gate: Curator, world: _World, cost: ZCDP, expected: Floats) -> tuple
 
 def _measurements(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
     return _measured(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
+
+
+def _levels(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
+
+
+def _levels_for_one(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [cost, cost])
+
+
+def _finest_for_free(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [cost, ZCDP(cost.rho * _SHARES[1])])
+
+
+def _divided(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
+    """A stretch in halves, then in single values, with the noise that each level is paid for."""
+    measured = [
+        gate.binned({"x": tuple(range(0, 4 * world.experiments, width))}).measure(
+            world.targets, costs=[cost]
+        )[0]
+        for width, cost in zip((2, 1), costs, strict=True)
+    ]
+    levels = [one.values.reshape(world.experiments, -1) for one in measured]
+    sigmas = [np.full(one.shape[1], m.sigma_counts) for one, m in zip(levels, measured, strict=True)]
+    return np.concatenate(levels, axis=1), np.concatenate(sigmas)
 
 
 def _all_like_the_first(
@@ -473,6 +537,8 @@ CASES: Final = {
     "GateSelectReplaced": select_replaced,
     "GateMeasure": measure,
     "GateMeasureReplaced": measure_replaced,
+    "GateBinned": binned,
+    "GateBinnedReplaced": binned_replaced,
 }
 """Of tables, a row more or less, or one replaced."""
 
