@@ -25,7 +25,7 @@ from audits.recorder import Hearing, Overheard, inside, told_facts
 from sfumato.auditing.case import Case, parameter
 from sfumato.auditing.checks import Check
 from sfumato.gate import Curator, sigma_of
-from sfumato.models.numbers import SURE_SIGMAS, Level
+from sfumato.models.numbers import SURE_SIGMAS, Level, finer
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP, from_json, zcdp_budget
 from sfumato.privacy.sensitivity import OneRow
 from sfumato.publishing.algorithm_release import ledger_part, publish
@@ -35,8 +35,8 @@ from sfumato.readers.array_table import ArrayTable
 from sfumato.release import TableRelease
 from sfumato.schema import Category, Column, Integer, Measurement, Schema, all_marginals
 from sfumato.schema.columns import GridColumn
-from sfumato.synthesis import number_bins
 from sfumato.survey.dp2pub.table_survey import semi_honest_release, two_round_release
+from sfumato.synthesis import number_bins
 
 Row = tuple[int, int]
 Rows = tuple[Row, ...]
@@ -223,23 +223,20 @@ def _largest(rows: Rows) -> int:
 @contextmanager
 def _levels_for_free() -> Iterator[None]:
     """Levels of a tree are counted, and the run's budget is as it was before."""
-    honest = number_bins._measure
+    honest = number_bins.measure_level
 
     def measure(curator: Curator, *asked: Any) -> list[Measurement]:
-        budget = inside(curator, "budget")
-        before = budget._used, budget._paid
-        measured = honest(curator, *asked)
-        budget._used, budget._paid = before
-        return measured
+        with inside(curator, "budget").free():
+            return honest(curator, *asked)
 
-    with patch.object(number_bins, "_measure", measure):
+    with patch.object(number_bins, "measure_level", measure):
         yield
 
 
 @contextmanager
 def _divided_by_exact_counts() -> Iterator[None]:
     """Which bins are divided goes by what is in them, not by what was told of them."""
-    measured, finer = number_bins._measure, number_bins.finer
+    measured = number_bins.measure_level
     exact: dict[str, NDArray[np.int64]] = {}
 
     def measure(
@@ -253,7 +250,7 @@ def _divided_by_exact_counts() -> Iterator[None]:
     def divided(column: GridColumn, level: Level, *, rows: float) -> tuple[int, ...]:
         return finer(column, replace(level, counts=exact[column.name].astype(float)), rows=rows)
 
-    with patch.multiple(number_bins, _measure=measure, finer=divided):
+    with patch.multiple(number_bins, measure_level=measure, finer=divided):
         yield
 
 

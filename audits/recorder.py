@@ -126,9 +126,9 @@ class Overheard(Curator):
         rng: Rng | None = None,
     ) -> None:
         super().__init__(table, protect=protect, budget=budget, rng=hearing.rng)
-        self._hearing = hearing
-        self._noting = Noting(budget, self.protect, inside(self, "journal"))
-        self._Curator__budget = self._noting  # in the place of the curator's own
+        self.hearing = hearing
+        self.noting = Noting(budget, self.protect, inside(self, "journal"))
+        self._Curator__budget = self.noting  # in the place of the curator's own
         hearing.paid = self._paid
         public = self.schema.to_dict(), self.catalogue, self.scale, self.protect, budget
         hearing.step(plain("opened", *public), lambda: None, lambda told: [])
@@ -137,9 +137,9 @@ class Overheard(Curator):
         self, bins: Mapping[str, tuple[int, ...]], *, numbers: KnownNumbers | None = None
     ) -> "Overheard":
         """As ``Curator.binned``: bins are asked for, and what the view answers is overheard too."""
-        self._hearing.step(plain("binned", bins, numbers), lambda: None, lambda told: [])
+        self.hearing.step(plain("binned", bins, numbers), lambda: None, lambda told: [])
         view = cast(Overheard, super().binned(bins, numbers=numbers))
-        view._hearing, view._noting = self._hearing, self._noting
+        view.hearing, view.noting = self.hearing, self.noting
         return view
 
     def total(self, *, cost: Cost | None = None) -> Measurement:
@@ -148,9 +148,9 @@ class Overheard(Curator):
         def hidden(told: Measurement) -> list[Hidden]:
             if self.knows_rows:
                 return []
-            return [Counted(exact=inside(self, "counts").rows(), noise=self._noting.noted[0])]
+            return [Counted(exact=inside(self, "counts").rows(), noise=self.noting.noted[0])]
 
-        return self._hearing.step(plain("total", cost), lambda: self._total(cost), hidden)
+        return self.hearing.step(plain("total", cost), lambda: self._total(cost), hidden)
 
     def measure(
         self, targets: Sequence[Target], *, costs: Sequence[Cost], merged: Coarse | None = None
@@ -158,12 +158,12 @@ class Overheard(Curator):
         """As ``Curator.measure``."""
 
         def hidden(told: list[Measurement]) -> list[Hidden]:
-            paired = zip(targets, self._noting.noted, strict=True)
+            paired = zip(targets, self.noting.noted, strict=True)
             return [
                 Counted(exact=inside(self, "counts").exact(t, merged), noise=n) for t, n in paired
             ]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("measure", targets, costs, merged),
             lambda: super(Overheard, self).measure(targets, costs=costs, merged=merged),
             hidden,
@@ -176,9 +176,9 @@ class Overheard(Curator):
 
         def hidden(told: NDArray[np.float64]) -> list[Hidden]:
             scores = self._scores(targets, score, merged)
-            return [Counted(exact=scores, noise=self._noting.noted[0])]
+            return [Counted(exact=scores, noise=self.noting.noted[0])]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("score", targets, score, cost, merged),
             lambda: super(Overheard, self).score(targets, score=score, cost=cost, merged=merged),
             hidden,
@@ -201,7 +201,7 @@ class Overheard(Curator):
             chances = selection.probabilities(scores, allowed)
             return [Chosen(chances=chances, selection=selection)]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("select", targets, score, cost, allowed, merged),
             lambda: super(Overheard, self).select(
                 targets, score=score, cost=cost, allowed=allowed, merged=merged
@@ -216,16 +216,16 @@ class Overheard(Curator):
             codes = exact_codes(inside(self, "table"), tuple(epsilons))
             return [Answered(codes=codes, mechanisms=told.mechanisms)]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("respond", epsilons), lambda: super(Overheard, self).respond(epsilons), hidden
         )
 
     def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
         """As ``Curator.interview``; what each group says is a step of its own."""
-        with self._hearing.rng.noise():
+        with self.hearing.rng.noise():
             made = super().interview(cost, columns=columns, groups=groups)
         codes = exact_codes(inside(self, "table"), columns)
-        return cast(Interview, _Interview(made, codes, self._hearing))
+        return cast(Interview, _Interview(made, codes, self.hearing))
 
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """As ``Curator.item_sums``."""
@@ -234,7 +234,7 @@ class Overheard(Curator):
             parts = told.counts / told.sigma_counts, told.sums / told.sigma_sums
             return [Shifted(told=np.concatenate(parts))]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("item_sums", ask, cost),
             lambda: super(Overheard, self).item_sums(ask, cost=cost),
             hidden,
@@ -247,7 +247,7 @@ class Overheard(Curator):
             beside = told.matrix[np.triu_indices_from(told.matrix, 1)] / told.sigma
             return [Shifted(told=np.append(beside, np.diag(told.matrix) / told.sigma_diagonal))]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("gram", ask, cost), lambda: super(Overheard, self).gram(ask, cost=cost), hidden
         )
 
@@ -275,6 +275,13 @@ class Noting(RunBudget):
     def __init__(self, budget: Cap, protect: Protection, journal: Any) -> None:
         super().__init__(budget, protect, journal)
         self.noted: Sequence[Noise] = ()
+
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """What is charged meanwhile is forgotten: a bug that somebody may plant."""
+        before = self._used, self._paid
+        yield
+        self._used, self._paid = before
 
     def noises(self, targets: Sequence[Target], costs: Sequence[Cost]) -> list[Noise]:
         """As ``RunBudget.noises``."""

@@ -6,13 +6,12 @@ column, independently of all others.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.graphical.model import draw_within
+from sfumato.models.graphical.model import GraphicalModel, draw_within
 from sfumato.models.model import Model, PublishedRows, Rows
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
@@ -83,11 +82,8 @@ class DividedModel:
 
     def arrays(self) -> dict[str, Floats]:
         """What the coarse model saves and its kind, with groups and shares."""
-        kind = type(self.coarse)
         saved = {f"coarse_{key}": value for key, value in self.coarse.arrays().items()}
-        for path, listed in _COARSE.items():
-            if path == f"{kind.__module__}:{kind.__qualname__}":
-                saved["kind"] = np.array(float(listed))
+        saved["kind"] = np.array(float(_COARSE.index(type(self.coarse).__name__) + 1))
         for name, groups in self.view.groups.items():
             index = self.schema.names.index(name)
             saved[f"groups_{index}"] = groups.astype(np.float64)
@@ -99,8 +95,6 @@ class DividedModel:
         """The model that ``arrays`` saved."""
         divided = {n: i for i, n in enumerate(schema.names) if f"groups_{i}" in arrays}
         groups = {name: arrays[f"groups_{i}"].astype(np.int64) for name, i in divided.items()}
-        path = next(path for path, kind in _COARSE.items() if kind == int(arrays["kind"]))
-        module, name = path.split(":")
         own = {
             key.removeprefix("coarse_"): value
             for key, value in arrays.items()
@@ -108,18 +102,27 @@ class DividedModel:
         }
         few = schema.with_bins(bins_of_groups(schema, groups))
         return DividedModel(
-            coarse=getattr(import_module(module), name).from_arrays(few, own),
+            coarse=_coarse_model(_COARSE[int(arrays["kind"]) - 1]).from_arrays(few, own),
             view=Coarse(fine=schema, groups=groups),
             within={name: arrays[f"within_{i}"] for name, i in divided.items()},
         )
 
 
-_COARSE = {
-    "sfumato.models.dense.model:DenseModel": 1,
-    "sfumato.models.graphical.model:GraphicalModel": 2,
-    "sfumato.models.bayes.model:BayesNet": 3,
-}
-"""The models that can be divided, and their numbers in a release."""
+_COARSE: Final = ("DenseModel", "GraphicalModel", "BayesNet")
+"""The models that can be divided: a release says which by its number, from 1."""
+
+
+def _coarse_model(name: str) -> Any:
+    """The class of a model, loaded where one is read."""
+    if name == "DenseModel":
+        from sfumato.models.dense.model import DenseModel
+
+        return DenseModel
+    if name == "BayesNet":
+        from sfumato.models.bayes.model import BayesNet
+
+        return BayesNet
+    return GraphicalModel
 
 
 def divided_model(

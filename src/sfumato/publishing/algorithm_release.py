@@ -81,9 +81,7 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
 
     number_bins.check(algorithm, curator.schema)
     if any(column.adaptive for column in curator.schema):  # trees are paid before the method runs
-        check_promise(
-            algorithm, curator.schema, protect=curator.protect, budget=curator.budget
-        )
+        check_promise(algorithm, curator.schema, protect=curator.protect, budget=curator.budget)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}

@@ -170,7 +170,7 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
         if not open_columns:
             break
         curator.tell("finding bins of numbers", number, len(LEVELS))
-        measured = _measure(curator, bins, open_columns, portion(each, share))
+        measured = measure_level(curator, bins, open_columns, portion(each, share))
         if number == 0 and rows is None and not curator.knows_rows:
             known = max(1.0, agreed_total(measured))
         further = []
@@ -199,7 +199,7 @@ def _rows(curator: Curator, rows: int | None) -> float:
     return max(1.0, float(curator.total(cost=portion(curator.left, ROW_COUNT)).values))
 
 
-def _measure(
+def measure_level(
     curator: Curator, bins: Mapping[str, tuple[int, ...]], names: Sequence[str], cost: Cost
 ) -> list[Measurement]:
     """One level of some columns, each for the same cost."""

@@ -66,9 +66,7 @@ def test_a_row_has_the_code_that_its_value_has_in_a_schema_with_these_bins(liste
     divided = SCHEMA.with_bins(BINS)
     assert view.schema == divided
     for column in SCHEMA:
-        values = decode(
-            column, codes[column.name].astype(code_type(column)), rng=simulation_rng(1)
-        )
+        values = decode(column, codes[column.name].astype(code_type(column)), rng=simulation_rng(1))
         expected = encode(divided[column.name], values)
         assert (found[column.name] == expected).all(), column.name
         if column.missing:

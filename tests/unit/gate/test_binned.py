@@ -100,13 +100,14 @@ def test_what_one_reserved_pays_for_steps_of_the_other_once():
         measured(gate, PureDP("1e-9"), "smoker")
 
 
+ZEROS = L1Error(answers=np.zeros(5))
 VERBS = {
     "total": lambda gate, cost: gate.total(cost=cost),
     "measure": measured,
     "measure a range": lambda gate, cost: gate.measure([Range((("paid", 1, 2),))], costs=[cost]),
-    "score": lambda gate, cost: gate.score([("paid",)], score=L1Error(answers=np.zeros(5)), cost=cost),
-    "select": lambda gate, cost: gate.select([("paid",)], score=L1Error(answers=np.zeros(5)), cost=cost),
-}  # fmt: skip
+    "score": lambda gate, cost: gate.score([("paid",)], score=ZEROS, cost=cost),
+    "select": lambda gate, cost: gate.select([("paid",)], score=ZEROS, cost=cost),
+}
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
@@ -377,9 +378,7 @@ def test_scores_in_other_bins_are_other_questions(verb):
     def ask(journal, bins):
         gate = curator(ledger=ledger, journal=journal).binned(bins)
         measured(gate, PureDP("0.1"), "smoker")
-        getattr(gate, verb)(
-            [("paid",)], score=L1Error(answers=np.zeros(5)), cost=PureDP("0.1")
-        )
+        getattr(gate, verb)([("paid",)], score=L1Error(answers=np.zeros(5)), cost=PureDP("0.1"))
 
     ask(begun(ledger), BINS)
     with pytest.raises(InputError, match="can't be resumed: its steps differ"):

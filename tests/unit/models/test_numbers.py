@@ -148,7 +148,7 @@ def test_least_squares_holds_for_grown_trees_with_missing_values(column):
 
 
 def test_counts_without_noise_stay_as_they_are():
-    levels, cells, bins = tree_of(SIGNED, sigma=1e-12)
+    levels, cells, _ = tree_of(SIGNED, sigma=1e-12)
     assert np.allclose(consistent(levels)[0][-1], levels[-1].counts)
     likely, _ = likely_counts(SIGNED, levels, levels[-1].starts, total=float(cells.size))
     assert np.allclose(likely, levels[-1].counts, atol=1e-3)
@@ -191,9 +191,7 @@ def test_likely_counts_are_nearer_to_the_truth_than_what_was_measured(column):
     for seed in range(5):
         levels, cells, _ = tree_of(column, sigma=60.0, seed=seed)
         starts = levels[-1].starts
-        truth = np.bincount(
-            np.searchsorted(starts, cells, side="right") - 1, minlength=starts.size
-        )
+        truth = np.bincount(np.searchsorted(starts, cells, side="right") - 1, minlength=starts.size)
         likely, _ = likely_counts(column, levels, starts, total=float(cells.size))
         better.append(np.abs(likely - truth).sum() / np.abs(levels[-1].counts - truth).sum())
     assert np.mean(better) < 0.9
@@ -459,9 +457,7 @@ def test_several_measurements_of_a_column_become_one_and_all_others_stay():
 
 def test_public_counts_are_not_improved():
     schema, known, cells = known_numbers(PAID, sigma=40.0)
-    public = Measurement(
-        target=("paid",), values=np.ones(schema["paid"].size), sigma_counts=0.0
-    )
+    public = Measurement(target=("paid",), values=np.ones(schema["paid"].size), sigma_counts=0.0)
     assert improved(schema, [public], known=known, total=float(cells.size)) == [public]
 
 

@@ -1,8 +1,9 @@
-"""Public classes of numbers: every possible value is in one, and all follow from the declaration."""
+"""Public classes of numbers: every possible value is in one; the declaration decides them."""
 
 import inspect
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -55,9 +56,7 @@ def numbers(draw):
     cells = draw(st.one_of(st.integers(1, 500), st.integers(1, 10**8)))
     low = draw(st.integers(-(10**6), 10**6)) * step
     codes = draw(st.lists(st.integers(0, cells - 1), max_size=3, unique=True))
-    low, high, resolution = (
-        each / 10**digits for each in (low, low + (cells - 1) * step, step)
-    )
+    low, high, resolution = (each / 10**digits for each in (low, low + (cells - 1) * step, step))
     plain = Number(name="x", low=low, high=high, resolution=resolution)
     alone = tuple(plain.scale.number(code) for code in codes)
     return Number(name="x", low=low, high=high, resolution=resolution, alone=alone)
@@ -88,13 +87,15 @@ columns = st.one_of(integers(), numbers(), dates(), moments())
 def test_classes_begin_at_the_first_value_and_rise_to_no_more_than_the_last(column):
     classes = first_classes(column)
     assert classes[0] == 0
-    assert all(one < other for one, other in zip(classes, (*classes[1:], column.cells), strict=True))
+    assert all(
+        one < other for one, other in zip(classes, (*classes[1:], column.cells), strict=True)
+    )
     assert all(type(start) is int for start in classes)
 
 
 @given(columns)
 def test_a_column_without_special_codes_has_few_classes(column):
-    """A billion values around zero have 27 sizes on each side; all others have at most 20 pieces."""
+    """A billion values around zero have 27 sizes on each side; others have 20 pieces at most."""
     alone = len(alone_cells(column))
     growing = bool(growing_classes(column)) and column.cells > GROWING_FROM
     assert len(first_classes(column)) <= (2 * 27 + 3 if growing else PIECES) + 2 * alone
@@ -125,7 +126,7 @@ def test_pieces_divide_any_interval_once_into_at_most_twenty(column, data):
     pieces = round_pieces(column, first, last)
     assert pieces[0] == first
     assert pieces[-1] <= last
-    assert all(one < other for one, other in zip(pieces, pieces[1:], strict=False))
+    assert all(one < other for one, other in pairwise(pieces))
     assert len(pieces) <= PIECES
     if last > first:
         assert len(pieces) > 1
@@ -177,8 +178,7 @@ def test_zero_between_two_multiples_of_the_resolution_has_no_growing_classes():
 
 def test_classes_of_days_begin_with_periods_of_the_calendar():
     days = [DAY.low + timedelta(days=cell) for cell in first_classes(DAY)]
-    quarters = [day for day in days[1:]]
-    assert all(day.day == 1 and day.month in (1, 4, 7, 10) for day in quarters)
+    assert all(day.day == 1 and day.month in (1, 4, 7, 10) for day in days[1:])
     weeks = round_pieces(DAY, 100, 199)
     assert {(DAY.low + timedelta(days=cell)).weekday() for cell in weeks[1:]} == {0}
 

@@ -21,7 +21,6 @@ from sfumato.randomness import derived_rng, secure_rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.release import TableRelease
 from sfumato.schema import (
-    Boolean,
     Category,
     Date,
     DateTime,
@@ -85,9 +84,7 @@ def table(schema=SCHEMA, n=N, seed=1):
     return ArrayTable(schema, {name: own[name] for name in schema.names}, people=people)
 
 
-def curator(
-    schema=SCHEMA, *, protect=ADDED, budget=GAUSSIAN, rng=None, n=N, ledger=None, **more
-):
+def curator(schema=SCHEMA, *, protect=ADDED, budget=GAUSSIAN, rng=None, n=N, ledger=None, **more):
     book = ledger or Ledger.in_memory(dataset="study")
     return Curator(
         table(schema, n), protect=protect, budget=budget, ledger=book,
@@ -101,9 +98,7 @@ def made(method, schema, rows=None):
 
 
 def cases():
-    for method, protect, budget in product(
-        METHODS, (ADDED, REPLACED, PERSON), (GAUSSIAN, LAPLACE)
-    ):
+    for method, protect, budget in product(METHODS, (ADDED, REPLACED, PERSON), (GAUSSIAN, LAPLACE)):
         if method in NEED_ROWS and protect != REPLACED:
             continue
         if (method in NEED_DELTA and budget is LAPLACE) or (
@@ -390,9 +385,7 @@ def test_the_rows_that_bins_go_by_are_noisy_where_they_are_private_and_exact_whe
     ],
     ids=lambda given: getattr(given, "name", str(given)),
 )
-def test_what_a_method_can_not_promise_is_refused_before_trees_are_paid(
-    algorithm, protect, budget
-):
+def test_what_a_method_can_not_promise_is_refused_before_trees_are_paid(algorithm, protect, budget):
     gate = curator(TWO, protect=protect, budget=budget)
     with pytest.raises(InputError, match=r"Nothing was spent\.$"):
         publish(algorithm, gate)

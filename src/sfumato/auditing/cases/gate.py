@@ -329,7 +329,9 @@ def _divided(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, F
         for width, cost in zip((2, 1), costs, strict=True)
     ]
     levels = [one.values.reshape(world.experiments, -1) for one in measured]
-    sigmas = [np.full(one.shape[1], m.sigma_counts) for one, m in zip(levels, measured, strict=True)]
+    sigmas = [
+        np.full(one.shape[1], m.sigma_counts) for one, m in zip(levels, measured, strict=True)
+    ]
     return np.concatenate(levels, axis=1), np.concatenate(sigmas)
 
 
