@@ -52,8 +52,8 @@ REPLACED: Final = OneRow(neighbors="replace")
 _CELLS: Final[Rows] = tuple(product(range(2), range(2)))
 _FEW: Final[tuple[Rows, ...]] = (((0, 0),) * 8, ((0, 0), (0, 0), (1, 1), (1, 1)))
 """The rows of everybody else: all alike, or of two kinds."""
-_NUMBERS: Final = (1_234, 7_777)
-_HIGH: Final = 9_999
+_NUMBERS: Final = (123, 277)
+_HIGH: Final = 299
 """The values of a number without bins, which no public class has alone, and its limit."""
 _MANY: Final[tuple[Rows, ...]] = (((0, 0),) * 40,)
 """So many that some of them are asked in each round."""

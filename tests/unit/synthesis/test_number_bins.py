@@ -310,10 +310,10 @@ def test_the_number_of_rows_is_paid_for_where_it_is_private(protect):
     assert "number of rows" not in [entry.label for entry in declared.ledger.entries()]
 
 
-def told_alike(monkeypatch, *, n, rows, protect=ADDED, schema=TWO):
-    """The trees of a table of n rows, whose answers are those of a table of ``N``.
+def told_alike(monkeypatch, other, *, rows, schema=TWO):
+    """The trees of a table, and those of another one whose gate is told the answers of the first.
 
-    The gate is told another table's noisy counts: what follows may depend on nothing else.
+    What follows may depend on these answers and on nothing else.
     """
     told = []
     honest = Journal.outcome
@@ -324,7 +324,7 @@ def told_alike(monkeypatch, *, n, rows, protect=ADDED, schema=TWO):
 
     with monkeypatch.context() as patched:
         patched.setattr(Journal, "outcome", keep)
-        first = grow(curator(schema, protect=protect, rng=simulation_rng(4)), rows=rows)
+        first = grow(curator(schema, rng=simulation_rng(4)), rows=rows)
     script = iter(told)
 
     def replay(self, question, draw):
@@ -334,16 +334,34 @@ def told_alike(monkeypatch, *, n, rows, protect=ADDED, schema=TWO):
 
     with monkeypatch.context() as patched:
         patched.setattr(Journal, "outcome", replay)
-        gate = curator(schema, protect=protect, rng=simulation_rng(99), n=n)
+        gate = Curator(
+            ArrayTable(schema, other), protect=ADDED, budget=GAUSSIAN, rng=simulation_rng(99),
+            ledger=Ledger.in_memory(dataset="study"),
+        )  # fmt: skip
         again = grow(gate, rows=rows)
+    assert next(script, None) is None
     return first, again
 
 
+def some(n):
+    own = codes(n)
+    return {name: own[name] for name in TWO.names}
+
+
+OTHERS = {
+    "few rows": some(40),
+    "a row more": some(N + 1),
+    "many rows": some(3 * N),
+    "one small value": {"paid": np.full(N, 7), "place": np.zeros(N, dtype=int)},
+    "one large value": {"paid": np.full(N, 60_000), "place": np.zeros(N, dtype=int)},
+}
+
+
 @pytest.mark.parametrize("rows", [None, 3_500])
-@pytest.mark.parametrize("n", [40, N + 1, 3 * N])
-def test_bins_depend_on_noisy_answers_and_declared_rows_alone(n, rows, monkeypatch):
-    """Another table, told the same: the same questions and bins, however many rows it has."""
-    first, again = told_alike(monkeypatch, n=n, rows=rows)
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_bins_depend_on_noisy_answers_and_declared_rows_alone(other, rows, monkeypatch):
+    """Another table, told the same: the same questions and bins, whatever its rows say."""
+    first, again = told_alike(monkeypatch, other, rows=rows)
     assert first.bins == again.bins
     assert first.rows == again.rows
 
@@ -357,7 +375,7 @@ def test_a_number_of_rows_that_is_taken_from_the_table_would_be_seen(n, monkeypa
 
     monkeypatch.setattr(number_bins, "_rows", exact)
     try:
-        first, again = told_alike(monkeypatch, n=n, rows=3_500)
+        first, again = told_alike(monkeypatch, some(n), rows=3_500)
     except (AssertionError, StopIteration):
         return
     assert first.rows != again.rows
