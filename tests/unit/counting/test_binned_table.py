@@ -176,9 +176,16 @@ def test_bins_that_do_not_divide_the_column_are_refused():
 
 
 def test_what_is_said_of_the_table_is_what_the_whole_table_says():
-    whole = table()
+    class Validated(ArrayTable):
+        times = 0
+
+        def validate(self):
+            self.times += 1
+
+    whole = Validated(SCHEMA, fine_codes())
     view = BinnedTable(whole, BINS)
     view.validate()
+    assert whole.times == 1
     assert view.describe() == whole.describe()
     assert view.misfits() == whole.misfits()
 
