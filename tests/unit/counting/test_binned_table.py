@@ -12,6 +12,8 @@ from sfumato.counting import binned_table
 from sfumato.counting.binned_table import BinnedTable, FineCounts
 from sfumato.counting.exact_counts import count_marginals, exact_codes, rows
 from sfumato.errors import InputError, SchemaError
+from sfumato.gate.row_answers import Perturbation
+from sfumato.local.frequency.grr import Grr
 from sfumato.randomness import simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.open_table import open_table
@@ -249,3 +251,15 @@ def test_a_file_that_is_read_through_bins_says_what_it_says_with_bins(tmp_path):
     values = pa.array([1, 250, None, 99_999, -5, 1_000])
     assert (found["x"] == encode(schema.with_bins(bins)["x"], values)).all()
     assert found["x"].tolist() == [1, 2, 4, 3, 0, 3]
+
+
+def test_a_generator_is_found_in_a_kernel_that_sees_bins():
+    """Spark gives each task words of its own for the generators that it finds in a kernel."""
+    tasks = pytest.importorskip("sfumato.readers.spark.tasks")
+    rng = simulation_rng(1)
+    kernel = Perturbation.of(
+        SCHEMA.with_bins(BINS), ("day",), Grr(categories=4, epsilon=1), grid=None, numbers=None,
+        rng=rng,
+    )  # fmt: skip
+    view = BinnedTable(table(), BINS)
+    assert tasks.generator_in(binned_table._Mapped(kernel, view._for(kernel.columns))) is rng
