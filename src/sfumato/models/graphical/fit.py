@@ -30,7 +30,7 @@ PULL = 0.003
 """The weight of the relative entropy to the starting point, per person. Where the noise is larger
 than a cell's count it keeps the cell near the start, instead of fitting the noise."""
 
-_ENOUGH = 0.45
+_ENOUGH = 0.55
 """Half a squared standard deviation is expected of each measured cell of several columns (single
 columns are met from the start); a fit that reached this part of that has begun to follow the noise.
 From .25 to .6 on the made-up tables of ``bench/values.py``: with less, ties are nearer, rare cells
