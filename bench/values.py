@@ -30,11 +30,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from sfumato.privacy.guarantees import zcdp_budget
 
 from environments import HERE, ask, peer_python
 from recording import machine, versions
 from sfumato.privacy import ApproxDP
+from sfumato.privacy.guarantees import zcdp_budget
 from synthesis_peers import LIMIT_CPU_S, PEERS, Usage, run_measured
 from value_figures import NAMES, OURS, SHOWN, averages, losses, merged, stored
 from value_judges import (
