@@ -42,6 +42,7 @@ SECTIONS = {
     "internal.html": {
         "promise",
         "facts",
+        "values",
         "measures",
         "correlations",
         "columns",

@@ -80,7 +80,7 @@ class BaseColumn(ABC):
 
     @property
     def adaptive(self) -> bool:
-        """Whether it has so many possible values, and no bins, that methods have to find bins."""
+        """Whether methods have to find bins: it has too many possible values and declares none."""
         return False
 
     @cached_property
@@ -178,7 +178,7 @@ class GridColumn(BaseColumn):
 
     @property
     def adaptive(self) -> bool:
-        """Whether it has so many possible values, and no bins, that methods have to find bins."""
+        """Whether methods have to find bins: it has too many possible values and declares none."""
         return self.on_grid and self.bins is None and self.cells > EVERY_VALUE
 
     @cached_property
