@@ -60,7 +60,8 @@ class Schema:
         self.file.check(self.columns)
         if self.impossible:
             self._check_possible()
-        object.__setattr__(self, "rules", rules.parsed(self.rules))
+        if self.rules != ():
+            object.__setattr__(self, "rules", rules.parsed(self.rules))
         if self.rules:
             self._check_rules()
 
