@@ -85,6 +85,7 @@ VERBS = {
     Curator: {
         "total": "GateTotal",
         "measure": "GateMeasure",
+        "binned": "GateBinned",
         "score": "GateScore",
         "select": "GateSelect",
         "perturb": "GatePerturb",

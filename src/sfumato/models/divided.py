@@ -6,7 +6,6 @@ column, independently of all others.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -99,8 +98,6 @@ class DividedModel:
         """The model that ``arrays`` saved."""
         divided = {n: i for i, n in enumerate(schema.names) if f"groups_{i}" in arrays}
         groups = {name: arrays[f"groups_{i}"].astype(np.int64) for name, i in divided.items()}
-        path = next(path for path, kind in _COARSE.items() if kind == int(arrays["kind"]))
-        module, name = path.split(":")
         own = {
             key.removeprefix("coarse_"): value
             for key, value in arrays.items()
@@ -108,7 +105,7 @@ class DividedModel:
         }
         few = schema.with_bins(bins_of_groups(schema, groups))
         return DividedModel(
-            coarse=getattr(import_module(module), name).from_arrays(few, own),
+            coarse=_coarse_kind(int(arrays["kind"])).from_arrays(few, own),
             view=Coarse(fine=schema, groups=groups),
             within={name: arrays[f"within_{i}"] for name, i in divided.items()},
         )
@@ -120,6 +117,21 @@ _COARSE = {
     "sfumato.models.bayes.model:BayesNet": 3,
 }
 """The models that can be divided, and their numbers in a release."""
+
+
+def _coarse_kind(number: int) -> Any:
+    """The class of a coarse model; no other one is loaded."""
+    if number == 1:
+        from sfumato.models.dense.model import DenseModel
+
+        return DenseModel
+    if number == 2:
+        from sfumato.models.graphical.model import GraphicalModel
+
+        return GraphicalModel
+    from sfumato.models.bayes.model import BayesNet
+
+    return BayesNet
 
 
 def bins_of_groups(schema: Schema, groups: Groups) -> dict[str, tuple[int, ...]]:

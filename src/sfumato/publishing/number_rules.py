@@ -10,7 +10,7 @@ that were made up (``tests/unit/publishing/test_number_rules.py``), none for a r
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from math import gcd
 from typing import Final
 
@@ -23,6 +23,8 @@ _DIGITS_AFTER: Final = 12
 """After the point: what a column may declare (``schema.columns``)."""
 _DIGITS: Final = 15
 """In all: what a float holds without rounding."""
+_QUOTIENT_DIGITS: Final = 700
+"""Of any number that a float holds over any step: both have fewer than 330 digits."""
 _MOST_DIGITS: Final = 6
 """Digits after the point beyond which a number was computed rather than measured."""
 _COMPUTED_CELLS: Final = 10**6
@@ -102,6 +104,11 @@ def grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: i
     >>> str(cents.low), str(cents.high), str(cents.resolution)
     ('0', '10', '0.01')
     """
+    with localcontext(prec=_QUOTIENT_DIGITS):
+        return _grid(name, rows, low, high, digits=digits)
+
+
+def _grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: int) -> NumberGrid:
     fine = resolution(rows, digits)
     codes = special_codes(rows or {})
     step, most = fine, _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS

@@ -8,7 +8,7 @@ selections, and with them the probabilities of every choice, are written out by 
 answer are randomized one by one, so one table of many equal rows is as many experiments.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -33,7 +33,7 @@ from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Marginal, Schema
-from sfumato.schema.measurement import Coarse
+from sfumato.schema.measurement import Coarse, Measurement
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +47,8 @@ _BESIDE: Final = 64  # experiments in one call, of scores
 _APART: Final = 4_096  # experiments in one call, of measurements
 _BINS: Final = 4  # of an output, in one standard deviation
 _SHARES: Final = (Fraction(3, 4), Fraction(1, 4))
+_CELLS_APART: Final = 1_000  # between the zeros and the ones of a column without bins
+_DIVISIONS: Final = ((0, 900), (0, 500, 1_500))  # its bins, by their first cells
 _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and above the ones
 
 
@@ -81,6 +83,14 @@ def measure_replaced(larger: Fraction) -> Case:
     bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED)}
     note = "a column for 3/4 of the cost, a pair for 1/4, merged, a row replaced"
     return _case("GateMeasureReplaced", honest, larger, bugs, note=note)
+
+
+def binned(larger: Fraction) -> Case:
+    """A column of a thousand values in two divisions into bins, which one budget pays."""
+    honest = _Experiment(look=_divisions, world=_grid(), neighbors=ADDED)
+    bugs = {"every division for the whole cost": replace(honest, look=_divisions_not_added)}
+    note = "two bins for 3/4 of the cost, three for 1/4, a row more or less"
+    return _case("GateBinned", honest, larger, bugs, note=note)
 
 
 def three(name: str) -> Category:
@@ -149,6 +159,20 @@ def _values() -> _World:
         most=2,
         claimed=ZCDP(Fraction(1, 2)),
         runs=300_000,
+    )
+
+
+def _grid() -> _World:
+    """The same rows in a column without bins, under every value of one more column."""
+    which = Integer(name="which", low=0, high=_APART - 1, step=1)
+    schema = Schema(columns=(which, Integer(name="pay", low=0, high=1_999)), dataset="audit")
+
+    def table(codes: NDArray[np.int64]) -> ArrayTable:
+        pay = np.tile(codes * _CELLS_APART, _APART)
+        return ArrayTable(schema, {"which": np.repeat(np.arange(_APART), codes.size), "pay": pay})
+
+    return replace(
+        _values(), view=Coarse(fine=schema, groups={}), targets=(("which", "pay"),), table=table
     )
 
 
@@ -275,8 +299,33 @@ def _all_like_the_first(
     return _measured(gate, world, [ZCDP(cost.rho * _SHARES[0])] * len(_SHARES))
 
 
+def _divisions(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
+
+
+def _divisions_not_added(
+    gate: Curator, world: _World, row: int, cost: ZCDP
+) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [cost] * len(_DIVISIONS))
+
+
+def _divided(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
+    paired = zip(_DIVISIONS, costs, strict=True)
+    return _numbers(
+        world,
+        [
+            one
+            for bins, cost in paired
+            for one in gate.binned({"pay": bins}).measure(world.targets, costs=[cost])
+        ],
+    )
+
+
 def _measured(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
-    measured = gate.measure(world.targets, costs=costs, merged=world.view)
+    return _numbers(world, gate.measure(world.targets, costs=costs, merged=world.view))
+
+
+def _numbers(world: _World, measured: Sequence[Measurement]) -> tuple[Floats, Floats]:
     tables = [one.values.reshape(world.experiments, -1) for one in measured]
     sigmas = [np.full(one.values[0].size, one.sigma_counts) for one in measured]
     return np.concatenate(tables, axis=1), np.concatenate(sigmas)
@@ -473,6 +522,7 @@ CASES: Final = {
     "GateSelectReplaced": select_replaced,
     "GateMeasure": measure,
     "GateMeasureReplaced": measure_replaced,
+    "GateBinned": binned,
 }
 """Of tables, a row more or less, or one replaced."""
 
