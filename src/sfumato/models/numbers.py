@@ -363,8 +363,9 @@ def _without_noise_far_out(
 ) -> Measurement:
     """A column of few values, each counted: in its tail, as likely as classes of values say.
 
-    Counts elsewhere stay as they were measured. A column without a zero has no tail: there is no
-    reason why its last values should be rare.
+    A value that clearly holds rows by itself keeps its count, as a top code far out does, and says
+    nothing of its class. Counts elsewhere stay as they were measured. A column without a zero has
+    no tail: there is no reason why its last values should be rare.
     """
     precision = np.array([max(one.sigma_counts, 1e-9) ** -2.0 for one in own])
     counts = np.tensordot(precision / precision.sum(), [one.values for one in own], axes=1)
@@ -379,12 +380,15 @@ def _without_noise_far_out(
     starts = starts_of(column)
     ends = np.array([*classes, *([column.cells] * column.missing)])
     parent = np.searchsorted(ends, starts, side="right") - 1
-    sizes = np.bincount(parent)
-    sums, noise = np.bincount(parent, counts).astype(float), np.asarray(sigma**2 * sizes, float)
+    heavy = (counts > SURE_SIGMAS * sigma) & (np.bincount(parent)[parent] > 1)
+    rest = ~heavy
+    sizes = np.bincount(parent[rest], minlength=ends.size)
+    sums = np.bincount(parent, np.where(rest | (sizes[parent] == 0), counts, 0.0))
+    noise = np.maximum(sizes, 1) * sigma**2
     likely, tails = tail_counts(sums, noise, missing=column.missing)
     values = counts.copy()
     for index in np.flatnonzero(tails):
-        inside = parent == index
+        inside = (parent == index) & rest
         values[inside] = project(counts[inside], float(likely[index]))
     return replace(own[0], values=values, sigma_counts=sigma, as_measured=tuple(own))
 
