@@ -111,14 +111,6 @@ class DividedModel:
         )
 
 
-_COARSE = {
-    "sfumato.models.dense.model:DenseModel": 1,
-    "sfumato.models.graphical.model:GraphicalModel": 2,
-    "sfumato.models.bayes.model:BayesNet": 3,
-}
-"""The models that can be divided, and their numbers in a release."""
-
-
 def _coarse_kind(number: int) -> Any:
     """The class of a coarse model; no other one is loaded."""
     if number == 1:
@@ -132,6 +124,14 @@ def _coarse_kind(number: int) -> Any:
     from sfumato.models.bayes.model import BayesNet
 
     return BayesNet
+
+
+_COARSE = {
+    "sfumato.models.dense.model:DenseModel": 1,
+    "sfumato.models.graphical.model:GraphicalModel": 2,
+    "sfumato.models.bayes.model:BayesNet": 3,
+}
+"""The models that can be divided, and their numbers in a release."""
 
 
 def bins_of_groups(schema: Schema, groups: Groups) -> dict[str, tuple[int, ...]]:

@@ -91,7 +91,7 @@ class Auto:
             choice = replace(self, workload=self.workload.on(binned)).choose(curator.binned(bins))
             if choice.algorithm.name == "histogram" and len(binned) == 1:
                 choice = self._made("independent", "one column: all of the budget counts it")
-            return replace(choice, algorithm=_as_declared(choice.algorithm, self.workload))
+            return replace(choice, algorithm=_asked(choice.algorithm, self.workload))
         schema, budget = curator.schema, curator.left
         dense = schema.cells(schema.names) <= CELL_LIMIT
         if len(schema) == 1 and dense:
@@ -135,7 +135,7 @@ class Auto:
         )
 
 
-def _as_declared(algorithm: Any, workload: Workload) -> Algorithm:
+def _asked(algorithm: Any, workload: Workload) -> Algorithm:
     """The same method for the workload as it was declared, if it has one."""
     made: Algorithm = (
         replace(algorithm, workload=workload) if hasattr(algorithm, "workload") else algorithm
