@@ -383,8 +383,9 @@ def _without_noise_far_out(
     heavy = (counts > SURE_SIGMAS * sigma) & (np.bincount(parent)[parent] > 1)
     rest = ~heavy
     sizes = np.bincount(parent[rest], minlength=ends.size)
-    sums = np.bincount(parent, np.where(rest | (sizes[parent] == 0), counts, 0.0))
-    noise = np.maximum(sizes, 1).astype(np.float64) * sigma**2
+    shown = np.where(rest | (sizes[parent] == 0), counts, 0.0)
+    sums = np.bincount(parent, shown).astype(np.float64)
+    noise = np.maximum(sizes, 1) * sigma**2
     likely, tails = tail_counts(sums, noise, missing=column.missing)
     values = counts.copy()
     for index in np.flatnonzero(tails):
