@@ -14,7 +14,7 @@ from sfumato.charts.bars import (
     histogram_chart,
     sideways_chart,
 )
-from sfumato.charts.canvas import GROUP_COLORS, compact, printable, readable, width_px
+from sfumato.charts.canvas import GROUP_COLORS, compact, printable, readable, value_text, width_px
 from sfumato.charts.lines import MAX_LINES, MAX_POINTS, Line, line_chart
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "printable",
     "readable",
     "sideways_chart",
+    "value_text",
     "width_px",
 ]

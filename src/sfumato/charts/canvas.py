@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from html import escape
 from typing import Final
 
@@ -119,6 +120,22 @@ def readable(value: float) -> str:
     if value == round(value) or abs(value) >= 100:
         return f"{round(value):,}"
     return f"{value:.3g}"
+
+
+def value_text(value: float, kind: str) -> str:
+    """A value of a column of this kind: a number, a day or a moment, counted from 1970.
+
+    >>> value_text(4660.4, "integer"), value_text(0.0, "date")
+    ('4,660', '1970-01-01')
+    """
+    try:
+        if kind == "date":
+            return (date(1970, 1, 1) + timedelta(days=round(value))).isoformat()
+        if kind == "datetime":
+            return (datetime(1970, 1, 1) + timedelta(seconds=round(value))).isoformat(sep=" ")
+        return readable(value)
+    except (OverflowError, ValueError):  # beyond the calendar, or infinite
+        return f"{value:g}"
 
 
 def compact(value: float, *, digits: int = 3) -> str:

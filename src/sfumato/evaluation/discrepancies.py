@@ -7,12 +7,11 @@ listed in docs/evaluation.md.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from math import sqrt
 from types import MappingProxyType
 from typing import Final
 
-from sfumato.charts import readable
+from sfumato.charts import value_text
 from sfumato.evaluation.value_comparison import (
     CheckedRule,
     ColumnFill,
@@ -20,7 +19,6 @@ from sfumato.evaluation.value_comparison import (
     NumberComparison,
     ValueComparison,
 )
-from sfumato.schema.raw_values import DAY_ZERO, MOMENT_ZERO
 
 BARS: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -154,16 +152,7 @@ def shown(value: float | None, kind: str) -> str:
     >>> shown(4660.4, "integer"), shown(0.0, "date"), shown(None, "number")
     ('4,660', '1970-01-01', 'none')
     """
-    if value is None:
-        return "none"
-    try:
-        if kind == "date":
-            return (DAY_ZERO + timedelta(days=round(value))).isoformat()
-        if kind == "datetime":
-            return (MOMENT_ZERO + timedelta(seconds=round(value))).isoformat(sep=" ")
-        return readable(value)
-    except (OverflowError, ValueError):  # beyond the calendar, or infinite
-        return f"{value:g}"
+    return "none" if value is None else value_text(value, kind)
 
 
 def percent(share: float) -> str:

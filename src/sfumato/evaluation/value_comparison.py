@@ -22,7 +22,7 @@ from sfumato.evaluation.raw_rows import RawRows
 from sfumato.evaluation.values import DECILES, QuantileCoding, Values
 from sfumato.randomness import Rng
 from sfumato.schema import Category, Marginal
-from sfumato.schema.raw_values import raw_limits
+from sfumato.schema.classes import raw_limits
 
 MOST_PAIRS: Final = 300
 """Of more pairs of columns than this, this number is compared, taken at random."""

@@ -244,14 +244,16 @@ def smoother(
 
 def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
     """Counts of classes that could exist, small where only noise says that there are rows."""
-    result, tails = tail_counts(sums, noise, missing=missing)
+    result, tails, _ = tail_counts(sums, noise, missing=missing)
     rest = max(0.0, total - float(result[tails].sum()))
     result[~tails] = project(result[~tails], rest)
     return result
 
 
-def tail_counts(sums: Floats, noise: Floats, *, missing: bool) -> tuple[Floats, NDArray[np.bool_]]:
-    """Counts of classes with likely ones in the tails, and which classes those are.
+def tail_counts(
+    sums: Floats, noise: Floats, *, missing: bool
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """Counts of classes with likely ones in the tails, which those are, and standard errors.
 
     Beyond the outermost class that clearly holds rows, a class is expected to hold a quarter of
     the one before it, or less where the last clear ones fell faster, give or take as much: the
@@ -267,9 +269,9 @@ def tail_counts(sums: Floats, noise: Floats, *, missing: bool) -> tuple[Floats, 
     sigmas = sums[:size] / np.sqrt(np.maximum(noise[:size], 1e-18))
     clear = np.flatnonzero(sigmas > SURE_SIGMAS)
     tails = np.zeros(sums.size, dtype=np.bool_)
-    result = sums.copy()
+    result, errors = sums.copy(), np.sqrt(noise)
     if not clear.size:
-        return result, tails
+        return result, tails, errors
     for last, step, past in ((int(clear[-1]), 1, size), (int(clear[0]), -1, -1)):
         while last + step != past and sigmas[last + step] > NEAR_SIGMAS:
             last += step
@@ -281,8 +283,9 @@ def tail_counts(sums: Floats, noise: Floats, *, missing: bool) -> tuple[Floats, 
             own, variance = float(sums[index]), max(float(noise[index]), 1e-9)
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
             result[index] = before = min(max(mean, 0.0), DECLINE * prior)
+            errors[index] = min(errors[index], max(prior, before))
             tails[index] = True
-    return result, tails
+    return result, tails, errors
 
 
 def improved(
@@ -339,11 +342,11 @@ def _improved(
         return _without_noise_far_out(column, own, total=total)
     starts = starts_of(column)
     counted = [(one, one.merged.groups[name]) for one in own if one.merged is not None]
-    fine = [_level(schema, one) for one in own if one.merged is None]
-    ladder = [_level(schema, one) for one in levels]
+    fine = [level_of(schema, one) for one in own if one.merged is None]
+    ladder = [level_of(schema, one) for one in levels]
     if ladder:  # what parts say of the first level's classes
         ladder = [
-            *(_summed(one, parts, ladder[0].starts, starts) for one, parts in counted),
+            *(summed(one, parts, ladder[0].starts, starts) for one, parts in counted),
             *ladder,
         ]
     likely, variances = likely_counts(column, [*ladder, *fine], starts, total=total)
@@ -353,8 +356,12 @@ def _improved(
     own_groups = np.arange(starts.size) if groups is None else groups
     sizes = np.bincount(own_groups)
     noise = float(np.mean(np.bincount(own_groups, variances) / sizes))
-    return replace(
-        own[0], values=likely, sigma_counts=noise**0.5, merged=None, as_measured=tuple(own)
+    return Measurement(
+        target=own[0].target,
+        values=likely,
+        sigma_counts=noise**0.5,
+        as_measured=tuple(own),
+        variances=variances,
     )
 
 
@@ -383,10 +390,10 @@ def _without_noise_far_out(
     heavy = (counts > SURE_SIGMAS * sigma) & (np.bincount(parent)[parent] > 1)
     rest = ~heavy
     sizes = np.bincount(parent[rest], minlength=ends.size)
-    shown = np.where(rest | (sizes[parent] == 0), counts, 0.0)
-    sums = np.bincount(parent, shown).astype(np.float64)
+    counted = np.where(rest | (sizes[parent] == 0), counts, 0.0)
+    sums = np.bincount(parent, counted).astype(np.float64)
     noise = np.maximum(sizes, 1) * sigma**2
-    likely, tails = tail_counts(sums, noise, missing=column.missing)
+    likely, tails, _ = tail_counts(sums, noise, missing=column.missing)
     values = counts.copy()
     for index in np.flatnonzero(tails):
         inside = (parent == index) & rest
@@ -394,7 +401,7 @@ def _without_noise_far_out(
     return replace(own[0], values=values, sigma_counts=sigma, as_measured=tuple(own))
 
 
-def _summed(one: Measurement, parts: Cells, classes: Cells, starts: Cells) -> Level:
+def summed(one: Measurement, parts: Cells, classes: Cells, starts: Cells) -> Level:
     """Counts of parts as one level of the classes that they divide."""
     first = starts[np.unique(parts, return_index=True)[1]]
     inside = np.searchsorted(classes, first, side="right") - 1
@@ -427,7 +434,7 @@ def _with_parts(
     return pooled[parts] * share, variances * (1 - gain[parts])
 
 
-def _level(schema: Schema, one: Measurement) -> Level:
+def level_of(schema: Schema, one: Measurement) -> Level:
     """The level that ``as_measurement`` made a measurement of."""
     name = one.columns[0]
     starts = starts_of(schema.grid(name))
@@ -443,7 +450,7 @@ def estimated_counts(
     """Likely counts of the bins of a column, from its levels alone."""
     column = schema.grid(name)
     starts = starts_of(column)
-    ladder = [_level(schema, one) for one in levels]
+    ladder = [level_of(schema, one) for one in levels]
     return likely_counts(column, ladder, starts, total=total)[0]
 
 

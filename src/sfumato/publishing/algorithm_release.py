@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast, overload
 
+import numpy as np
+
 from sfumato.errors import InputError
 from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
+from sfumato.models.model import Model
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.methods import check_fits, is_recommender
 from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
-from sfumato.schema.measurement import PublicTotal
+from sfumato.schema.measurement import Measurement, PublicTotal
 from sfumato.synthesis.algorithm import Algorithm, Fit
 
 if TYPE_CHECKING:
@@ -156,6 +159,8 @@ def ledger_part(curator: Curator) -> dict[str, Any]:
 def _release(curator: Curator, fit: Fit, schema: Schema, method: dict[str, Any]) -> TableRelease:
     curator.tell("drawing rows", 0, 0)
     measured = [raw for one in fit.measurements for raw in one.as_measured or (one,)]
+    if errors := number_errors(schema, fit.model, measured):
+        method = {**method, "number_errors": errors}
     drawn = draw_rows(fit.model, n_rows=round(fit.model.total), rng=curator.rng)
     return TableRelease(
         dataset=curator.ledger.dataset,
@@ -170,6 +175,25 @@ def _release(curator: Curator, fit: Fit, schema: Schema, method: dict[str, Any])
         data=drawn.table,
         ledger=ledger_part(curator),
     )
+
+
+def number_errors(
+    schema: Schema, model: Model, measured: Sequence[Measurement]
+) -> dict[str, dict[str, Any]]:
+    """The standard errors, from noise, of the mean and of quantiles of each number."""
+    from sfumato.models.number_errors import number_error  # only here: it loads models
+    from sfumato.schema.classes import middles
+
+    result = {}
+    for column in schema:
+        own = [one for one in measured if one.target == (column.name,)]
+        values = middles(column) if own else None
+        if values is not None:
+            counts = np.asarray(model.marginal((column.name,)), dtype=np.float64)
+            error = number_error(schema, column.name, own, counts=counts, values=values)
+            if error is not None:
+                result[column.name] = error.to_dict()
+    return result
 
 
 def _never_measured(schema: Schema, fit: Fit) -> list[str]:

@@ -17,6 +17,7 @@ from sfumato.report.table_page import (
     MOST_COLUMNS,
     MOST_PAIRS,
     MOST_QUERIES,
+    many_bins,
     range_label,
     report_view,
 )
@@ -31,6 +32,7 @@ from sfumato.report.view import (
     ScoreRow,
 )
 from sfumato.schema import Marginal, Schema
+from sfumato.schema.classes import in_classes
 
 _UNITS: Final = {"mean_squared": "in squared counts"}
 
@@ -104,12 +106,17 @@ def _gap_note(distance: float, where: str) -> str:
 def _compared_column(
     schema: Schema, name: str, distance: float, real: Sequence[int], published: Sequence[int]
 ) -> ColumnView:
+    column, sides = schema[name], (np.asarray(published), np.asarray(real))
+    labels = column.labels
+    if many_bins(column):
+        (labels, one), (_, other) = (in_classes(column, side) for side in sides)
+        sides = one, other
     return ColumnView(
         name=name,
-        kind=schema[name].kind,
-        labels=schema[name].labels,
-        published=tuple(map(float, published)),
-        real=tuple(map(float, real)),
+        kind=column.kind,
+        labels=labels,
+        published=tuple(map(float, sides[0])),
+        real=tuple(map(float, sides[1])),
         note=_gap_note(distance, "bar"),
     )
 

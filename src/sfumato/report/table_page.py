@@ -28,10 +28,13 @@ from sfumato.report.view import (
     MarginalView,
     MeasuredView,
     PairView,
+    PublishedNumber,
     QueryView,
     ReportView,
 )
 from sfumato.schema import Marginal, Range, Schema, Workload
+from sfumato.schema.classes import in_classes
+from sfumato.schema.columns import Column, GridColumn
 
 if TYPE_CHECKING:
     from sfumato.models.graphical.model import GraphicalModel
@@ -55,7 +58,7 @@ NOT_PROTECTED = (
     "promise together what one of epsilon 2 does.",
     "The real table itself, from whoever holds it, its copies or the computer it lies on.",
 )
-DECLARED = "The values that the schema declares in public: categories, limits and bins."
+DECLARED = "What the schema declares in public: categories, limits, and bins where it has any."
 INFERRED = (
     "The names of the columns, which are taken as public. Categories, limits and bins were found "
     "privately: they are within the promise."
@@ -103,6 +106,7 @@ def report_view(
         files=_files(release, csv=csv),
         structure=structure,
         measured=measured_view(release),
+        numbers=_numbers(release),
         columns=tuple(_column(release, name) for name in release.schema.names[:MOST_COLUMNS]),
         all_columns=len(release.schema),
         pairs=_pairs(release),
@@ -223,14 +227,31 @@ def _guarantee(release: TableRelease) -> str:
     return f"{release.guarantee} ({release.guarantee.kind} differential privacy)"
 
 
+def many_bins(column: Column) -> bool:
+    """Whether a column has more privately found bins than a chart has bars: classes are shown."""
+    return (
+        isinstance(column, GridColumn) and column.bins is not None and column.size > charts.MAX_BARS
+    )
+
+
+def _numbers(release: TableRelease) -> tuple[PublishedNumber, ...]:
+    if not any(isinstance(column, GridColumn) for column in release.schema):
+        return ()
+    from sfumato.report.numbers_section import published_numbers
+
+    return published_numbers(release)
+
+
 def _column(release: TableRelease, name: str) -> ColumnView:
     column = release.schema[name]
     sigma = marginal_sigma(release, (name,))
+    counts = release.model.marginal((name,))
+    labels, counts = in_classes(column, counts) if many_bins(column) else (column.labels, counts)
     return ColumnView(
         name=name,
         kind=column.kind,
-        labels=column.labels,
-        published=tuple(release.model.marginal((name,)).tolist()),
+        labels=labels,
+        published=tuple(counts.tolist()),
         sigma=sigma or None,  # a public total has none
         note=column_note(release, name, sigma),
     )
@@ -296,8 +317,8 @@ def _has_independent_columns(release: TableRelease) -> bool:
 
 def _notes(release: TableRelease) -> tuple[str, ...]:
     notes = [
-        "Numbers inside a bin are drawn uniformly. Values outside the limits count as the nearest "
-        "inside; other values that are not declared as other, missing or the first one."
+        "Values outside the limits count as the nearest inside; other values that are not declared "
+        "as other, missing or the first one. Numbers that share a count are drawn evenly."
     ]
     if _has_independent_columns(release):
         measured = any(len(one.get("target", ())) == 2 for one in release.measurements)
@@ -368,14 +389,14 @@ def measured_view(release: TableRelease) -> MeasuredView | None:
     from sfumato.models.graphical.junction_tree import cells as cells_of
 
     model = cast("GraphicalModel", release.model)
-    sigmas = _sigmas(release)
-    marginals = [_marginal(release, model, names, each) for names, each in sigmas.items()]
+    noises = _noises(release)
+    marginals = [_marginal(release, model, names, each) for names, each in noises.items()]
     pairs = zip(model.cliques, model.tree.cliques, strict=True)
     cliques = [(names, cells_of(model.tree.sizes, clique)) for names, clique in pairs]
     return MeasuredView(
         columns=release.schema.names,
         marginals=tuple(sorted(marginals, key=lambda one: (-one.noise, one.names))),
-        ties=_ties(model, list(sigmas)),
+        ties=_ties(model, list(noises)),
         cliques=tuple(sorted(cliques, key=lambda clique: -clique[1])),
     )
 
@@ -449,29 +470,42 @@ def _several(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
-def _sigmas(release: TableRelease) -> dict[Marginal, list[float]]:
-    """The noise of every measurement of each marginal of known columns."""
+def _noises(release: TableRelease) -> dict[Marginal, list[tuple[float, int]]]:
+    """The noise of every measurement of each marginal of known columns, and the number of counts.
+
+    That number is 0 where the file does not tell that codes were merged.
+    """
     schema = release.schema
-    sigmas: dict[Marginal, list[float]] = {}
+    noises: dict[Marginal, list[tuple[float, int]]] = {}
     for entry in release.measurements:
         target = entry["target"]
         if target and isinstance(target, list | tuple) and all(n in schema.names for n in target):
-            sigmas.setdefault(schema.marginal(target), []).append(float(entry["sigma_counts"]))
-    return sigmas
+            one = float(entry["sigma_counts"]), int(entry.get("cells", 0))
+            noises.setdefault(schema.marginal(target), []).append(one)
+    return noises
 
 
 def _marginal(
-    release: TableRelease, model: "GraphicalModel", names: Marginal, sigmas: list[float]
+    release: TableRelease,
+    model: "GraphicalModel",
+    names: Marginal,
+    noises: list[tuple[float, int]],
 ) -> MarginalView:
     """Several measurements of one marginal count as their mean, weighted by precision.
 
     1 / sigma^2 = sum over measurements of 1 / sigma_i^2. Rare values of columns that are measured
-    together were merged before; of a single column, every value was counted.
+    together were merged before; of a single column, every value was counted. A number whose bins
+    were found privately was counted in ever finer bins: told is what had the least noise.
     """
+    sigmas = [sigma for sigma, _ in noises]
     exact = not all(sigmas)
-    sigma = 0.0 if exact else 1 / math.sqrt(sum(one**-2 for one in sigmas))
     schema = release.schema if len(names) == 1 or exact else model.view.schema
     cells = schema.cells(names)
+    if len(names) == 1 and not exact and any(number for _, number in noises):
+        sigma, number = min(noises)
+        cells = number or cells
+    else:
+        sigma = 0.0 if exact else 1 / math.sqrt(sum(one**-2 for one in sigmas))
     noise = unprojected_noise(
         cells=cells,
         sigma_counts=sigma,
@@ -501,6 +535,10 @@ RANDOMIZED: Final = (
 STEPWISE: Final = (
     "The method moves its table towards noisy answers step by step, so the error is not known."
 )
+BINS: Final = (
+    "Its bins were found privately, finer where more rows are; where there are many, bars are "
+    "public classes. The errors of its mean and its quartiles stand above."
+)
 UNKNOWN: Final = "Only sums over other cells were measured, so the error of a bar is not known."
 
 
@@ -522,6 +560,8 @@ def marginal_sigma(release: TableRelease, names: Marginal) -> float | None:
             continue
         sigma = float(entry["sigma_counts"])
         if len(target) == len(names):
+            if "cells" in entry and len(names) == 1:
+                return None  # of bins that were found privately, each count has its own error
             own.append(sigma)
         else:
             rest = tuple(name for name in target if name not in names)
@@ -535,6 +575,8 @@ def column_note(release: TableRelease, name: str, sigma: float | None) -> str:
     """The expected error of a column's bars in counts and points, or why it is not given."""
     if sigma == 0:
         return PUBLIC
+    if getattr(release.schema[name], "bins", None) is not None:
+        return BINS
     if sigma is None:
         return _why_unknown(release, name)
     cells = charts.cells_per_bar(release.schema[name].size)

@@ -103,6 +103,20 @@ class ColumnView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedNumber:
+    """What the published values of a number say, and how far noise may have moved it: texts."""
+
+    name: str
+    declared: str
+    """Limits and resolution."""
+    mean: str
+    error: str
+    """The standard error of the mean; empty where it is not known."""
+    quantiles: tuple[tuple[str, str], ...]
+    """Of ``QUARTILES``: the value, and where it lies 19 times in 20; empty if not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PairView:
     """The counts of two columns together: ``published[i][j]`` is at x label i and y label j."""
 
@@ -363,6 +377,7 @@ class ReportView:
     """Of the folder that holds the page: names, and what is in them."""
     structure: StructureView | None = None
     measured: MeasuredView | None = None
+    numbers: tuple[PublishedNumber, ...] = ()
     columns: tuple[ColumnView, ...] = ()
     all_columns: int = 0
     """How many there are, where ``columns`` holds some of them only."""

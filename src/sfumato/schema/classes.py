@@ -7,11 +7,14 @@ days and moments whole periods of the calendar.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
-from sfumato.errors import SchemaError
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.errors import InternalError, SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import TimeStep
 from sfumato.schema.columns import Column, Date, DateTime, GridColumn, Integer, Number
@@ -22,6 +25,10 @@ counts (Qardaji, Yang, Li 2013, "Understanding hierarchical methods", VLDB), and
 in 2 to 20."""
 GROWING_FROM: Final = 2 * 100
 """With more possible values than this, around zero, classes grow with their distance from zero."""
+
+DAY_ZERO: Final = date(1970, 1, 1)
+MOMENT_ZERO: Final = datetime(1970, 1, 1)
+"""From where days and moments are counted, as Arrow counts them."""
 
 _LENGTHS: Final = (
     tuple(timedelta(microseconds=digit * 10**power) for power in range(6) for digit in (1, 2, 5))
@@ -56,14 +63,18 @@ def first_classes(column: GridColumn) -> tuple[int, ...]:
 def growing_classes(column: GridColumn) -> tuple[int, ...]:
     """The first cells of classes that grow with their distance from zero; none without a zero.
 
+    Numbers that begin with one, as counts do, have their zero just below.
+
     >>> growing_classes(Integer(name="calls", low=0, high=9))
     (0, 1, 2, 5)
+    >>> growing_classes(Integer(name="calls", low=1, high=9))
+    (0, 1, 4)
     """
     zero = _zero(column)
     if zero is None:
         return ()
     below = (zero + 1 - size for size in _one_two_five(zero + 1))
-    starts = {0, zero, *(zero + size for size in _one_two_five(column.cells - zero))}
+    starts = {0, max(zero, 0), *(zero + size for size in _one_two_five(column.cells - zero))}
     return tuple(sorted(starts | {start for start in below if start > 0}))
 
 
@@ -127,15 +138,74 @@ def with_steps(column: Column) -> Column:
     return column
 
 
+def in_classes(column: Column, counts: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """Labels and counts of the public classes of a column with privately found bins, for people.
+
+    Bins are narrow where many rows are, so bars of bins would have another shape than the values.
+
+    >>> paid = Integer(name="paid", low=0, high=300, bins=(0, 1, 5, 6, 100))
+    >>> in_classes(paid, np.array([9, 0, 3, 2, 1]))
+    (('0', '1..4', '5..99', '100..300'), array([9., 0., 5., 1.]))
+    """
+    if not isinstance(column, GridColumn) or column.bins is None:
+        return column.labels, counts
+    missing = [column.cells] * column.missing
+    classes = replace(column, bins=tuple(c for c in first_classes(column) if c in {*column.bins}))
+    starts = np.array([*column.bins, *missing])
+    own = np.searchsorted(np.array([*(classes.bins or ()), *missing]), starts, side="right") - 1
+    return classes.labels, np.bincount(own, counts, classes.size)
+
+
+def middles(column: Column) -> NDArray[np.float64] | None:
+    """The middle of each regular code: numbers, days or seconds since 1970; None for texts.
+
+    >>> middles(Integer(name="age", low=0, high=9, step=5))
+    array([2., 7.])
+    """
+    if isinstance(column, Number) and column.edges is not None:
+        edges = np.array(column.edges, dtype=np.float64)
+        return np.asarray((edges[:-1] + edges[1:]) / 2)
+    if not isinstance(column, GridColumn):
+        return None
+    low, high = raw_limits(column)
+    if column.on_grid:
+        cells = np.array(column.bin_ends, dtype=np.float64).mean(axis=1)
+        return np.asarray(low + cells * ((high - low) / max(column.cells - 1, 1)))
+    starts = _step_starts(column)
+    return np.asarray((starts + np.append(starts[1:] - 1, high)) / 2)
+
+
+def raw_limits(column: Integer | Number | Date | DateTime) -> tuple[float, float]:
+    """The declared limits: numbers, days or seconds since 1970."""
+    if isinstance(column, Date):
+        return float((column.low - DAY_ZERO).days), float((column.high - DAY_ZERO).days)
+    if isinstance(column, DateTime):
+        low, high = (limit - MOMENT_ZERO for limit in column.limits)
+        return low.total_seconds(), high.total_seconds()
+    return column.limits if isinstance(column, Number) else (float(column.low), float(column.high))
+
+
+def _step_starts(column: Integer | Number | Date | DateTime) -> NDArray[np.float64]:
+    """The first value of each code of a column with a step."""
+    if isinstance(column, Integer):
+        return np.arange(column.low, column.high + 1, column.step or 1, dtype=np.float64)
+    if isinstance(column, Date):
+        return np.array([(max(day, column.low) - DAY_ZERO).days for day in column.starts], float)
+    if isinstance(column, DateTime):
+        moments = [max(moment, column.limits[0]) - MOMENT_ZERO for moment in column.starts]
+        return np.array([moment.total_seconds() for moment in moments])
+    raise InternalError(f"column {column.name!r} has no steps")
+
+
 def _zero(column: GridColumn) -> int | None:
-    """The cell of the number zero, where there is one."""
+    """The cell of the number zero, where there is one; -1 if it is just below the first."""
     if isinstance(column, Integer):
         low, step = column.low, column.resolution
     elif isinstance(column, Number):
         low, step = column.scale.low, column.scale.step
     else:
         return None
-    return -low // step if low % step == 0 and 0 <= -low // step < column.cells else None
+    return -low // step if low % step == 0 and -1 <= -low // step < column.cells else None
 
 
 def _one_two_five(end: int) -> Iterator[int]:

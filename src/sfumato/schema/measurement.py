@@ -111,6 +111,8 @@ class Measurement:
     """The codes that were counted together, if some were; ``values`` has their shape."""
     as_measured: "tuple[Measurement, ...]" = ()
     """What ``values`` were estimated from, where they are no noisy counts themselves."""
+    variances: NDArray[np.float64] | None = None
+    """Of the error of each value, where these differ; ``sigma_counts`` is then about their mean."""
 
     @property
     def columns(self) -> Marginal:
@@ -118,9 +120,13 @@ class Measurement:
         return self.target if isinstance(self.target, tuple) else self.target.marginal
 
     def to_dict(self) -> dict[str, Any]:
-        """For ``release.json``: the target and its noise (values are in the model's file)."""
+        """For ``release.json``: the target, its noise, and how many counts where codes were merged.
+
+        Values are in the model's file.
+        """
         named = str(self.target) if not isinstance(self.target, tuple) else list(self.target)
-        return {"target": named, "sigma_counts": self.sigma_counts}
+        merged = {"cells": int(self.values.size)} if self.merged is not None else {}
+        return {"target": named, "sigma_counts": self.sigma_counts, **merged}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

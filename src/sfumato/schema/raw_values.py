@@ -4,7 +4,6 @@ For comparisons with the real table, which are internal: codes of one schema on 
 show what bins and limits do to values. What counts as readable is what ``codes.fit`` reads.
 """
 
-from datetime import date, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -14,13 +13,10 @@ from numpy.typing import NDArray
 
 from sfumato.schema.arrow_values import extension, is_text, moments_from_text, written_days
 from sfumato.schema.codes import fit, floats, prepared, readable, side_of_limits
-from sfumato.schema.columns import Column, Date, DateTime, Integer, Number, without_offset
-from sfumato.schema.values import limits
+from sfumato.schema.columns import Column, Date, DateTime, Integer, Number
 
 NUMERIC: Final = (Integer, Number, Date, DateTime)
 """Kinds of columns whose values are numbers, or points in time."""
-DAY_ZERO: Final = date(1970, 1, 1)
-MOMENT_ZERO: Final = datetime(1970, 1, 1)
 _WHOLE: Final = r"^-?[0-9]+(\.0*)?$"
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -70,16 +66,6 @@ def raw_codes(column: Column, values: NDArray[Any]) -> NDArray[Any]:
     micros = pa.array(np.rint(whole * 1e6).astype(np.int64), pa.int64(), mask=absent)
     zone = None if column.zone is None else "UTC"
     return fit(column, micros.cast(pa.timestamp("us", zone)))[0]
-
-
-def raw_limits(column: Integer | Number | Date | DateTime) -> tuple[float, float]:
-    """The declared limits in the units of ``raw_values``."""
-    if isinstance(column, Date):
-        return float((column.low - DAY_ZERO).days), float((column.high - DAY_ZERO).days)
-    if isinstance(column, DateTime):
-        low, high = (without_offset(limit) - MOMENT_ZERO for limit in (column.low, column.high))
-        return low.total_seconds(), high.total_seconds()
-    return limits(column)
 
 
 def _usable(column: Integer | Number | Date | DateTime, values: pa.Array) -> pa.Array:

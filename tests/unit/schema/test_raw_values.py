@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from sfumato.schema import Boolean, Category, Date, DateTime, Integer, Number
+from sfumato.schema.classes import raw_limits
 from sfumato.schema.codes import fit
-from sfumato.schema.raw_values import raw_codes, raw_limits, raw_values
+from sfumato.schema.raw_values import raw_codes, raw_values
 
 NAN, INF = float("nan"), float("inf")
 AGE = Integer(name="age", low=0, high=9, missing=True)

@@ -325,11 +325,12 @@ def _observed(view: Coarse, numbering: Numbering, one: Measurement, total: float
             f"the marginal {names} was measured with other codes merged than in the model's view. "
             "Fit it in the view that it was measured in."
         )
-    values, merged = one.values, np.ones(one.values.shape, dtype=np.int64)
+    values, variances = one.values, one.variances
+    if variances is None:
+        variances = np.full(values.shape, max(one.sigma_counts, _EXACT_SIGMA) ** 2)
     if one.merged is None:
-        values, merged = _summed(view, values, names), view.sum(merged, names)
-    sigma = max(one.sigma_counts, _EXACT_SIGMA)
-    precision = np.asarray(total**2 / (sigma**2 * merged), dtype=np.float64)
+        values, variances = _summed(view, values, names), _summed(view, variances, names)
+    precision = np.asarray(total**2 / np.maximum(variances, _EXACT_SIGMA**2), dtype=np.float64)
     return Observation(
         columns=numbering.clique(names),
         shares=numbering.inside(values, names) / total,

@@ -1,0 +1,162 @@
+"""How far noise alone may move the mean and the quantiles of a published number.
+
+Post-processing of public numbers: the published counts stand in for the real ones. Classes are
+estimated independently of each other, so the errors of their counts add up as variances do; in the
+tails a count is as uncertain as its prior, not as its noise. What a model simplifies, and what was
+clipped at the limits, is not part of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sfumato.models.numbers import Level, consistent, level_of, starts_of, summed, tail_counts
+from sfumato.schema.classes import growing_classes
+from sfumato.schema.columns import GridColumn
+from sfumato.schema.measurement import Measurement
+from sfumato.schema.schema import Schema
+
+Floats = NDArray[np.float64]
+
+QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Shares of the rows below a quantile of which a release tells the error."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumberError:
+    """Standard errors, from noise, of what a number's published values are read for."""
+
+    mean: float
+    """In the unit of the values."""
+    ranks: Mapping[float, float]
+    """By share of the rows below: of that share."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``release.json``."""
+        ranks = {f"{share:g}": float(f"{error:.3g}") for share, error in self.ranks.items()}
+        return {"mean": float(f"{self.mean:.4g}"), "ranks": ranks}
+
+
+def number_error(
+    schema: Schema,
+    name: str,
+    measured: Sequence[Measurement],
+    *,
+    counts: Floats,
+    values: Floats,
+) -> NumberError | None:
+    """The errors of one column; None where it was not measured by itself.
+
+    Args:
+        schema: With the bins of the release.
+        name: A column of numbers, days or moments.
+        measured: All that was measured of this column alone, as it was measured.
+        counts: Published, of every code.
+        values: In the middle of every code but that of a missing value.
+    """
+    own = [one for one in measured if one.sigma_counts > 0]
+    size = values.size
+    rows = float(counts[:size].sum())
+    if not own or len(own) < len(measured) or not rows > 0:
+        return None
+    classes, inner = _variances(schema, name, own)
+    own_class = np.searchsorted(classes.starts, np.arange(counts.size), side="right") - 1
+    weight = np.maximum(counts, 0.0)
+    likely = np.bincount(own_class, weight, classes.starts.size)
+    missing = counts.size > size
+    noise = np.asarray(classes.sigma_counts) ** 2
+    _, _, errors = tail_counts(classes.counts, noise, missing=missing)
+    last = classes.starts.size - missing
+    inside = own_class[:size]
+    mean = float(values @ weight[:size] / rows)
+    even = 1 / np.bincount(inside, minlength=last)[inside]
+    total = likely[inside]
+    share = np.where(total > 0, weight[:size] / np.maximum(total, 1e-300), even)
+    middle = np.bincount(inside, share * values, last)
+    spread = np.bincount(inside, share * (values - middle[inside]) ** 2, last)
+    moved = np.bincount(inside, inner[:size] * (values - middle[inside]) ** 2, last)
+    variance = float((errors[:last] ** 2 * (middle - mean) ** 2).sum())
+    variance += float(np.minimum(moved, likely[:last] ** 2 * spread).sum())
+    within = np.bincount(inside, inner[:size], last)
+    ranks = _ranks(np.asarray(likely[:last], float), errors[:last], np.asarray(within, float), rows)
+    return NumberError(mean=variance**0.5 / rows, ranks=ranks)
+
+
+def _ranks(likely: Floats, errors: Floats, within: Floats, rows: float) -> dict[float, float]:
+    """Of each share the standard error of the rows below.
+
+    That of the classes below, less the share of all rows' error; and, in the class that is cut, of
+    its part below, whose variance is that of a bridge between its ends and at most that of a place
+    in the class which is not known at all.
+    """
+    below = np.cumsum(likely) - likely
+    result = {}
+    for share in QUANTILES:
+        part = np.clip((share * rows - below) / np.maximum(likely, 1e-9), 0.0, 1.0)
+        bridge = np.minimum(within * part * (1 - part), likely**2 / 12)
+        result[share] = float(((errors * (part - share)) ** 2 + bridge).sum() ** 0.5) / rows
+    return result
+
+
+def _variances(schema: Schema, name: str, own: Sequence[Measurement]) -> tuple[Level, Floats]:
+    """Estimates of the classes, and the variance of each code's count beside its class."""
+    column: Any = schema[name]
+    if not (isinstance(column, GridColumn) and column.on_grid):
+        return _by_code(column.size, own, np.arange(column.size))
+    starts = starts_of(column)
+    if column.bins is None:
+        classes = growing_classes(column) or tuple(range(column.cells))
+        return _by_code(column.size, own, np.array([*classes, *[column.cells] * column.missing]))
+    levels, others = _ladder(schema, name, own)
+    if not levels:
+        return _by_code(column.size, own, np.arange(column.size))
+    first = levels[0].starts
+    parts = [summed(one, groups, first, starts) for one, groups in others]
+    estimates, variances = consistent([*parts, *levels])
+    coarse = np.searchsorted(starts, first)
+    finest = np.searchsorted(levels[-1].starts, starts, side="right") - 1
+    inner = variances[-1][finest] / np.bincount(finest)[finest]
+    sigma = np.sqrt(variances[len(parts)])
+    return Level(starts=coarse, counts=estimates[len(parts)], sigma_counts=sigma), inner
+
+
+def _by_code(
+    size: int, own: Sequence[Measurement], classes: NDArray[np.int64]
+) -> tuple[Level, Floats]:
+    """The same where every code was counted."""
+    precision = np.array([one.sigma_counts**-2.0 for one in own if one.values.size == size])
+    if not precision.size:
+        precision = np.array([max(one.sigma_counts for one in own) ** -2.0])
+    variance = float(1 / precision.sum())
+    parent = np.searchsorted(classes, np.arange(size), side="right") - 1
+    numbers = np.bincount(parent)
+    kept = [one.values for one in own if one.values.size == size]
+    counts = np.tensordot(precision / precision.sum(), kept, axes=1) if kept else np.zeros(size)
+    level = Level(
+        starts=classes,
+        counts=np.bincount(parent, counts).astype(np.float64),
+        sigma_counts=np.sqrt(variance * numbers),
+    )
+    return level, np.full(size, variance)
+
+
+def _ladder(
+    schema: Schema, name: str, own: Sequence[Measurement]
+) -> tuple[list[Level], list[tuple[Measurement, NDArray[np.int64]]]]:
+    """Levels that divide each other, the coarsest first, and what was counted otherwise."""
+    levels: list[Level] = []
+    others = []
+    for one in sorted(own, key=lambda each: each.values.size):
+        groups = None if one.merged is None else one.merged.groups.get(name)
+        if groups is not None and (np.diff(groups) < 0).any():
+            others.append((one, groups))
+            continue
+        level = level_of(schema, one)
+        if not levels or np.isin(levels[-1].starts, level.starts).all():
+            levels.append(level)
+        elif groups is not None:
+            others.append((one, groups))
+    return levels, others
