@@ -135,7 +135,7 @@ VERBS = {
     "select": "GateSelect",
     "total": None,  # a range without limits: tests/privacy/test_gate_audit.py
 }
-BLIND = {"schema", "numbers", "left", "knows_rows", "sigma_of", "tell", "reserve"}
+BLIND = {"schema", "left", "knows_rows", "sigma_of", "tell", "reserve", "numbers", "rng"}
 """These look at nothing that is protected."""
 
 

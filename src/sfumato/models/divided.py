@@ -6,13 +6,13 @@ column, independently of all others.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.models.graphical.model import draw_within
-from sfumato.models.model import Model, Rows
+from sfumato.models.graphical.model import GraphicalModel, draw_within
+from sfumato.models.model import Model, PublishedRows, Rows
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Coarse, Measurement
 from sfumato.schema.schema import Marginal, Schema
@@ -82,11 +82,8 @@ class DividedModel:
 
     def arrays(self) -> dict[str, Floats]:
         """What the coarse model saves and its kind, with groups and shares."""
-        kind = type(self.coarse)
         saved = {f"coarse_{key}": value for key, value in self.coarse.arrays().items()}
-        for path, listed in _COARSE.items():
-            if path == f"{kind.__module__}:{kind.__qualname__}":
-                saved["kind"] = np.array(float(listed))
+        saved["kind"] = np.array(float(_COARSE.index(type(self.coarse).__name__) + 1))
         for name, groups in self.view.groups.items():
             index = self.schema.names.index(name)
             saved[f"groups_{index}"] = groups.astype(np.float64)
@@ -105,33 +102,47 @@ class DividedModel:
         }
         few = schema.with_bins(bins_of_groups(schema, groups))
         return DividedModel(
-            coarse=_coarse_kind(int(arrays["kind"])).from_arrays(few, own),
+            coarse=_coarse_model(_COARSE[int(arrays["kind"]) - 1]).from_arrays(few, own),
             view=Coarse(fine=schema, groups=groups),
             within={name: arrays[f"within_{i}"] for name, i in divided.items()},
         )
 
 
-def _coarse_kind(number: int) -> Any:
-    """The class of a coarse model; no other one is loaded."""
-    if number == 1:
+_COARSE: Final = ("DenseModel", "GraphicalModel", "BayesNet")
+"""The models that can be divided: a release says which by its number, from 1."""
+
+
+def _coarse_model(name: str) -> Any:
+    """The class of a model, loaded where one is read."""
+    if name == "DenseModel":
         from sfumato.models.dense.model import DenseModel
 
         return DenseModel
-    if number == 2:
-        from sfumato.models.graphical.model import GraphicalModel
+    if name == "BayesNet":
+        from sfumato.models.bayes.model import BayesNet
 
-        return GraphicalModel
-    from sfumato.models.bayes.model import BayesNet
-
-    return BayesNet
+        return BayesNet
+    return GraphicalModel
 
 
-_COARSE = {
-    "sfumato.models.dense.model:DenseModel": 1,
-    "sfumato.models.graphical.model:GraphicalModel": 2,
-    "sfumato.models.bayes.model:BayesNet": 3,
-}
-"""The models that can be divided, and their numbers in a release."""
+def divided_model(
+    coarse: Model, schema: Schema, *, groups: Groups, counts: Mapping[str, Floats], rng: Rng
+) -> Model:
+    """A model over groups of bins as one over the bins; of published rows, rows with their bins.
+
+    Args:
+        coarse: Over groups of bins.
+        schema: With all bins.
+        groups: For divided columns, the group of each bin; groups are intervals.
+        counts: Of the bins of divided columns.
+        rng: Of the bins of published rows.
+    """
+    if not groups and not isinstance(coarse, PublishedRows):
+        return coarse
+    model = DividedModel.of(coarse, schema, groups=groups, counts=counts)
+    if not isinstance(coarse, PublishedRows):
+        return model
+    return PublishedRows(schema=schema, codes=model.draw(round(coarse.total), rng=rng))
 
 
 def bins_of_groups(schema: Schema, groups: Groups) -> dict[str, tuple[int, ...]]:

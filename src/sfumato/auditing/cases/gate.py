@@ -8,7 +8,7 @@ selections, and with them the probabilities of every choice, are written out by 
 answer are randomized one by one, so one table of many equal rows is as many experiments.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -33,7 +33,7 @@ from sfumato.privacy.sensitivity import OneRow
 from sfumato.randomness import Rng, simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.schema import Boolean, Category, Integer, Marginal, Schema
-from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.measurement import Coarse
 
 Floats = NDArray[np.float64]
 
@@ -47,8 +47,6 @@ _BESIDE: Final = 64  # experiments in one call, of scores
 _APART: Final = 4_096  # experiments in one call, of measurements
 _BINS: Final = 4  # of an output, in one standard deviation
 _SHARES: Final = (Fraction(3, 4), Fraction(1, 4))
-_CELLS_APART: Final = 1_000  # between the zeros and the ones of a column without bins
-_DIVISIONS: Final = ((0, 900), (0, 500, 1_500))  # its bins, by their first cells
 _NONE, _MANY = 0.0, 60.0  # in the model's tables: not above the zeros, and above the ones
 
 
@@ -86,11 +84,22 @@ def measure_replaced(larger: Fraction) -> Case:
 
 
 def binned(larger: Fraction) -> Case:
-    """A column of a thousand values in two divisions into bins, which one budget pays."""
-    honest = _Experiment(look=_divisions, world=_grid(), neighbors=ADDED)
-    bugs = {"every division for the whole cost": replace(honest, look=_divisions_not_added)}
-    note = "two bins for 3/4 of the cost, three for 1/4, a row more or less"
+    """Two levels of a number's bins, each through a view of its own, a row more or less."""
+    honest = _Experiment(look=_levels, world=_cells(), neighbors=ADDED)
+    bugs = {
+        "levels charged once for all of them": replace(honest, look=_levels_for_one),
+        "a row in no bin of a level": replace(honest, look=_finest_for_free),
+    }
+    note = "2 levels of a number's bins for 3/4 and 1/4 of the cost, a row more or less"
     return _case("GateBinned", honest, larger, bugs, note=note)
+
+
+def binned_replaced(larger: Fraction) -> Case:
+    """The same, a row replaced: two bins of each level move."""
+    honest = _Experiment(look=_levels, world=_cells(), neighbors=REPLACED)
+    bugs = {"a replaced row taken for an added one": replace(honest, protected=ADDED)}
+    note = "2 levels of a number's bins for 3/4 and 1/4 of the cost, a row replaced"
+    return _case("GateBinnedReplaced", honest, larger, bugs, note=note)
 
 
 def three(name: str) -> Category:
@@ -162,17 +171,23 @@ def _values() -> _World:
     )
 
 
-def _grid() -> _World:
-    """The same rows in a column without bins, under every value of one more column."""
-    which = Integer(name="which", low=0, high=_APART - 1, step=1)
-    schema = Schema(columns=(which, Integer(name="pay", low=0, high=1_999)), dataset="audit")
+def _cells() -> _World:
+    """The same rows in each stretch of four values of one number, in its first and its last."""
+    number = Integer(name="x", low=0, high=4 * _APART - 1)
+    schema = Schema(columns=(number,), dataset="audit")
 
     def table(codes: NDArray[np.int64]) -> ArrayTable:
-        pay = np.tile(codes * _CELLS_APART, _APART)
-        return ArrayTable(schema, {"which": np.repeat(np.arange(_APART), codes.size), "pay": pay})
+        starts = np.repeat(4 * np.arange(_APART), codes.size)
+        return ArrayTable(schema, {"x": starts + 3 * np.tile(codes, _APART)})
 
-    return replace(
-        _values(), view=Coarse(fine=schema, groups={}), targets=(("which", "pay"),), table=table
+    return _World(
+        view=merged(schema, ()),
+        targets=(("x",),),
+        table=table,
+        experiments=_APART,
+        most=2,
+        claimed=ZCDP(Fraction(1, 2)),
+        runs=150_000,
     )
 
 
@@ -293,39 +308,41 @@ def _measurements(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[F
     return _measured(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
 
 
+def _levels(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
+
+
+def _levels_for_one(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [cost, cost])
+
+
+def _finest_for_free(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
+    return _divided(gate, world, [cost, ZCDP(cost.rho * _SHARES[1])])
+
+
+def _divided(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
+    """A stretch in halves, then in single values, with the noise that each level is paid for."""
+    measured = [
+        gate.binned({"x": tuple(range(0, 4 * world.experiments, width))}).measure(
+            world.targets, costs=[cost]
+        )[0]
+        for width, cost in zip((2, 1), costs, strict=True)
+    ]
+    levels = [one.values.reshape(world.experiments, -1) for one in measured]
+    sigmas = [
+        np.full(one.shape[1], m.sigma_counts) for one, m in zip(levels, measured, strict=True)
+    ]
+    return np.concatenate(levels, axis=1), np.concatenate(sigmas)
+
+
 def _all_like_the_first(
     gate: Curator, world: _World, row: int, cost: ZCDP
 ) -> tuple[Floats, Floats]:
     return _measured(gate, world, [ZCDP(cost.rho * _SHARES[0])] * len(_SHARES))
 
 
-def _divisions(gate: Curator, world: _World, row: int, cost: ZCDP) -> tuple[Floats, Floats]:
-    return _divided(gate, world, [ZCDP(cost.rho * share) for share in _SHARES])
-
-
-def _divisions_not_added(
-    gate: Curator, world: _World, row: int, cost: ZCDP
-) -> tuple[Floats, Floats]:
-    return _divided(gate, world, [cost] * len(_DIVISIONS))
-
-
-def _divided(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
-    paired = zip(_DIVISIONS, costs, strict=True)
-    return _numbers(
-        world,
-        [
-            one
-            for bins, cost in paired
-            for one in gate.binned({"pay": bins}).measure(world.targets, costs=[cost])
-        ],
-    )
-
-
 def _measured(gate: Curator, world: _World, costs: list[ZCDP]) -> tuple[Floats, Floats]:
-    return _numbers(world, gate.measure(world.targets, costs=costs, merged=world.view))
-
-
-def _numbers(world: _World, measured: Sequence[Measurement]) -> tuple[Floats, Floats]:
+    measured = gate.measure(world.targets, costs=costs, merged=world.view)
     tables = [one.values.reshape(world.experiments, -1) for one in measured]
     sigmas = [np.full(one.values[0].size, one.sigma_counts) for one in measured]
     return np.concatenate(tables, axis=1), np.concatenate(sigmas)
@@ -523,6 +540,7 @@ CASES: Final = {
     "GateMeasure": measure,
     "GateMeasureReplaced": measure_replaced,
     "GateBinned": binned,
+    "GateBinnedReplaced": binned_replaced,
 }
 """Of tables, a row more or less, or one replaced."""
 
