@@ -6,7 +6,7 @@ where it is paid for in epsilon, rho where in rho. No draw is looked at, so noth
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log
+from math import inf
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
@@ -153,10 +153,10 @@ def _rho(p: Floats, q: Floats) -> float:
     possible = (p > 0) | (q > 0)
     if ((p > 0) != (q > 0)).any():
         return inf
-    p, q = p[possible], q[possible]
+    logs = np.log(p[possible]), np.log(q[possible])  # powers of small chances would overflow
     found = [
-        log(float(np.sum(x**order * y ** (1 - order)))) / (order - 1) / order
-        for x, y in ((p, q), (q, p))
+        float(np.logaddexp.reduce(order * x + (1 - order) * y)) / (order - 1) / order
+        for x, y in (logs, logs[::-1])
         for order in _ORDERS
     ]
     return max(found)

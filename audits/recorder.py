@@ -32,7 +32,7 @@ from sfumato.privacy.composition import Cap, Price
 from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
 from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
-from sfumato.schema.measurement import Coarse, Measurement
+from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
 from sfumato.schema.schema import Marginal
 from sfumato.schema.workload import Target
 
@@ -126,12 +126,21 @@ class Overheard(Curator):
         rng: Rng | None = None,
     ) -> None:
         super().__init__(table, protect=protect, budget=budget, rng=hearing.rng)
-        self._hearing = hearing
-        self._noting = Noting(budget, self.protect, _inside(self, "journal"))
-        self._Curator__budget = self._noting  # in the place of the curator's own
+        self.hearing = hearing
+        self.noting = Noting(budget, self.protect, inside(self, "journal"))
+        self._Curator__budget = self.noting  # in the place of the curator's own
         hearing.paid = self._paid
         public = self.schema.to_dict(), self.catalogue, self.scale, self.protect, budget
         hearing.step(plain("opened", *public), lambda: None, lambda told: [])
+
+    def binned(
+        self, bins: Mapping[str, tuple[int, ...]], *, numbers: KnownNumbers | None = None
+    ) -> "Overheard":
+        """As ``Curator.binned``: bins are asked for, and what the view answers is overheard too."""
+        self.hearing.step(plain("binned", bins, numbers), lambda: None, lambda told: [])
+        view = cast(Overheard, super().binned(bins, numbers=numbers))
+        view.hearing, view.noting = self.hearing, self.noting
+        return view
 
     def total(self, *, cost: Cost | None = None) -> Measurement:
         """As ``Curator.total``."""
@@ -139,9 +148,9 @@ class Overheard(Curator):
         def hidden(told: Measurement) -> list[Hidden]:
             if self.knows_rows:
                 return []
-            return [Counted(exact=_inside(self, "counts").rows(), noise=self._noting.noted[0])]
+            return [Counted(exact=inside(self, "counts").rows(), noise=self.noting.noted[0])]
 
-        return self._hearing.step(plain("total", cost), lambda: self._total(cost), hidden)
+        return self.hearing.step(plain("total", cost), lambda: self._total(cost), hidden)
 
     def measure(
         self, targets: Sequence[Target], *, costs: Sequence[Cost], merged: Coarse | None = None
@@ -149,12 +158,12 @@ class Overheard(Curator):
         """As ``Curator.measure``."""
 
         def hidden(told: list[Measurement]) -> list[Hidden]:
-            paired = zip(targets, self._noting.noted, strict=True)
+            paired = zip(targets, self.noting.noted, strict=True)
             return [
-                Counted(exact=_inside(self, "counts").exact(t, merged), noise=n) for t, n in paired
+                Counted(exact=inside(self, "counts").exact(t, merged), noise=n) for t, n in paired
             ]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("measure", targets, costs, merged),
             lambda: super(Overheard, self).measure(targets, costs=costs, merged=merged),
             hidden,
@@ -167,9 +176,9 @@ class Overheard(Curator):
 
         def hidden(told: NDArray[np.float64]) -> list[Hidden]:
             scores = self._scores(targets, score, merged)
-            return [Counted(exact=scores, noise=self._noting.noted[0])]
+            return [Counted(exact=scores, noise=self.noting.noted[0])]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("score", targets, score, cost, merged),
             lambda: super(Overheard, self).score(targets, score=score, cost=cost, merged=merged),
             hidden,
@@ -192,7 +201,7 @@ class Overheard(Curator):
             chances = selection.probabilities(scores, allowed)
             return [Chosen(chances=chances, selection=selection)]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("select", targets, score, cost, allowed, merged),
             lambda: super(Overheard, self).select(
                 targets, score=score, cost=cost, allowed=allowed, merged=merged
@@ -204,19 +213,19 @@ class Overheard(Curator):
         """As ``Curator.respond``."""
 
         def hidden(told: Responses) -> list[Hidden]:
-            codes = exact_codes(_inside(self, "table"), tuple(epsilons))
+            codes = exact_codes(inside(self, "table"), tuple(epsilons))
             return [Answered(codes=codes, mechanisms=told.mechanisms)]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("respond", epsilons), lambda: super(Overheard, self).respond(epsilons), hidden
         )
 
     def interview(self, cost: PureDP, *, columns: Marginal, groups: int = 2) -> Interview:
         """As ``Curator.interview``; what each group says is a step of its own."""
-        with self._hearing.rng.noise():
+        with self.hearing.rng.noise():
             made = super().interview(cost, columns=columns, groups=groups)
-        codes = exact_codes(_inside(self, "table"), columns)
-        return cast(Interview, _Interview(made, codes, self._hearing))
+        codes = exact_codes(inside(self, "table"), columns)
+        return cast(Interview, _Interview(made, codes, self.hearing))
 
     def item_sums(self, ask: ItemSums, *, cost: ZCDP) -> ItemMeasurement:
         """As ``Curator.item_sums``."""
@@ -225,7 +234,7 @@ class Overheard(Curator):
             parts = told.counts / told.sigma_counts, told.sums / told.sigma_sums
             return [Shifted(told=np.concatenate(parts))]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("item_sums", ask, cost),
             lambda: super(Overheard, self).item_sums(ask, cost=cost),
             hidden,
@@ -238,7 +247,7 @@ class Overheard(Curator):
             beside = told.matrix[np.triu_indices_from(told.matrix, 1)] / told.sigma
             return [Shifted(told=np.append(beside, np.diag(told.matrix) / told.sigma_diagonal))]
 
-        return self._hearing.step(
+        return self.hearing.step(
             plain("gram", ask, cost), lambda: super(Overheard, self).gram(ask, cost=cost), hidden
         )
 
@@ -249,13 +258,13 @@ class Overheard(Curator):
         self, targets: Sequence[Target], score: Score, merged: Coarse | None
     ) -> NDArray[np.int64]:
         asked = self._prepare(targets, score, merged)
-        return score.of(_inside(self, "counts").answers(asked), asked)
+        return score.of(inside(self, "counts").answers(asked), asked)
 
     def _paid(self) -> Fraction:
-        return sum((_amount(step.charge) for step in _inside(self, "journal").charged), Fraction(0))
+        return sum((_amount(step.charge) for step in inside(self, "journal").charged), Fraction(0))
 
 
-def _inside(curator: Curator, name: str) -> Any:
+def inside(curator: Curator, name: str) -> Any:
     """A part of the curator's sealed state: whoever audits a gate looks into it."""
     return getattr(curator, f"_Curator__{name}")
 
@@ -266,6 +275,13 @@ class Noting(RunBudget):
     def __init__(self, budget: Cap, protect: Protection, journal: Any) -> None:
         super().__init__(budget, protect, journal)
         self.noted: Sequence[Noise] = ()
+
+    @contextmanager
+    def free(self) -> Iterator[None]:
+        """What is charged meanwhile is forgotten: a bug that somebody may plant."""
+        before = self._used, self._paid
+        yield
+        self._used, self._paid = before
 
     def noises(self, targets: Sequence[Target], costs: Sequence[Cost]) -> list[Noise]:
         """As ``RunBudget.noises``."""
@@ -312,6 +328,7 @@ def told_facts(hearing: Hearing) -> Facts:
     facts: dict[str, Fact] = {}
     for step in hearing.steps[1:]:  # after what is public
         parts = step.told if isinstance(step.told, list) else [step.told]
+        parts = [part for part in parts if part is not None]  # bins are asked for, not answered
         for part in parts:
             name = f"told {step.asked[0]} {getattr(part, 'target', '')}"
             while name in facts:

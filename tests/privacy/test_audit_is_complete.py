@@ -187,6 +187,8 @@ KINDS_OF_BUGS = {
     "floats: answers that some values can't give", "floats: sums that some counts can't give",
     "the factor 2 for scores that rise and fall left out", "a replaced row taken for an added one",
     "the true value in slot 0", "rows of a person not bounded",
+    "a level counted for free", "limits read from the data", "bins chosen from exact counts",
+    "levels charged once for all of them",
     "the noise of one row for all rows of a person",
 }  # fmt: skip
 

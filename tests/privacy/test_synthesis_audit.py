@@ -31,13 +31,13 @@ from sfumato.gate import Curator, budget, requests, scout
 from sfumato.gate import curator as gate
 from sfumato.models.graphical.fit import fit_graphical
 from sfumato.noise import noise_for
-from sfumato.privacy import ApproxDP, OneRow
+from sfumato.privacy import ZCDP, ApproxDP, OneRow
 from sfumato.randomness import simulation_rng
 from sfumato.readers.array_table import ArrayTable
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.schema import Boolean, Measurement, Schema
 from sfumato.schema.workload import all_marginals
-from sfumato.synthesis import aim, clique_tree, graphical_steps, mst
+from sfumato.synthesis import aim, clique_tree, graphical_steps, mst, number_bins
 
 
 def bound(name):
@@ -54,6 +54,13 @@ def noise_for_one_score(monkeypatch):
 def replaced_rows_count_once(monkeypatch):
     honest = budget.noise_of
     monkeypatch.setattr(budget, "noise_of", lambda cost, kind, _: honest(cost, kind, OneRow()))
+
+
+def levels_cost_a_tenth(monkeypatch):
+    """A view measures with the noise of ten times what it charges."""
+    honest = budget.noise_of
+    tenfold = lambda cost, kind, protect: honest(ZCDP(cost.rho * 10), kind, protect)  # noqa: E731
+    monkeypatch.setattr(budget, "noise_of", tenfold)
 
 
 def selection_of_sensitivity_one(monkeypatch):
@@ -85,6 +92,8 @@ BROKEN = [
     ("GateSelect", selection_of_sensitivity_one),
     ("GateSelectReplaced", selection_of_sensitivity_one),
     ("GateMeasureReplaced", replaced_rows_count_once),
+    ("GateBinnedReplaced", replaced_rows_count_once),
+    ("GateBinned", levels_cost_a_tenth),
     ("GatePersons", persons_are_not_bounded),
     ("GatePersons", persons_have_the_noise_of_one_row),
     ("GateScout", persons_without_a_schema_are_not_bounded),
@@ -134,6 +143,7 @@ VERBS = {
     "score": "GateScore",
     "select": "GateSelect",
     "total": None,  # a range without limits: tests/privacy/test_gate_audit.py
+    "binned": "GateBinned",
 }
 BLIND = {"schema", "left", "knows_rows", "sigma_of", "tell", "reserve", "numbers", "rng"}
 """These look at nothing that is protected."""
@@ -142,7 +152,7 @@ BLIND = {"schema", "left", "knows_rows", "sigma_of", "tell", "reserve", "numbers
 def test_graphical_methods_look_through_no_verb_that_is_not_audited():
     used = {
         node.attr
-        for module in (aim, clique_tree, graphical_steps, mst)
+        for module in (aim, clique_tree, graphical_steps, mst, number_bins)
         for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)

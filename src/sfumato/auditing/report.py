@@ -293,10 +293,10 @@ the **seconds**: {seconds:,.0f} in all, in processes side by side.
 - Gaussian noise is audited in the rho of zCDP, by the Kullback-Leibler divergence that rho bounds;
   so is a selection that is paid for in rho.
 - **Gate** rows are what central synthesis sees of a table: noisy errors of pairs, selections,
-  measurements for different costs, persons with several rows, rows that Spark counts (not run, and
-  reported so, where pyspark or java is missing), and a table without a schema. Neighboring
-  tables go through the code that real ones go through, many experiments in a call, each with
-  noise of its own.
+  measurements for different costs, levels of a number's bins, persons with several rows, rows that
+  Spark counts (not run, and reported so, where pyspark or java is missing), and a table without a
+  schema. Neighboring tables go through the code that real ones go through, many experiments in a
+  call, each with noise of its own.
 """
 
 CAN_NOT: Final = """

@@ -13,7 +13,7 @@ from sfumato.counting.table import CodeBatch, FoldKernel, MapKernel, Table
 from sfumato.errors import InputError
 from sfumato.schema import Marginal, Schema
 from sfumato.schema.codes import code_type
-from sfumato.schema.columns import GridColumn
+from sfumato.schema.columns import Column, GridColumn
 
 LISTED_CELLS: Final = 2**20
 """The most cells of which the bin of each is listed, which stays in the second-level cache; in
@@ -31,7 +31,10 @@ class BinnedTable:
     def __init__(self, whole: Table, bins: Mapping[str, tuple[int, ...]]) -> None:
         self._whole = whole
         self._schema = whole.schema.with_bins(bins)
-        self._divisions = {name: _division(whole.schema, name, own) for name, own in bins.items()}
+        self._divisions = {
+            name: _division(whole.schema[name], self._schema[name], own)
+            for name, own in bins.items()
+        }
 
     @property
     def schema(self) -> Schema:
@@ -91,11 +94,10 @@ class Division:
         return (np.searchsorted(self.starts, codes, side="right") - 1).astype(self.kind)
 
 
-def _division(schema: Schema, name: str, bins: tuple[int, ...]) -> Division:
-    column = schema[name]
+def _division(column: Column, divided: Column, bins: tuple[int, ...]) -> Division:
     missing = [] if column.missing_code is None else [column.missing_code]
     starts = np.array([*bins, *missing], dtype=np.int64)
-    kind = code_type(schema.with_bins({name: bins})[name])
+    kind = code_type(divided)
     if column.size > LISTED_CELLS:
         return Division(starts, kind)
     listed = np.searchsorted(starts, np.arange(column.size), side="right") - 1

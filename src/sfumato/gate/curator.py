@@ -119,12 +119,13 @@ class Curator(SingleProcess):
         whole = self.__whole
         if isinstance(whole, Ratings):
             raise InputError("ratings have items and grades, no columns to divide into bins.")
+        bins = {name: tuple(own) for name, own in bins.items()}  # what is checked is what is used
         self.__fine = self.__fine or FineCounts(whole)
-        other = object.__new__(Curator)
+        other = object.__new__(type(self))
         other._take_turns(self._turns())
         other.__whole, other.__fine = whole, self.__fine
         other.__table = BinnedTable(whole, bins)
-        other.__division = f" divided {dict(bins)!r}" if bins else ""
+        other.__division = f" divided {bins!r}" if bins else ""
         other.schema = other.__table.schema
         other.numbers = None if numbers is None else numbers.on(other.schema)
         other.__counts = Counts(other.__table, self.__fine)

@@ -249,7 +249,9 @@ def smoother(
 def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
     """Counts of classes that could exist, small where only noise says that there are rows."""
     result, tails, _ = tail_counts(sums, noise, missing=missing)
-    rest = max(0.0, total - float(result[tails].sum()))
+    rest = total - float(result[tails].sum())
+    if rest < 0:  # fewer rows than even the tails seem to hold
+        return project(np.where(tails, result, 0.0), total)
     result[~tails] = project(result[~tails], rest)
     return result
 

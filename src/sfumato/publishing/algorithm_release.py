@@ -12,7 +12,7 @@ from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.models.model import Model
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import check_fits, is_recommender
+from sfumato.publishing.methods import check_fits, check_promise, is_recommender
 from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
@@ -81,6 +81,8 @@ def released(
 
 def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
     check_fits(algorithm, curator.schema)
+    if curator.schema.public_bins:  # trees are paid before the method runs
+        check_promise(algorithm, curator.schema, protect=curator.protect, budget=curator.budget)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
     method: dict[str, Any] = {}

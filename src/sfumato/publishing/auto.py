@@ -91,7 +91,8 @@ class Auto:
             choice = replace(self, workload=self.workload.on(binned)).choose(curator.binned(bins))
             if choice.algorithm.name == "histogram" and len(binned) == 1:
                 choice = self._made("independent", "one column: all of the budget counts it")
-            return replace(choice, algorithm=_asked(choice.algorithm, self.workload))
+            choice = replace(choice, algorithm=_asked(choice.algorithm, self.workload))
+            return choice if _holds_all_bins(choice.algorithm, curator.schema) else self._large()
         schema, budget = curator.schema, curator.left
         dense = schema.cells(schema.names) <= CELL_LIMIT
         if len(schema) == 1 and dense:
@@ -114,8 +115,11 @@ class Auto:
         try:
             self._algorithm("cliquetree").check(schema)
         except InputError:
-            return self._made("independent", "a column has more values than a model can hold")
+            return self._large()
         return self._made("cliquetree", _REASONS["cliquetree"])
+
+    def _large(self) -> Choice:
+        return self._made("independent", "a column has more values than a model can hold")
 
     def _made(self, name: str, reason: str) -> Choice:
         return Choice(algorithm=self._algorithm(name), reason=reason, predicted={})
@@ -133,6 +137,17 @@ class Auto:
             looks=2,
             totals=self.totals,
         )
+
+
+def _holds_all_bins(algorithm: Algorithm, schema: Schema) -> bool:
+    """Whether a method takes as many bins of numbers as may be found."""
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
+    try:
+        number_bins.check(algorithm, schema)
+    except InputError:
+        return False
+    return True
 
 
 def _asked(algorithm: Any, workload: Workload) -> Algorithm:

@@ -20,6 +20,7 @@ from sfumato.synthesis.algorithm import Algorithm
 
 if TYPE_CHECKING:
     from sfumato.recommend.algorithm import RecommenderAlgorithm
+    from sfumato.synthesis.clique_tree import CliqueTree
     from sfumato.synthesis.dp2pub import Dp2Pub
     from sfumato.synthesis.mwem import Mwem
     from sfumato.synthesis.privbayes import PrivBayes
@@ -117,10 +118,18 @@ def check_promise(
 ) -> None:
     """Refuse, before a table is opened, what an algorithm can't promise, or not usefully."""
     if algorithm.name == "dp2pub":
-        cast("Dp2Pub", algorithm).check_promise(schema, protect, budget)
+        binned = schema.with_bins(schema.public_bins)
+        cast("Dp2Pub", algorithm).check_promise(binned, protect, budget)
+        if schema.public_bins and isinstance(budget, PureDP):
+            from sfumato.synthesis.number_bins import SHARE  # only here: it loads models
+
+            left = PureDP(budget.epsilon * (1 - SHARE))  # what trees of numbers leave at least
+            cast("Dp2Pub", algorithm).check_promise(binned, protect, left)
         return
     if algorithm.name == "privbayes":
         cast("PrivBayes", algorithm).check_promise(protect)
+    if algorithm.name == "cliquetree":
+        cast("CliqueTree", algorithm).check_promise(budget)
     _check_noise(_DIVIDED * len(schema) + 20 * _steps(algorithm, schema), protect, budget)
 
 

@@ -34,6 +34,7 @@ from sfumato.models.graphical.tree_search import (
     precision_of,
 )
 from sfumato.models.numbers import improved
+from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ZCDP, Cost, PureDP, portion, split
 from sfumato.schema import Marginal, Measurement, Schema, Workload
 from sfumato.schema.measurement import PublicTotal, as_measurements, described, rows_of
@@ -102,6 +103,11 @@ class CliqueTree:
         check_workload(schema, self.workload)
         check_begin(schema, self.totals, model_mb=self.model_mb, method=self.name)
 
+    def check_promise(self, budget: Cap) -> None:
+        """Raise an InputError if it can't promise this; before any spend."""
+        if isinstance(budget, PureDP):
+            raise InputError("cliquetree draws Gaussian noise and needs a delta, for example 1e-9.")
+
     def run(self, curator: Curator) -> Fit:
         """Columns, scores of all targets, then what is worth it."""
         self.check(curator.schema)
@@ -143,9 +149,8 @@ class CliqueTree:
 
     def _begin(self, curator: Curator) -> tuple[Cost, Cost]:
         """The whole budget, and the part of it that pays for a vector of scores."""
-        if isinstance(curator.left, PureDP):
-            raise InputError("cliquetree draws Gaussian noise and needs a delta, for example 1e-9.")
         budget = curator.left
+        self.check_promise(budget)
         curator.reserve(budget, label="cliquetree: columns, scores and marginals")
         return budget, portion(budget, _SCORES / self.looks)
 

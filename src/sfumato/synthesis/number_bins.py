@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError
 from sfumato.gate import Curator
-from sfumato.models.divided import DividedModel, bins_of_groups, regrouped
+from sfumato.models.divided import bins_of_groups, divided_model, regrouped
 from sfumato.models.numbers import (
+    MOST_BINS,
     Level,
     as_measurement,
     cut_at_classes,
@@ -66,8 +67,18 @@ def check(algorithm: Any, schema: Schema) -> None:
                     f"the public total of {total} needs bins of {name!r}, which declares none. "
                     "Declare a step, or edges."
                 )
-    with_bins = schema.with_bins(schema.public_bins)
+    bins = dict(schema.public_bins)
+    if getattr(algorithm, "takes_many_bins", False):
+        most = {name: max(MOST_BINS, len(bins[name])) for name in divisible(schema)}
+        bins |= {name: tuple(range(min(schema.grid(name).cells, n))) for name, n in most.items()}
+    with_bins = schema.with_bins(bins)
     on(algorithm, with_bins).check(with_bins)
+
+
+def divisible(schema: Schema) -> list[str]:
+    """The columns that get a tree: those without bins that no impossible combination names."""
+    fixed = {name for each in schema.impossible for name in each.names}
+    return [name for name in schema.public_bins if name not in fixed]
 
 
 def on(algorithm: Any, schema: Schema) -> Any:
@@ -93,10 +104,10 @@ def run(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
     counts = {
         name: estimated_counts(schema, name, own, total=trees.rows) for name, own in levels.items()
     }
-    groups = {
-        name: even_groups(schema.grid(name), own, groups=most) for name, own in counts.items()
-    }
     if algorithm.takes_many_bins or len(schema) == 1:
+        groups = {
+            name: even_groups(schema.grid(name), own, groups=most) for name, own in counts.items()
+        }
         parts = {name: cut_at_classes(schema.grid(name), own) for name, own in groups.items()}
         numbers = KnownNumbers(
             levels=published,
@@ -106,12 +117,36 @@ def run(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
         binned = curator.binned(trees.bins, numbers=numbers)
         fit = on(algorithm, schema).run(binned)
         return replace(fit, measurements=(*published, *fit.measurements)), schema
-    groups = {name: _contiguous(own) for name, own in groups.items()}
+    groups = _few_enough(algorithm, schema, counts, most)
     coarse = curator.binned(dict(trees.bins) | bins_of_groups(schema, groups))
     fit = on(algorithm, coarse.schema).run(coarse)
-    model = DividedModel.of(fit.model, schema, groups=groups, counts=counts)
+    model = divided_model(fit.model, schema, groups=groups, counts=counts, rng=curator.rng)
     own = tuple(regrouped(one, schema, groups) for one in fit.measurements)
     return replace(fit, model=model, measurements=(*published, *own)), schema
+
+
+def _few_enough(
+    algorithm: Algorithm, schema: Schema, counts: Mapping[str, NDArray[np.float64]], most: int
+) -> dict[str, NDArray[np.int64]]:
+    """Intervals of bins, so few that the method takes them: the levels are paid by now.
+
+    It takes one interval of each column, as it takes public classes (``check``), of which there are
+    as many or more.
+    """
+    while True:
+        groups = {
+            name: _contiguous(even_groups(schema.grid(name), own, groups=most))
+            for name, own in counts.items()
+        }
+        few = schema.with_bins(bins_of_groups(schema, groups))
+        try:
+            on(algorithm, few).check(few)
+        except InputError:
+            if most == 1:
+                raise
+            most //= 2
+        else:
+            return groups
 
 
 def noise_of_a_pair(curator: Curator) -> float:
@@ -124,8 +159,7 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
     """The trees of all columns that declare no bins, level by level, each in one look."""
     schema = curator.schema
     bins = dict(schema.public_bins)
-    fixed = {name for each in schema.impossible for name in each.names}
-    open_columns = [name for name in bins if name not in fixed]
+    open_columns = divisible(schema)
     levels: dict[str, list[Level]] = {name: [] for name in bins}
     known = _rows(curator, rows)
     each = portion(curator.left, SHARE / max(1, len(open_columns)))
@@ -136,7 +170,7 @@ def grow(curator: Curator, *, rows: int | None) -> Trees:
         if not open_columns:
             break
         curator.tell("finding bins of numbers", number, len(LEVELS))
-        measured = _measure(curator, bins, open_columns, portion(each, share))
+        measured = measure_level(curator, bins, open_columns, portion(each, share))
         if number == 0 and rows is None and not curator.knows_rows:
             known = max(1.0, agreed_total(measured))
         further = []
@@ -165,7 +199,7 @@ def _rows(curator: Curator, rows: int | None) -> float:
     return max(1.0, float(curator.total(cost=portion(curator.left, ROW_COUNT)).values))
 
 
-def _measure(
+def measure_level(
     curator: Curator, bins: Mapping[str, tuple[int, ...]], names: Sequence[str], cost: Cost
 ) -> list[Measurement]:
     """One level of some columns, each for the same cost."""

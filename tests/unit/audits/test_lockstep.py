@@ -92,6 +92,52 @@ def test_nothing_but_noisy_answers_leaves_a_method(method, budget, protect):
             assert 0 < found.lost <= float(heard.paid()) * (1 + 1e-9)
 
 
+NUMBERS = Schema(
+    columns=(
+        Integer(name="paid", low=0, high=20_000, missing=True, alone=(19_999,)),
+        Boolean(name="smoker"),
+        Integer(name="debt", low=-500, high=500),
+    ),
+    dataset="people",
+)
+FINDING = [
+    (m, PureDP(4) if m == "dp2pub" else ApproxDP(4, "1e-6"), REPLACED if m in NEEDS_ROWS else ADDED)
+    for m in METHODS
+]
+
+
+def amounts(seed, first):
+    """Codes of some people: many zeros, a special code, missing values, and one person's own."""
+    rng = np.random.default_rng(seed)
+    paid = np.where(rng.random(1_500) < 0.4, 0, rng.integers(1, 3_000, 1_500))
+    paid[:200], paid[200:300] = 19_999, 20_001
+    rows = np.stack([paid, paid == 0, rng.integers(450, 600, 1_500)], 1)
+    return rows if first is None else np.concatenate([[first], rows])
+
+
+@pytest.mark.parametrize(("method", "budget", "protect"), FINDING, ids=lambda given: str(given))
+def test_nothing_but_noisy_answers_leaves_a_method_that_finds_bins(method, budget, protect):
+    """Levels, the bins that follow from them, and what the method makes of these."""
+
+    def run(codes, hearing):
+        table = ArrayTable(NUMBERS, dict(zip(NUMBERS.names, codes.T, strict=True)))
+        curator = Overheard(table, protect=protect, budget=budget, hearing=hearing)
+        wanted = all_marginals(NUMBERS, degree=2)
+        algorithm = algorithm_named(method, workload=wanted, rows=None, options={})
+        return facts_of(publish(algorithm, curator))
+
+    without = None if protect == ADDED else (0, 1, 500)
+    for own in ((17_654, 0, 3), (20_001, 1, 1_000)):
+        one, other = amounts(1, without), amounts(1, own)
+        for x, y in ((one, other), (other, one)):
+            heard = Hearing(seed=1)
+            run(x, heard)
+            assert any(step.asked[0] == "binned" for step in heard.steps)
+            found = follow(run, x, y, seed=1)
+            assert found.apart == ""
+            assert 0 < found.lost <= float(heard.paid()) * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("trust", ["semi-honest", "grouped", "faithful"])
 def test_nothing_but_randomized_rows_leaves_dp2pub(trust):
     def run(codes, hearing):
@@ -164,7 +210,9 @@ def test_one_who_overhears_is_told_what_everybody_is_told():
     assert sum(name.startswith("told measure") for name in told_facts(hearing)) == 1 + 1 + 6
 
 
-@pytest.mark.parametrize("name", ["PublishIndependent", "PublishMst"])
+@pytest.mark.parametrize(
+    "name", ["PublishIndependent", "PublishMst", "PublishTree", "PublishTreeIndependent"]
+)
 def test_a_mistake_around_a_method_is_seen_in_step(name):
     honest = CASES[name]
     claimed = honest.audited
