@@ -6,6 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+"""Before numpy is loaded, here and in the processes that tests start: a process runs on each core
+already, and threads of two processes that wait for each other took five times as long."""
+
 pytest_plugins = ("browser", "servers", "spark")
 
 settings.register_profile(

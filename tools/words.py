@@ -46,6 +46,8 @@ NAME_WORDS = {
     "lane": "route",
 }
 """Parts of a name that the house's words replace, with what to write instead."""
+TERMS = ("held_back",)
+"""Terms of statistics that hold one of these words: rows that were held back from a fit."""
 
 PROSE = {
     "so many": r"\bso many\b",
@@ -90,6 +92,13 @@ def parts(name: str) -> list[str]:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
 
 
+def without_terms(name: str) -> str:
+    """The name without what is a term of the field."""
+    for term in TERMS:
+        name = name.replace(term, "").replace(term.upper(), "")
+    return name
+
+
 def findings(path: Path) -> Iterator[tuple[str, str, int, str]]:
     """Each word of the list in one file: its kind, the word, the line, where it stands."""
     source = path.read_text(encoding="utf-8")
@@ -98,7 +107,7 @@ def findings(path: Path) -> Iterator[tuple[str, str, int, str]]:
     for line, name in named:
         if name == "_" and line > 1:
             continue
-        for part in parts(name):
+        for part in parts(without_terms(name)):
             if part in NAME_WORDS:
                 yield "name", part, line, name
             elif part in {"plan", "plans", "planned"} and room not in PLAN_ROOMS:

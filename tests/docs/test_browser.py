@@ -33,6 +33,7 @@ SECTIONS = {
         "promise",
         "facts",
         "measured",
+        "numbers",
         "columns",
         "pairs",
         "files",
@@ -42,8 +43,10 @@ SECTIONS = {
     "internal.html": {
         "promise",
         "facts",
+        "values",
         "measures",
         "correlations",
+        "numbers",
         "columns",
         "pairs",
         "queries",

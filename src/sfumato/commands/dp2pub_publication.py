@@ -34,7 +34,7 @@ from sfumato.local.probabilities import MAX_EPSILON, MIN_EPSILON
 from sfumato.privacy.guarantees import PureDP
 from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OneRow
 from sfumato.publishing.algorithm_release import ledger_part, released
-from sfumato.publishing.methods import check_promise
+from sfumato.publishing.methods import check_fits, check_promise
 from sfumato.release import TableRelease
 from sfumato.schema import Schema
 from sfumato.survey.dp2pub.semi_honest import check_pairs
@@ -149,9 +149,7 @@ def _maker(request: Dp2PubRequest, schema: Schema, budget: PureDP) -> Make:
 
 def _server(schema: Schema, budget: PureDP, algorithm: Dp2Pub, *, rows: int | None) -> Make:
     """The server holds the records: a private network, and rows randomized by its clusters."""
-    from sfumato.synthesis import number_bins  # only here: it loads models
-
-    number_bins.check(algorithm, schema)
+    check_fits(algorithm, schema)
     check_promise(algorithm, schema, protect=PROTECT, budget=budget)
 
     def make(curator: Curator) -> TableRelease:

@@ -200,11 +200,11 @@ def show(request: EvaluateRequest, result: "Evaluation") -> Iterator[str]:
 
 def _worst_values(result: "Evaluation") -> Iterator[str]:
     """What is worst in the units of the user, then what to make of it."""
-    found = result.discrepancies
-    for each in found[:MOST_WORST]:
+    worst = result.discrepancies
+    for each in worst[:MOST_WORST]:
         yield f"worst  {lines.label(each.text, 300)}"
-    if len(found) > MOST_WORST:
-        yield f"       and {len(found) - MOST_WORST} more, on the page"
+    if len(worst) > MOST_WORST:
+        yield f"       and {len(worst) - MOST_WORST} more, on the page"
     if result.verdict:
         yield f"verdict  {result.verdict}"
 

@@ -58,7 +58,13 @@ from sfumato.privacy.composition import Cap
 from sfumato.privacy.guarantees import ApproxDP
 from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import LEAST_EPSILON, algorithm_named, budget_for, check_promise
+from sfumato.publishing.methods import (
+    LEAST_EPSILON,
+    algorithm_named,
+    budget_for,
+    check_fits,
+    check_promise,
+)
 from sfumato.randomness import secure_rng, simulation_rng
 from sfumato.readers.open_table import open_table
 from sfumato.release import TableRelease, check_apart, check_free, check_usable, new_folder
@@ -206,9 +212,7 @@ def _planned(
         totals=totals,
         options=request.options or {},
     )
-    from sfumato.synthesis import number_bins  # only here: it loads models
-
-    number_bins.check(algorithm, known)
+    check_fits(algorithm, known)
     epsilon, delta = request.epsilon, request.delta
     if left is not None:
         epsilon, delta = left.epsilon, left.delta

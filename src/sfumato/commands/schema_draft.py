@@ -400,9 +400,9 @@ def _number(profile: Profile, habit: Habit) -> Guess | LeftOut:
     given = {name: _as_written(value) for name, value in given.items()}
     given |= {"alone": tuple(map(_as_written, grid.alone))}
     drafted = (Integer if read.whole else Number)(**given, **common)
-    taken = ["low", "high"]
-    taken += ["resolution"] if drafted.resolution != 1 or not read.whole else []
-    return _guess(drafted, *taken, *(["alone"] if grid.alone else []), notes=notes)
+    guessed = ["low", "high"]
+    guessed += ["resolution"] if drafted.resolution != 1 or not read.whole else []
+    return _guess(drafted, *guessed, *(["alone"] if grid.alone else []), notes=notes)
 
 
 def _listed(values: Iterable[Decimal]) -> str:
@@ -492,9 +492,9 @@ def _moment(profile: Profile) -> Guess:
     coarser = FROM_COARSE[: FROM_COARSE.index(profile.finest) + 1]
     precision = next(each for each in reversed(coarser) if _moments(begin, end, each) <= MAX_CELLS)
     column = DateTime(low=begin, high=end, precision=precision, **_common(profile, NUMBER_MARKS))
-    taken = ["low", "high", *(["precision"] if precision != "second" else [])]
+    guessed = ["low", "high", *(["precision"] if precision != "second" else [])]
     finer = f"the times are finer than a {precision}: they are published as whole {precision}s"
-    return _guess(column, *taken, notes=(finer,) if precision != profile.finest else ())
+    return _guess(column, *guessed, notes=(finer,) if precision != profile.finest else ())
 
 
 def _moments(begin: datetime, end: datetime, precision: Precision) -> int:

@@ -54,7 +54,7 @@ class RowStore:
         self._run("DROP TABLE rows")
 
     def batches(self, columns: Sequence[int], *, rows: int) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows that were not dropped, in batches of so many rows."""
+        """Some columns of the rows that were not dropped, in batches of at most ``rows`` rows."""
         if self._width is None:
             return
         chosen = ", ".join(f"c{int(index)}" for index in columns)

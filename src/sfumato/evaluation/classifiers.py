@@ -193,8 +193,8 @@ def compare_models(
         learned, tested = _parts(row_count(rows.codes), rng=rng)
         train, test = rows.at(learned), rows.at(tested)
     else:
-        kept = _examples(held_back, labels, raw=raw, rng=rng)
-        train, test = (each.at(_some(row_count(each.codes), rng=rng)) for each in (rows, kept))
+        others = _examples(held_back, labels, raw=raw, rng=rng)
+        train, test = (each.at(_some(row_count(each.codes), rng=rng)) for each in (rows, others))
     drawn = _examples(published, labels, raw=raw, rng=rng)
     shown = drawn.at(_some(row_count(drawn.codes), rng=rng))
     results = {}

@@ -68,7 +68,7 @@ class ColumnCheck:
         constant = left[1] - right[1]
         return ColumnCheck(text=text, terms=terms, constant=constant, comparison=comparison)
 
-    def kept(self, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
+    def holds_in(self, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.bool_]:
         """Whether each row that has all of the values keeps the rule."""
         columns = [values[name] for name, _ in self.terms]
         there = np.isfinite(columns[0])
@@ -90,11 +90,11 @@ def _sides(text: str, schema: Schema) -> tuple[Side, str, Side]:
     covered = list(text)
     for match in chain(_QUOTED.finditer(text), _names_with_signs(text, schema)):
         covered[match.start() : match.end()] = " " * (match.end() - match.start())
-    found = list(_COMPARISON.finditer("".join(covered)))
-    if len(found) != 1:
-        raise InputError(f"the check {text!r} has {len(found)} comparisons. {_HOW}.")
-    sign = found[0].group()
-    left, right = text[: found[0].start()], text[found[0].end() :]
+    matches = list(_COMPARISON.finditer("".join(covered)))
+    if len(matches) != 1:
+        raise InputError(f"the check {text!r} has {len(matches)} comparisons. {_HOW}.")
+    sign = matches[0].group()
+    left, right = text[: matches[0].start()], text[matches[0].end() :]
     return _sum(text, left, schema), _SPELLINGS.get(sign, sign), _sum(text, right, schema)
 
 

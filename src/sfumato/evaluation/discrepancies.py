@@ -66,9 +66,9 @@ class Discrepancy:
 def discrepancies(values: ValueComparison) -> tuple[Discrepancy, ...]:
     """Everything above its bar, the worst first."""
     own = {
-        name: found
+        name: result
         for name, number in values.numbers.items()
-        if (found := _of_number(number, values.columns.get(name))) is not None
+        if (result := _of_number(number, values.columns.get(name))) is not None
     }
     fills = [
         _together((name,), parts)
@@ -82,24 +82,24 @@ def discrepancies(values: ValueComparison) -> tuple[Discrepancy, ...]:
 
 def verdict(values: ValueComparison) -> str:
     """What to make of it, in a few sentences."""
-    found = discrepancies(values)
-    return " ".join([*_judged(values, found), *_left_out(values)])
+    worst = discrepancies(values)
+    return " ".join([*_judged(values, worst), *_left_out(values)])
 
 
-def _judged(values: ValueComparison, found: tuple[Discrepancy, ...]) -> Iterator[str]:
-    if not found:
+def _judged(values: ValueComparison, worst: tuple[Discrepancy, ...]) -> Iterator[str]:
+    if not worst:
         yield (
             "The published values agree with the real ones: every figure of every number, group, "
             "pair and rule lies within its bar."
         )
         return
-    wrong = [each for each in found if each.numeric]
+    wrong = [each for each in worst if each.numeric]
     if useless := [n for each in wrong if _is_useless(values, n := each.columns[0])]:
         yield f"Do not use the values of {_listed(useless)} as they are."
     if values.numbers:
         are = "is" if len(wrong) == 1 else "are"
         yield f"{len(wrong)} of {_counted(values.numbers, 'number')} {are} far from the real ones."
-    if others := found[len(wrong) :]:
+    if others := worst[len(wrong) :]:
         yield f"{_counted(others, 'more finding')} about texts, groups, ranks, pairs or rules."
     if hidden := hidden_by_codes(values):
         most = max(values.numbers[name].code_distance or 0.0 for name in hidden)
@@ -253,14 +253,14 @@ def _together(columns: tuple[str, ...], parts: list[Part], *, numeric: bool = Fa
 
 def _groups(values: ValueComparison) -> list[Discrepancy]:
     """Means of groups that are off beyond chance, of numbers whose own mean is not."""
-    found = []
+    results = []
     for each in values.groups:
         severity = (each.worst_error - each.worst_chance) / BARS["group"]
         number = values.numbers[each.number]
         if severity > 1 and number.mean_error <= BARS["mean"]:
-            found.append(_group(each, number.kind, severity))
-    found.sort(key=lambda each: -each.severity)
-    return found[:MOST_OF_A_KIND]
+            results.append(_group(each, number.kind, severity))
+    results.sort(key=lambda each: -each.severity)
+    return results[:MOST_OF_A_KIND]
 
 
 def _group(each: GroupMeans, kind: str, severity: float) -> Discrepancy:
@@ -275,7 +275,7 @@ def _group(each: GroupMeans, kind: str, severity: float) -> Discrepancy:
 def _ranks(values: ValueComparison) -> list[Discrepancy]:
     if values.ranks is None:
         return []
-    ranks, found = values.ranks, []
+    ranks, results = values.ranks, []
     for i, one in enumerate(ranks.columns):
         for j in range(i):
             real, published = float(ranks.real[i, j]), float(ranks.published[i, j])
@@ -286,8 +286,8 @@ def _ranks(values: ValueComparison) -> list[Discrepancy]:
                     f"{' × '.join(columns)}: rank correlation {published:.2f} where the real one "
                     f"is {real:.2f}"
                 )
-                found.append(Discrepancy(columns=columns, severity=severity, text=text))
-    return sorted(found, key=lambda each: -each.severity)[:MOST_OF_A_KIND]
+                results.append(Discrepancy(columns=columns, severity=severity, text=text))
+    return sorted(results, key=lambda each: -each.severity)[:MOST_OF_A_KIND]
 
 
 def _pairs(values: ValueComparison) -> list[Discrepancy]:
@@ -303,7 +303,7 @@ def _pairs(values: ValueComparison) -> list[Discrepancy]:
 
 
 def _checks(checks: tuple[CheckedRule, ...]) -> list[Discrepancy]:
-    found = []
+    results = []
     for each in checks:
         severity = abs(each.published - each.real) / BARS["check"]
         if severity > 1:
@@ -311,8 +311,8 @@ def _checks(checks: tuple[CheckedRule, ...]) -> list[Discrepancy]:
                 f"{each.rule}: broken in {percent(each.published)} of the published rows, in "
                 f"{percent(each.real)} of the real ones"
             )
-            found.append(Discrepancy(columns=(), severity=severity, text=text))
-    return found
+            results.append(Discrepancy(columns=(), severity=severity, text=text))
+    return results
 
 
 def _counted(things: Collection[object], name: str) -> str:

@@ -59,18 +59,18 @@ def read_raw(table: RawTable, *, rng: Rng) -> RawRows:
     schema, names = table.schema, table.schema.names
     rows = int(count_marginals(table, [()])[()].sum())
     share = min(1.0, MOST_VALUES / max(1, rows * len(names)))
-    kept: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    read: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     unfit, of = dict.fromkeys(names, 0), 0
     for batch in table.raw_rows(names):
         size = len(batch[names[0]][0])
         some = slice(None) if share == 1 else rng.uniform(size) < share
         for name in names:
             values, odd = batch[name]
-            kept[name].append(values[some])
+            read[name].append(values[some])
             unfit[name] += int(np.count_nonzero(odd[some]))
         of += size
     none: NDArray[Any] = np.empty(0)
-    columns = {n: np.concatenate(parts) if parts else none for n, parts in kept.items()}
+    columns = {n: np.concatenate(parts) if parts else none for n, parts in read.items()}
     return RawRows(schema=schema, columns=_typed(schema, columns), unfit=unfit, of=of)
 
 

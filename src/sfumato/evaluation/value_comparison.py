@@ -500,9 +500,9 @@ def _compare_pairs(real: RealSide, other: RawRows) -> tuple[Distances | None, fl
 
 
 def _checked(check: ColumnCheck, real: RawRows, other: RawRows) -> CheckedRule:
-    kept = [check.kept(rows.columns) for rows in (real, other)]
-    broken = [float(1 - each.mean()) if each.size else 0.0 for each in kept]
-    judged = (kept[0].size, kept[1].size)
+    holds = [check.holds_in(rows.columns) for rows in (real, other)]
+    broken = [float(1 - each.mean()) if each.size else 0.0 for each in holds]
+    judged = (holds[0].size, holds[1].size)
     return CheckedRule(rule=check.text, real=broken[0], published=broken[1], judged=judged)
 
 

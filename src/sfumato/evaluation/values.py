@@ -184,8 +184,8 @@ class QuantileCoding:
         alone = np.sort(different[heavy])
         rest = ordered[~np.isin(ordered, alone)]
         parts = max(1, bins - alone.size)
-        places = (np.arange(1, parts) * rest.size) // parts
-        return QuantileCoding(alone=alone, cuts=np.unique(rest[places]) if rest.size else rest)
+        indices = (np.arange(1, parts) * rest.size) // parts
+        return QuantileCoding(alone=alone, cuts=np.unique(rest[indices]) if rest.size else rest)
 
     @property
     def size(self) -> int:

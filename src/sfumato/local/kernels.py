@@ -24,7 +24,6 @@ BANKED_CELLS: Final = 4_096
 Window = tuple[np.uint64, ...]
 """The integers of a window: see ``WindowWeights.numbers``."""
 
-_ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _TWO: Final = np.uint64(2)
 _HALF: Final = np.uint64(2**63)

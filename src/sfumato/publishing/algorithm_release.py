@@ -12,7 +12,7 @@ from sfumato.gate import Curator, refuse_too_many_cells, spending_boundary
 from sfumato.models.model import Model
 from sfumato.privacy.guarantees import MAX_EPSILON, ApproxDP, to_json
 from sfumato.publishing.auto import Auto
-from sfumato.publishing.methods import check_promise, is_recommender
+from sfumato.publishing.methods import check_fits, check_promise, is_recommender
 from sfumato.release import TableRelease, draw_rows, noisy_marginals
 from sfumato.release.folder import with_copy
 from sfumato.schema import Schema
@@ -80,10 +80,8 @@ def released(
 
 
 def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRelease:
-    from sfumato.synthesis import number_bins  # only here: it loads models
-
-    number_bins.check(algorithm, curator.schema)
-    if any(column.adaptive for column in curator.schema):  # trees are paid before the method runs
+    check_fits(algorithm, curator.schema)
+    if curator.schema.public_bins:  # trees are paid before the method runs
         check_promise(algorithm, curator.schema, protect=curator.protect, budget=curator.budget)
     _check_room(curator.schema, getattr(algorithm, "totals", ()))
     _check_totals(curator, getattr(algorithm, "totals", ()))
@@ -93,11 +91,20 @@ def _released_table(algorithm: "Algorithm | Auto", curator: Curator) -> TableRel
         log.info("auto: %s, because %s", choice.algorithm.name, choice.reason)
         algorithm = choice.algorithm
         method = {"chosen_by": "auto", "reason": choice.reason, "predicted": choice.predicted}
-    fit, schema = number_bins.run(algorithm, curator)
+    fit, schema = _fit(algorithm, curator)
     described = {"name": algorithm.name, **algorithm.describe(), **fit.facts, **method}
     if unseen := _never_measured(schema, fit):
         described["never_measured"] = unseen
     return _release(curator, fit, schema, described)
+
+
+def _fit(algorithm: Algorithm, curator: Curator) -> tuple[Fit, Schema]:
+    """What the method fits, and the schema with the bins of columns that declared none."""
+    if not curator.schema.public_bins:
+        return algorithm.run(curator), curator.schema
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
+    return number_bins.run(algorithm, curator)
 
 
 def _check_room(schema: Schema, totals: Sequence[PublicTotal]) -> None:

@@ -164,20 +164,6 @@ def even_edges(low: float, high: float, *, most: int = BINS) -> tuple[float, ...
     return plain_edges(index * unit for index in range(first, max(last, first + 1) + 1))
 
 
-def rising_edges(high: float, *, powers: int = 4) -> tuple[float, ...]:
-    """0 and then 1, 2, 5, 10, ... up to at least ``high``, over ``powers`` powers of ten.
-
-    >>> rising_edges(700, powers=2)
-    (0, 10, 20, 50, 100, 200, 500, 1000)
-    """
-    largest = Decimal(str(high))
-    top = largest.adjusted() + 1
-    steps = (Decimal(d).scaleb(p) for p in range(top - powers, top + 1) for d in _DIGITS)
-    edges = [Decimal(0), *steps]
-    needed = next(index for index, edge in enumerate(edges) if edge >= largest)
-    return plain_edges(edges[: needed + 1])
-
-
 def outward(low: int, high: int, unit: int) -> tuple[int, int]:
     """Two whole numbers moved apart so that whole blocks of ``unit`` begin and end there.
 

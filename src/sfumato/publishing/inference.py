@@ -259,9 +259,9 @@ def finer_limits(column: NoisyColumn, bins: Column, counts: Measurement) -> Nois
     if values[sure].sum() < _MOSTLY * column.present:
         return column  # too noisy: many rows lie in bins that may as well be empty
     first, last = int(sure[0]), int(sure[-1])
-    if isinstance(bins, Number):
+    if isinstance(bins, Number) and bins.edges is not None:
         return replace(column, low=bins.edges[first], high=bins.edges[last + 1])
-    if isinstance(bins, Integer):
+    if isinstance(bins, Integer) and bins.step is not None:
         low, high = (bins.low + code * bins.step for code in (first, last + 1))
         return replace(column, low=low, high=min(high - 1, bins.high))
     return replace(column, low=column.low + first, high=column.low + last)

@@ -103,6 +103,16 @@ def is_recommender(algorithm: object) -> "TypeGuard[RecommenderAlgorithm]":
     return f"{type(algorithm).__module__}:{type(algorithm).__qualname__}" in RECOMMENDERS.values()
 
 
+def check_fits(algorithm: "Algorithm | Auto", schema: Schema) -> None:
+    """Refuse, before any spend, what a method refuses, on public bins of columns without bins."""
+    if not schema.public_bins:
+        algorithm.check(schema)
+        return
+    from sfumato.synthesis import number_bins  # only here: it loads models
+
+    number_bins.check(algorithm, schema)
+
+
 def check_promise(
     algorithm: "Algorithm | Auto", schema: Schema, *, protect: Protection, budget: Cap
 ) -> None:

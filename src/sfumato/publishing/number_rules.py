@@ -10,18 +10,21 @@ that were made up (``tests/unit/publishing/test_number_rules.py``), none for a r
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from math import gcd
 from typing import Final
 
 FEW: Final = 24
-"""Numbers of so many values or fewer are counted value by value, so special codes need no word."""
+"""Columns of at most 24 values are counted value by value, so special codes need no word."""
 MOST_CELLS: Final = 10**9
 """Of the grid from the lower to the upper limit in steps of the resolution."""
 
 _DIGITS_AFTER: Final = 12
+"""After the point: what a column may declare (``schema.columns``)."""
 _DIGITS: Final = 15
-"""After the point, and in all: what a column may declare (``schema.columns``)."""
+"""In all: what a float holds without rounding."""
+_QUOTIENT_DIGITS: Final = 700
+"""Of any number that a float holds over any step: both have fewer than 330 digits."""
 _MOST_DIGITS: Final = 6
 """Digits after the point beyond which a number was computed rather than measured."""
 _COMPUTED_CELLS: Final = 10**6
@@ -37,29 +40,29 @@ _NAMED: Final = {
 }  # fmt: skip
 """The cycle that a name says, as in hour or hour_of_day; values reach beyond a third of it."""
 _COUNTED_FROM_1: Final = 100
-"""A column counts from 1 where its lowest value is 1 and at least one row in so many has it."""
+"""A column counts from 1 where its lowest value is 1 and at least one row in 100 has it."""
 _FIRST_YEAR, _LAST_YEAR = 1800, 2100
 """Whole numbers between these two are taken for years, and their limits for decades."""
 
 _CHANCE: Final = 10**6
-"""All values are multiples of a number by chance in less than one of so many tables."""
+"""All values are multiples of a number by chance in less than one of a million tables."""
 _MANY: Final = 8
 """Different values that are needed to say so."""
 
 _CODE_ROWS: Final = 200
-"""A special code has at least one row in so many ..."""
+"""A special code has at least one row in 200 ..."""
 _RARE: Final = 5
-"""... and at least so many rows: a value of fewer is somebody's."""
+"""... and at least 5 rows: a value of fewer is somebody's."""
 _MOST_CODES: Final = 3
 """Special codes at one end."""
 _TOP_ROWS: Final = 1000
-"""A top code has at least one row in so many, ..."""
+"""A top code has at least one row in 1,000, ..."""
 _TOP_LEAST: Final = 20
-"""... at least so many rows, ..."""
+"""... at least 20 rows, ..."""
 _TOP_TIMES: Final = 5
-"""... and so many times the rows of each of the values below it, ..."""
+"""... and 5 times the rows of each of the values just below it, ..."""
 _BESIDE: Final = 5
-"""... of which so many are looked at."""
+"""... of which 5 are looked at."""
 
 Rows = Mapping[Decimal, int]
 """The rows of each value."""
@@ -101,6 +104,11 @@ def grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: i
     >>> str(cents.low), str(cents.high), str(cents.resolution)
     ('0', '10', '0.01')
     """
+    with localcontext(prec=_QUOTIENT_DIGITS):
+        return _grid(name, rows, low, high, digits=digits)
+
+
+def _grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: int) -> NumberGrid:
     fine = resolution(rows, digits)
     codes = special_codes(rows or {})
     step, most = fine, _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS

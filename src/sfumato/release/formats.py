@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from sfumato.errors import InputError
 from sfumato.schema import Boolean, Category, Column, Date, DateTime, Integer, Number, Schema
 from sfumato.schema.arrow_values import marked_numbers
-from sfumato.schema.number_texts import is_plain
 
 FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _MOMENTS: Final = {"hour": "%Y-%m-%dT%H:%M", "minute": "%Y-%m-%dT%H:%M"}
@@ -71,7 +70,7 @@ def _written_numbers(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray
 
 def _marked(column: Integer | Number, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     """Numbers as text with the marks of their column; as they are where programs write them so."""
-    return numbers if is_plain(column) else marked_numbers(column, numbers.cast(pa.string()))
+    return numbers if column.has_plain_marks else marked_numbers(column, numbers.cast(pa.string()))
 
 
 def _with_decimals(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:

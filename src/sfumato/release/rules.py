@@ -65,9 +65,7 @@ def keep_rules(schema: Schema, table: pa.Table, codes: Rows, *, rng: Rng) -> tup
 
 
 def rule_facts(schema: Schema, moved: Sequence[Moved]) -> dict[str, Any]:
-    """What a release says of its rules: figures of drawn rows, and so public; {} without rules."""
-    if not schema.rules or not moved:
-        return {}
+    """What a release says of its rules: figures of drawn rows, and so public."""
     total = reduce(add, moved)
     rows = max(total.rows, 1)
     return {
@@ -93,8 +91,8 @@ def both_repairs(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[s
     )
     moved = {name: min(1.0, most + before["moved"][name]) for name, most in after["moved"].items()}
     share = repaired / max(rows, 1)
-    told = {"repaired": repaired, "repaired_share": share, "changed": changed, "moved": moved}
-    return {"rules": {**after, **told}}
+    facts = {"repaired": repaired, "repaired_share": share, "changed": changed, "moved": moved}
+    return {"rules": {**after, **facts}}
 
 
 def _points(
@@ -180,18 +178,18 @@ def _replaced(
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     mask[lost] = True
     chosen = good[rng.below(good.size, lost.size)] if good.size else lost
-    found = None
+    row = None
     if not good.size:
         columns = {column.name: column for column in schema}
-        found = possible_row(columns, schema.rules, schema.impossible)
+        row = possible_row(columns, schema.rules, schema.impossible)
     for name in sorted(names):
         column, old = schema[name], table[name].combine_chunks()
-        if found is None:
+        if row is None:
             new = old.take(pa.array(chosen))
-        elif name in found[1]:
-            new = values_at(column, np.full(lost.size, found[1][name]), old.type)
+        elif name in row[1]:
+            new = values_at(column, np.full(lost.size, row[1][name]), old.type)
         else:
-            new = decode(column, np.full(lost.size, found[0][name], code_type(column)), rng=rng)
+            new = decode(column, np.full(lost.size, row[0][name], code_type(column)), rng=rng)
         column_now = pc.replace_with_mask(old, pa.array(mask), new)
         table = table.set_column(table.column_names.index(name), name, column_now)
     return table

@@ -381,7 +381,7 @@ def draw_rows(model: Model, *, n_rows: int, rng: Rng) -> Drawn:
     table = _together(_values(model.schema, part, rng, moved) for part in parts)
     if moved and isinstance(model, PublishedRows):
         model = PublishedRows.of(model.schema, table)
-    return Drawn(table=table, model=model, facts=rule_facts(model.schema, moved))
+    return Drawn(table=table, model=model, facts=rule_facts(model.schema, moved) if moved else {})
 
 
 def _whole(model: Model, n_rows: int, rng: Rng) -> Iterator[Rows]:

@@ -351,11 +351,11 @@ def _notes(release: TableRelease) -> tuple[str, ...]:
 
 def _rule_notes(release: TableRelease) -> list[str]:
     """What keeping the rules between columns changed in the drawn rows: their price."""
-    told = release.method.get("rules")
-    if not isinstance(told, dict) or not release.schema.rules:
+    price = release.method.get("rules")
+    if not isinstance(price, dict) or not release.schema.rules:
         return []
-    moved = told.get("moved")
-    share, changed, rows = (told.get(key) for key in ("repaired_share", "changed", "rows"))
+    moved = price.get("moved")
+    share, changed, rows = (price.get(key) for key in ("repaired_share", "changed", "rows"))
     figures = (share, changed, rows, *(moved.values() if isinstance(moved, dict) else [None]))
     if not all(isinstance(each, int | float) for each in figures):
         return []  # a file that was edited may hold anything

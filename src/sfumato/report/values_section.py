@@ -10,8 +10,9 @@ from sfumato.evaluation.value_comparison import NumberComparison, ValueCompariso
 from sfumato.report.view import CorrelationView, Figure, NumberView, ValuesView
 
 MOST_NUMBERS: Final = 60
+"""Numbers in the table of numbers; the rest stands in ``internal.json``."""
 MOST_GROUPS: Final = 100
-"""Rows of a table; the rest stands in ``internal.json``."""
+"""The same of the table of group means."""
 FIGURES: Final = {
     "mean_error": (
         "Error of means",
@@ -39,9 +40,9 @@ def values_view(evaluation: Evaluation) -> ValuesView | None:
     if values is None:
         return None
     severity: dict[str, float] = {}
-    for found in evaluation.discrepancies:
-        for name in found.columns[:1]:
-            severity[name] = max(found.severity, severity.get(name, 0.0))
+    for each in evaluation.discrepancies:
+        for name in each.columns[:1]:
+            severity[name] = max(each.severity, severity.get(name, 0.0))
     numbers = sorted(values.numbers.values(), key=lambda each: -severity.get(each.name, 0.0))
     return ValuesView(
         worst=tuple(each.text for each in evaluation.discrepancies),

@@ -23,9 +23,9 @@ from sfumato.randomness import Rng
 from sfumato.schema.calendar import PRECISIONS, pattern
 from sfumato.schema.columns import Date, DateTime
 from sfumato.schema.number_texts import (
+    PLAIN_MARKS,
     UNREADABLE,
     NumberColumn,
-    is_plain,
     number_pattern,
     separators,
 )
@@ -97,7 +97,7 @@ def plain_numbers(column: NumberColumn, values: pa.Array) -> pa.Array:
     The rule is that of ``number_texts.plain_text``, each different text taken once.
     """
     entries = values.dictionary if pa.types.is_dictionary(values.type) else values
-    if is_plain(column) or not is_text(entries.type):
+    if (column.decimal, column.thousands) == PLAIN_MARKS or not is_text(entries.type):
         return values
     if entries is values:
         values = values.dictionary_encode()

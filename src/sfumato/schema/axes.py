@@ -27,6 +27,7 @@ Points = NDArray[Any]
 EXACT: Final = 2**53
 """Whole numbers up to here are floats without rounding."""
 _DAY: Final = 86_400 * 10**6
+"""In microseconds."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 _ZERO: Final = datetime(1970, 1, 1)
 _COARSE_UNITS: Final = {"ms": 1_000}
@@ -48,6 +49,7 @@ class Axis:
     step: int = 1
     """0 where every float from low to high is possible; else all are whole."""
     digits: int = 0
+    """Decimal digits of the values."""
     floats: bool = False
     """Whether points are floats."""
 

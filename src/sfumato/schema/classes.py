@@ -42,6 +42,7 @@ _LENGTHS: Final = (
 """Parts of a day, days and weeks: lengths that divide time evenly, shortest first."""
 _STEPS: Final[tuple[TimeStep, ...]] = ("month", "quarter", "year")
 _YEARS: Final = (2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+"""Lengths of classes of dates, in years."""
 
 
 def first_classes(column: GridColumn) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from sfumato import check
 from sfumato.errors import InputError, SchemaError
 from sfumato.schema import calendar
 from sfumato.schema.calendar import DayStep, Precision, TimeStep, check_zone
-from sfumato.schema.number_texts import check_marks
+from sfumato.schema.number_texts import PLAIN_MARKS, check_marks
 
 MAX_SIZE = 1_000_000
 """More codes than this in one column can't be counted usefully: bin, group or leave it out."""
@@ -80,7 +80,7 @@ class BaseColumn(ABC):
 
     @property
     def adaptive(self) -> bool:
-        """Whether it has so many possible values, and no bins, that methods have to find bins."""
+        """Whether methods have to find bins: it has too many possible values and declares none."""
         return False
 
     @cached_property
@@ -178,7 +178,7 @@ class GridColumn(BaseColumn):
 
     @property
     def adaptive(self) -> bool:
-        """Whether it has so many possible values, and no bins, that methods have to find bins."""
+        """Whether methods have to find bins: it has too many possible values and declares none."""
         return self.on_grid and self.bins is None and self.cells > EVERY_VALUE
 
     @cached_property
@@ -537,8 +537,14 @@ class Integer(GridColumn):
     kind: ClassVar[str] = "integer"
     ordered: ClassVar[bool] = True
 
+    @property
+    def has_plain_marks(self) -> bool:
+        """Whether numbers are written as programs write them, like 1234.5."""
+        return (self.decimal, self.thousands) == PLAIN_MARKS
+
     def _check(self) -> None:
-        check_marks(self)
+        if not self.has_plain_marks:
+            check_marks(self)
         limit = 2**61  # so that high - low stays well inside 64 bits
         check.keep_whole(self, at_least=-limit, at_most=limit, low=self.low)
         check.keep_whole(self, at_least=-limit, at_most=limit, high=self.high)
@@ -602,8 +608,14 @@ class Number(GridColumn):
     kind: ClassVar[str] = "number"
     ordered: ClassVar[bool] = True
 
+    @property
+    def has_plain_marks(self) -> bool:
+        """Whether numbers are written as programs write them, like 1234.5."""
+        return (self.decimal, self.thousands) == PLAIN_MARKS
+
     def _check(self) -> None:
-        check_marks(self)
+        if not self.has_plain_marks:
+            check_marks(self)
         if self.edges is None:
             self._check_limits()
         else:

@@ -16,6 +16,8 @@ DECIMALS: Final = (".", ",")
 """Decimal marks that a column may declare."""
 THOUSANDS: Final = ("", ",", ".", " ", "'")
 """Thousands separators that a column may declare; none by default."""
+PLAIN_MARKS: Final = (".", "")
+"""The decimal mark and the separator of numbers that programs write, like 1234.5."""
 _VARIANTS: Final = {" ": "\u00a0\u202f", "'": "\u2019"}
 """Other characters that are read as a separator: no-break spaces, the curly apostrophe."""
 UNREADABLE: Final = "?"
@@ -60,11 +62,6 @@ def separators(thousands: str) -> str:
     return thousands + _VARIANTS.get(thousands, "")
 
 
-def is_plain(spec: NumberColumn) -> bool:
-    """Whether numbers are written as programs write them, like 1234.5."""
-    return spec.decimal == "." and not spec.thousands
-
-
 @lru_cache
 def number_pattern(decimal: str, thousands: str) -> str:
     """What a number looks like; digits are grouped by threes or not at all.
@@ -91,7 +88,7 @@ def plain_text(spec: NumberColumn, text: str) -> str:
     >>> plain_text(pay, "1.234,5"), plain_text(pay, "1234,5"), plain_text(pay, "1.23")
     ('1234.5', '1234.5', '?')
     """
-    if is_plain(spec):
+    if (spec.decimal, spec.thousands) == PLAIN_MARKS:
         return text
     text = text.strip()
     if re.match(number_pattern(spec.decimal, spec.thousands), text) is None:

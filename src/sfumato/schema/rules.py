@@ -152,11 +152,11 @@ class RuleOrder:
 
     def above(self, name: str) -> set[str]:
         """The column and all that must not be above it."""
-        found = {name}
+        above = {name}
         for rule in reversed(self.rules):
-            if rule.right in found:
-                found.add(rule.left)
-        return found
+            if rule.right in above:
+                above.add(rule.left)
+        return above
 
     def least_points(
         self, present: Mapping[str, bool], lows: Mapping[str, Any] | None = None
@@ -198,9 +198,9 @@ def possible_row(
                 if not _complete(still, rest, impossible):
                     open_rows.append((still, (*row, run)))
             continue
-        if (found := _points_in(order, columns, dict(zip(named, row, strict=True)))) is not None:
+        if (points := _points_in(order, columns, dict(zip(named, row, strict=True)))) is not None:
             codes = {name: run[0] for name, run in zip(named, row, strict=True)}
-            return {name: code for name, code in codes.items() if name not in found}, found
+            return {name: code for name, code in codes.items() if name not in points}, points
     raise SchemaError(
         f"whether the {len(impossible)} combinations declared impossible and the {len(rules)} "
         f"rules leave any row possible was not decided in {MOST_STEPS:,} steps. Declare fewer."
@@ -255,8 +255,8 @@ def _points_in(
         elif name in runs:
             present[name] = False
     least = order.least_points(present, lows)
-    kept = {name: point for name, point in least.items() if present[name]}
-    return kept if all(point <= highs[name] for name, point in kept.items()) else None
+    points = {name: point for name, point in least.items() if present[name]}
+    return points if all(point <= highs[name] for name, point in points.items()) else None
 
 
 def _ends(column: Column, axis: Axis, first: int, last: int) -> tuple[Any, Any] | None:

@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,8 @@ class Schema:
         self.file.check(self.columns)
         if self.impossible:
             self._check_possible()
-        object.__setattr__(self, "rules", rules.parsed(self.rules))
+        if self.rules != ():
+            object.__setattr__(self, "rules", rules.parsed(self.rules))
         if self.rules:
             self._check_rules()
 
@@ -143,10 +143,14 @@ class Schema:
                 raise SchemaError(f"impossible combination {number}: {error}") from None
         return replace(self, impossible=tuple(declared))
 
-    @cached_property
-    def public_bins(self) -> Mapping[str, tuple[int, ...]]:
+    @property
+    def public_bins(self) -> dict[str, tuple[int, ...]]:
         """Public classes for columns that declare no bins, cut where impossible intervals are."""
-        bins: dict[str, tuple[int, ...]] = {}
+        return dict(self._public_bins)
+
+    @cached_property
+    def _public_bins(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        bins: list[tuple[str, tuple[int, ...]]] = []
         for column in self:
             if isinstance(column, GridColumn) and column.adaptive:
                 named = (
@@ -157,8 +161,8 @@ class Schema:
                 )
                 cuts = {cut for codes in named for cut in (codes[0], codes[-1] + 1)}
                 own = {*first_classes(column), *(cut for cut in cuts if cut < column.cells)}
-                bins[column.name] = tuple(sorted(own))
-        return MappingProxyType(bins)
+                bins.append((column.name, tuple(sorted(own))))
+        return tuple(bins)
 
     def with_bins(self, bins: Mapping[str, tuple[int, ...]]) -> "Schema":
         """The schema with some columns on a grid divided into bins.

@@ -25,7 +25,7 @@ from sfumato.schema.columns import (
     day_of,
     without_offset,
 )
-from sfumato.schema.number_texts import is_plain, plain_text
+from sfumato.schema.number_texts import plain_text
 
 
 def expected(column: Column) -> str:
@@ -41,7 +41,7 @@ def expected(column: Column) -> str:
         return f"a whole number, written like 1{column.thousands}400"
     if isinstance(column, Number):
         written = f", written like 1{column.thousands}400{column.decimal}5"
-        return "a finite number" + ("" if is_plain(column) else written)
+        return "a finite number" + ("" if column.has_plain_marks else written)
     if isinstance(column, Date):
         return "a date like 2020-01-31" if column.format is None else f"a date as {column.format}"
     if isinstance(column, DateTime):
@@ -92,7 +92,7 @@ def number_of(column: Column, value: Any) -> float:
 
 def with_plain_numbers(column: Column) -> Column:
     """The column for numbers in requests: 1.5, however the table writes them."""
-    if not isinstance(column, Integer | Number) or is_plain(column):
+    if not isinstance(column, Integer | Number) or column.has_plain_marks:
         return column
     return replace(column, decimal=".", thousands="")
 

@@ -361,7 +361,8 @@ def test_a_domain_too_large_to_count_is_still_published_and_compared(
 ) -> None:
     names = [f"c{place}" for place in range(columns)]
     high = 1 if columns == 80 else 999
-    declared = [{"name": name, "kind": "integer", "low": 0, "high": high} for name in names]
+    number = {"kind": "integer", "low": 0, "high": high, "step": 1}
+    declared = [{"name": name, **number} for name in names]
     rows = [",".join(str((row * place) % 7) for place in range(columns)) for row in range(100)]
     table = world.write("wide.csv", "\n".join([",".join(names), *rows]) + "\n")
     outcome = world.publish("--evaluate", table=table, schema=world.write_schema(*declared))

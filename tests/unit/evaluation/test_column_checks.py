@@ -58,14 +58,14 @@ ROWS = {
 def test_a_rule_is_judged_row_by_row_where_all_values_are_there(
     text: str, kept: list[bool]
 ) -> None:
-    assert ColumnCheck.of(text, SCHEMA).kept(ROWS).tolist() == kept
+    assert ColumnCheck.of(text, SCHEMA).holds_in(ROWS).tolist() == kept
 
 
 def test_a_sum_of_decimals_is_equal_in_spite_of_binary_rounding() -> None:
     rows = {"a": np.array([0.1]), "b": np.array([0.2]), "c": np.array([0.3])}
-    assert ColumnCheck.of("a + b = c", SCHEMA).kept(rows).tolist() == [True]
-    assert ColumnCheck.of("a + b > c", SCHEMA).kept(rows).tolist() == [False]
-    assert ColumnCheck.of("a + b < c", SCHEMA).kept(rows).tolist() == [False]
+    assert ColumnCheck.of("a + b = c", SCHEMA).holds_in(rows).tolist() == [True]
+    assert ColumnCheck.of("a + b > c", SCHEMA).holds_in(rows).tolist() == [False]
+    assert ColumnCheck.of("a + b < c", SCHEMA).holds_in(rows).tolist() == [False]
 
 
 @pytest.mark.parametrize(

@@ -578,9 +578,8 @@ def test_more_cells_than_can_be_held_are_refused_before_the_charge(verb, monkeyp
 
 
 def test_a_view_that_still_has_too_many_cells_is_refused_before_the_charge(monkeypatch):
-    for place in ("counting.exact_counts", "gate.curator"):
-        monkeypatch.setattr(f"sfumato.{place}.MAX_CELLS", 3)
-    monkeypatch.setattr("sfumato.gate.curator.FINE_CELLS", 3)
+    for limit in ("counting.exact_counts.MAX_CELLS", "gate.curator.FINE_CELLS"):
+        monkeypatch.setattr(f"sfumato.{limit}", 3)
     gatekeeper = curator()
     view = Coarse(fine=SCHEMA, groups={"age": np.array([0, 0, 0, 1, 1])})
     with pytest.raises(InputError, match="needs 4 cells; at most 3"):

@@ -86,7 +86,9 @@ def test_twice_the_budget_has_about_half_the_error() -> None:
 
 
 def test_what_was_not_measured_alone_has_no_error() -> None:
-    schema = Schema(columns=(Integer(name="age", low=0, high=3), Category(name="sex", values="fm")))
+    schema = Schema(
+        columns=(Integer(name="age", low=0, high=3), Category(name="sex", values=("f", "m")))
+    )
     counts = np.array([5.0, 6.0, 7.0, 8.0])
     values = middles(schema["age"])
     assert number_error(schema, "age", [], counts=counts, values=values) is None

@@ -40,9 +40,12 @@ def noisy(rows, sigma=SIGMA) -> NoisyColumn:
 @pytest.mark.parametrize(
     ("rows", "column"),
     [
-        ({"25": 500, "60": 300, "15": 100}, Integer(name="a", low=10, high=99, missing=True)),
-        ({"0": 500, "1": 400}, Integer(name="a", low=0, high=1, missing=True)),
-        ({"0": 900}, Integer(name="a", low=0, high=1, missing=True)),
+        (
+            {"25": 500, "60": 300, "15": 100},
+            Integer(name="a", low=10, high=99, step=1, missing=True),
+        ),
+        ({"0": 500, "1": 400}, Integer(name="a", low=0, high=1, step=1, missing=True)),
+        ({"0": 900}, Integer(name="a", low=0, high=1, step=1, missing=True)),
         (
             {"1500": 300, "30000": 300},
             Integer(name="a", low=0, high=49_999, step=5_000, missing=True),
@@ -57,7 +60,7 @@ def noisy(rows, sigma=SIGMA) -> NoisyColumn:
         ),
         (
             {"25": 500, "-999": 100},
-            Integer(name="a", low=20, high=49, missing=True, missing_texts=("-999",)),
+            Integer(name="a", low=20, high=49, step=1, missing=True, missing_texts=("-999",)),
         ),
         (
             {"no": 300, "yes": 300, "?": 40},

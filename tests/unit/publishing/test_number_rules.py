@@ -174,3 +174,11 @@ def test_a_resolution_is_not_guessed_from_few_values_or_unseen_ones():
     assert resolution(rows(range(0, 140, 20)), 0) == 1
     assert resolution(rows(range(0, 200, 20)), 0) == 10
     assert known_limits("c", None, 1, 12) is None
+
+
+def test_numbers_of_three_hundred_digits_are_divided_by_steps_of_one():
+    """More digits than a quotient of decimals has by default."""
+    huge = rows([*range(40), 10**308, -(10**308)])
+    found = grid("c", huge, min(huge), max(huge), digits=0)
+    assert found.low <= -(10**308)
+    assert found.high >= 10**308

@@ -251,7 +251,9 @@ def test_the_price_is_told_as_shares_of_the_drawn_rows() -> None:
     assert told["repaired"] == 2 * moved.broke
     assert told["repaired_share"] == moved.broke / 1_000
     assert told["moved"].keys() == {"a", "b"}
-    assert rule_facts(Schema(columns=INTEGERS), []) == {}
+    free = Schema(columns=INTEGERS)
+    model = DenseModel(schema=free, counts=np.ones(free.shape(free.names)))
+    assert draw_rows(model, n_rows=10, rng=simulation_rng(1)).facts == {}
 
 
 # ---------------------------------------------------------------- every path that draws rows

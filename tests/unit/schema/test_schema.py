@@ -1,6 +1,7 @@
 """Schemas: names, sizes, and the three file forms they are read from."""
 
 import json
+import pickle
 from datetime import date
 
 import pytest
@@ -206,3 +207,11 @@ def test_a_marginal_stands_in_the_order_of_the_schema_and_names_each_column_once
     assert schema.pick({"c", "b"}).names == ("b", "c")
     assert schema.pick(["b"]).dataset == "d"
     assert len(schema) == len(list(schema)) == 3
+
+
+def test_a_schema_that_has_shown_its_public_bins_can_be_sent_to_another_process():
+    schema = Schema(columns=[Integer(name="pay", low=0, high=9_999)], dataset="s")
+    bins = schema.public_bins
+    assert pickle.loads(pickle.dumps(schema)).public_bins == bins
+    bins.clear()
+    assert schema.public_bins
