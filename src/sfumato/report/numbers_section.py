@@ -23,12 +23,13 @@ MOST_NUMBERS: Final = 60
 _SIGMAS: Final = 2
 """Standard errors on each side: 19 times in 20."""
 _DAY_S: Final = 86_400
+"""Seconds."""
 
 
 def published_numbers(release: TableRelease) -> tuple[PublishedNumber, ...]:
     """The numbers, days and moments of a release, in the order of its columns."""
-    told = release.method.get("number_errors")
-    errors = told if isinstance(told, Mapping) else {}
+    stated = release.method.get("number_errors")
+    errors = stated if isinstance(stated, Mapping) else {}
     names = [c.name for c in release.schema if isinstance(c, GridColumn)]
     names = [name for name in names if name in release.data.column_names]
     rows = [_number(release, name, errors.get(name)) for name in names[:MOST_NUMBERS]]
@@ -40,7 +41,7 @@ def _number(release: TableRelease, name: str, error: Any) -> PublishedNumber | N
     values = _values(release.data.column(name))
     if not values.size:
         return None
-    mean, ranks = _told(error)
+    mean, ranks = _stated(error)
     unit = column.kind
     quantiles = []
     for share in QUARTILES:
@@ -61,15 +62,15 @@ def _number(release: TableRelease, name: str, error: Any) -> PublishedNumber | N
     )
 
 
-def _told(error: Any) -> tuple[float | None, dict[str, float]]:
+def _stated(error: Any) -> tuple[float | None, dict[str, float]]:
     """The errors that a file tells of a number; one that was edited may hold anything."""
     if not isinstance(error, Mapping) or not isinstance(error.get("ranks"), Mapping):
         return None, {}
-    told = [error.get("mean"), *error["ranks"].values()]
-    if not all(isinstance(each, int | float) and 0 <= each < inf for each in told):
+    figures = [error.get("mean"), *error["ranks"].values()]
+    if not all(isinstance(each, int | float) and 0 <= each < inf for each in figures):
         return None, {}
     ranks = {str(share): float(rank) for share, rank in error["ranks"].items()}
-    return float(cast("float", told[0])), ranks
+    return float(cast("float", figures[0])), ranks
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[np.float64]:
