@@ -296,7 +296,8 @@ def tail_counts(
     Args:
         sums: Noisy counts of the classes in order, missing values last.
         noise: The variance of each.
-        widths: The number of cells of each; one that limits cut short is expected to hold less.
+        widths: The number of cells of each; a last one that the limit cuts short is expected to
+            hold less.
         missing: Whether the last one is of missing values.
     """
     size = sums.size - missing
@@ -313,7 +314,7 @@ def tail_counts(
         if 0 <= last - step < size and sigmas[last - step] > NEAR_SIGMAS:
             decline = max(DECLINE, float(sums[last - step]) / before)
         for index in range(last + step, past, step):
-            cut = min(1.0, float(widths[index]) / float(widths[index - step]))
+            cut = min(1.0, widths[index] / widths[index - 1]) if index == size - 1 else 1.0
             prior = max(before * cut / decline, 1e-9)
             own, variance = float(sums[index]), max(float(noise[index]), 1e-9)
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
