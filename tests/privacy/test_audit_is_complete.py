@@ -101,8 +101,7 @@ VERBS = {
     Scout: {
         "texts": "GateTexts",
         "shapes": "GateShapes",
-        "measure": "GateScout",
-        "sigma_of": "",
+        "rows": "GateScout",
     },
     Interview: {"ask": "GateInterview"},
 }
