@@ -28,8 +28,8 @@ from sfumato.gate.row_answers import Interview, Responses
 from sfumato.gate.scores import Score, TargetList
 from sfumato.local.records.parts import Part
 from sfumato.noise import Noise
-from sfumato.privacy.composition import Cap, Price
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, ApproxZCDP, Cost, Price, PureDP
 from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, Words, simulation_rng
 from sfumato.schema.measurement import Coarse, KnownNumbers, Measurement
@@ -318,8 +318,8 @@ class _Interview:
 
 def _amount(charge: Price) -> Fraction:
     """Epsilon or rho."""
-    if isinstance(charge, ApproxDP):
-        raise InternalError("a charge of epsilon and delta has no exact loss. Nothing was found.")
+    if isinstance(charge, ApproxDP | ApproxZCDP):
+        raise InternalError("a charge with a delta has no exact loss. Nothing was found.")
     return amount(charge)
 
 

@@ -102,8 +102,7 @@ VERBS = {
     Scout: {
         "texts": "GateTexts",
         "shapes": "GateShapes",
-        "measure": "GateScout",
-        "sigma_of": "",
+        "rows": "GateScout",
     },
     Interview: {"ask": "GateInterview"},
 }

@@ -1,6 +1,5 @@
 """A ledger against a model of it: never more spent than the cap, nothing forgotten."""
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,9 +13,10 @@ from sfumato.ledger import Ledger
 from sfumato.privacy import (
     ZCDP,
     ApproxDP,
+    ApproxZCDP,
     Cap,
-    Cost,
     OneRow,
+    Price,
     PureDP,
     Totals,
     epsilon_from_zcdp,
@@ -28,6 +28,7 @@ costs = st.one_of(
     amounts.map(PureDP),
     amounts.map(lambda amount: ZCDP(amount / 10)),
     amounts.map(lambda amount: ApproxDP(amount, amount / 10**6)),
+    amounts.map(lambda amount: ApproxZCDP(amount / 20, amount / 10**6)),
 )
 caps: st.SearchStrategy[Cap] = st.one_of(
     st.sampled_from([PureDP("0.5"), PureDP(2), ZCDP("0.05"), ApproxDP(1, "1e-6")]),
@@ -38,32 +39,24 @@ relations = st.sampled_from([OneRow(), OneRow(neighbors="replace")])
 
 def fits(totals: Totals, cap: Cap | None) -> bool:
     """The cap in plain words, apart from the source."""
-    if totals.first is not None and cap is not None:
-        return fits_after(totals.first, replace(totals, first=None), cap)
     match cap:
         case None:
             return True
         case PureDP():
-            return not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
+            return not totals.delta and not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
         case ZCDP():
-            return totals.rho <= cap.rho
+            return not totals.delta and totals.rho <= cap.rho
         case ApproxDP():
-            pure = not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
-            return pure or epsilon_from_zcdp(totals.rho, cap.delta) <= cap.epsilon
+            aside = max(totals.first_delta, cap.delta / 2) if totals.first_delta else Fraction(0)
+            if aside > cap.delta or totals.delta > aside:
+                return False
+            if not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon:
+                return True
+            rest = cap.delta - aside
+            return rest > 0 and epsilon_from_zcdp(totals.rho, rest) <= cap.epsilon
 
 
-def fits_after(first: ApproxDP, others: Totals, cap: Cap) -> bool:
-    if not isinstance(cap, ApproxDP):
-        return False
-    epsilon, delta = cap.epsilon - first.epsilon, cap.delta - first.delta
-    if others == Totals():
-        return epsilon >= 0 and delta >= 0
-    if epsilon <= 0 or delta < 0:
-        return False
-    return fits(others, ApproxDP(epsilon, delta) if delta else PureDP(epsilon))
-
-
-def doubled(cost: Cost | ApproxDP) -> Cost | ApproxDP:
+def doubled(cost: Price) -> Price:
     match cost:
         case PureDP():
             return PureDP(cost.epsilon * 2)
@@ -91,7 +84,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.cap = cap
         self.totals = Totals()
         self.relation: OneRow | None = None
-        self.paid: dict[str, tuple[Cost | ApproxDP, OneRow]] = {}
+        self.paid: dict[str, tuple[Price, OneRow]] = {}
         self.kept: dict[str, bytes] = {}
 
     def teardown(self) -> None:
@@ -100,7 +93,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.forget()
 
     @rule(cost=costs, protect=relations, request=st.one_of(st.none(), st.sampled_from("abcdef")))
-    def spend(self, cost: Cost | ApproxDP, protect: OneRow, request: str | None) -> None:
+    def spend(self, cost: Price, protect: OneRow, request: str | None) -> None:
         try:
             self.ledger.spend(cost, label="x", protect=protect, request=request)
             admitted = True
@@ -118,8 +111,8 @@ class LedgerMachine(RuleBasedStateMachine):
         if (protect.neighbors, kept.neighbors) == ("replace", "add-remove"):
             assert not admitted
             return
-        if isinstance(cost, ApproxDP) and self.totals != Totals():
-            assert not admitted  # it may only be the first
+        if count == 2 and isinstance(cost, ApproxZCDP):
+            assert not admitted  # nothing is known of two rows at once
             return
         after = self.totals.plus(doubled(cost) if count == 2 else cost)
         assert admitted == fits(after, self.cap)

@@ -96,8 +96,9 @@ BROKEN = [
     ("GateBinned", levels_cost_a_tenth),
     ("GatePersons", persons_are_not_bounded),
     ("GatePersons", persons_have_the_noise_of_one_row),
+    ("GateShapes", persons_without_a_schema_are_not_bounded),
+    ("GateShapes", persons_without_a_schema_have_the_noise_of_one_row),
     ("GateScout", persons_without_a_schema_are_not_bounded),
-    ("GateScout", persons_without_a_schema_have_the_noise_of_one_row),
 ]
 
 

@@ -85,7 +85,7 @@ def publish(request: Dp2PubRequest) -> TableRelease:
     """Publish a table by DP2-Pub, under the requested kind of trust."""
     check_one_table(request.table)
     budget = PureDP(request.epsilon)
-    known = read_strictly(loaded_schema(request.schema), request.strict)
+    known = read_strictly(loaded_schema(request.schema).without_bins(), request.strict)
     _check_neighbors(request.neighbors)
     check_resume(request.resume, request.seed)
     make = _maker(request, known, budget)

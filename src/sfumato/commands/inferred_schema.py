@@ -1,12 +1,12 @@
 """A schema for a table that has none, inferred privately for a stated share of the budget.
 
-The columns are inferred by ``publishing.inference``. The ledger records the result, so that it
-is paid for and drawn once: later releases use the same schema.
+The columns are inferred by ``publishing.inference``. The ledger keeps what each look showed, and
+the schema, so that all is paid for and drawn once: later releases use the same schema.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,15 +18,16 @@ from sfumato import check
 from sfumato.commands.request import WORKLOADS
 from sfumato.errors import BudgetError, InputError, StorageError, TableError
 from sfumato.gate import Curator, Scout
+from sfumato.ledger.entries import Entry
 from sfumato.ledger.ledger import Ledger, after_earlier_charge
 from sfumato.privacy import composition, guarantees
-from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import ApproxDP, PureDP, zcdp_budget
+from sfumato.privacy.composition import Cap, Totals, unstated
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, LocalDP, Price, PureDP, zcdp_budget
 from sfumato.privacy.sensitivity import Protection, protection_from_json, protection_to_ledger
 from sfumato.publishing.algorithm_release import released
 from sfumato.publishing.auto import Auto
 from sfumato.publishing.column_rules import LeftOut
-from sfumato.publishing.inference import FORM, InferredColumns, infer
+from sfumato.publishing.inference import FORM, TEXTS_DELTA, Costs, InferredColumns, infer
 from sfumato.publishing.methods import DELTA
 from sfumato.randomness import Rng
 from sfumato.readers.csv import CsvFile
@@ -39,12 +40,12 @@ from sfumato.schema import Schema
 from sfumato.schema.columns import Boolean, Column
 from sfumato.synthesis.algorithm import Algorithm
 
-SHARE: Final = Fraction(1, 5)
-"""Of epsilon, for the schema, by default; docs/inference.md says why."""
-DELTA_SHARE: Final = Fraction(1, 2)
-"""Of delta, for the schema: the rest is for Gaussian noise."""
-REQUEST: Final = "inferred schema"
-"""The ledger's name for an inferred schema: one for each data set."""
+SHARE: Final = Fraction(3, 20)
+"""Of the budget in rho, for the schema, by default; docs/inference.md says why."""
+RUN: Final = "inferred schema"
+"""The ledger's name for the looks at a table without a schema: one run for each data set."""
+SCHEMA: Final = f"{RUN}/kinds"
+"""The charge with which the ledger keeps the schema, as its second outcome."""
 SIMULATED: Final = "infer a schema: seeded noise, protects nobody"
 
 STAND_IN: Final = Schema(columns=tuple(Boolean(name=name) for name in "abc"))
@@ -59,33 +60,69 @@ class Inferred:
     """An inferred schema, and what it cost."""
 
     schema: Schema
-    cost: ApproxDP
+    costs: tuple[Price, ...]
+    """What each look cost; charged, unless it was a simulation."""
     about: Mapping[str, Any]
     """For people: the columns, what was left out and why, how much noise there was."""
     private: bool = True
     """False if the noise was seeded: it cost nothing and may not be published."""
 
-    def total(self, budget: Cap) -> ApproxDP:
-        """What a run with ``budget`` promises together with this: the sums."""
-        if not isinstance(budget, PureDP | ApproxDP):
-            raise InputError(f"a release has a budget in epsilon, got {budget!r}")
-        more = budget.delta if isinstance(budget, ApproxDP) else Fraction(0)
-        return ApproxDP(self.cost.epsilon + budget.epsilon, self.cost.delta + more)
+    @property
+    def spent(self) -> Totals:
+        """What the looks cost together."""
+        return _sum(self.costs)
 
-    def rest(self, whole: ApproxDP) -> ApproxDP:
-        """What is left of a budget for the release."""
-        if whole.epsilon <= self.cost.epsilon or whole.delta <= self.cost.delta:
+    def total(self, budget: Cap) -> ApproxDP:
+        """What a release with ``budget`` promises together with this.
+
+        The deltas add up. A release without a delta is given one as large as the schema's, to
+        convert rho with.
+        """
+        spent = self.spent
+        if isinstance(budget, ApproxDP):
+            return _stated(spent.plus(zcdp_budget(budget)), spent.delta + budget.delta)
+        delta = 2 * spent.delta or DELTA
+        before = composition.composed(spent, delta)
+        if isinstance(budget, PureDP) and isinstance(before, ApproxDP):
+            return ApproxDP(before.epsilon + budget.epsilon, delta)  # Dwork, Roth 2014, thm. 3.16
+        return _stated(spent.plus(budget), delta)
+
+    def rest(self, whole: ApproxDP) -> ZCDP:
+        """What is left of a budget for the release, all of it in rho.
+
+        The delta of texts is set aside even if there were none: whether it was used is a matter
+        of the data (``privacy.composition.within``).
+        """
+        delta = max(self.spent.delta, whole.delta * TEXTS_DELTA)
+        rho = Fraction(0)
+        if delta < whole.delta:
+            rho = zcdp_budget(ApproxDP(whole.epsilon, whole.delta - delta)).rho - self.spent.rho
+        if rho <= 0:
             raise BudgetError(
-                f"inferring the schema cost {self.cost}, which leaves nothing of {whole} for a "
+                f"inferring the schema cost {self.spent}, which leaves nothing of {whole} for a "
                 "release. Give more epsilon, and delta where that is less."
             )
-        return ApproxDP(whole.epsilon - self.cost.epsilon, whole.delta - self.cost.delta)
+        return ZCDP(rho)
+
+
+def _sum(costs: Iterable[Price]) -> Totals:
+    totals = Totals()
+    for cost in costs:
+        totals = totals.plus(cost)
+    return totals
+
+
+def _stated(totals: Totals, delta: Fraction) -> ApproxDP:
+    promise = composition.composed(totals, delta)
+    if not isinstance(promise, ApproxDP):
+        raise InputError(f"schema and release together promise {unstated(totals)}")
+    return promise
 
 
 def inferred_schema(
     table: Any,
     *,
-    budget: ApproxDP,
+    whole: ApproxDP,
     share: Fraction,
     protect: Protection,
     ledger: Ledger,
@@ -97,10 +134,10 @@ def inferred_schema(
 
     Args:
         table: A path or a data frame.
-        budget: Of schema and release together.
-        share: Of its epsilon; half of delta goes with it.
+        whole: The budget of schema and release together.
+        share: Of its rho, for the schema.
         protect: Whom to protect.
-        ledger: Of the data set; charged before the first look.
+        ledger: Of the data set; charged before each look.
         rng: Where the noise comes from; with a simulation generator nothing is charged, and that
             is noted.
         encoding: Of a CSV file.
@@ -108,26 +145,28 @@ def inferred_schema(
     """
     source = source_of(table, (), encoding, delimiter)
     _check_header(source)
-    if rng.secure and (stored := ledger.outcome(REQUEST)) is not None:
+    if rng.secure and (stored := ledger.outcome(SCHEMA, step=1)) is not None:
         return _from_json(stored, protect, ledger)
-    cost = _paid(ledger) if rng.secure else None
-    if cost is None:
-        cost = ApproxDP(budget.epsilon * share, budget.delta * DELTA_SHARE)
-        _check_fits(ledger, cost, budget)
+    costs = Costs.of(whole, share, protect)
+    still = [] if rng.secure and _charged(ledger) else [*costs.all, _release_part(costs, whole)]
     scout = Scout(
-        UndeclaredTable(source),
-        protect=protect,
-        budget=cost,
-        ledger=ledger,
-        rng=rng,
-        request=REQUEST,
+        UndeclaredTable(source), protect=protect, costs=still, ledger=ledger, rng=rng, run=RUN
     )
     if not rng.secure:
         ledger.simulation(SIMULATED)
-    outcome = _to_json(infer(scout), cost, protect, ledger.dataset)
+    outcome = _to_json(infer(scout, costs), scout, ledger.dataset)
     if rng.secure:  # the result is what the ledger has stored, also if that is no schema
-        outcome = ledger.journal(REQUEST, outcome)
+        outcome = ledger.journal(SCHEMA, outcome, step=1)
     return _from_json(outcome, protect, ledger, private=rng.secure)
+
+
+def least_rest(whole: ApproxDP, share: Fraction, protect: Protection) -> ZCDP:
+    """What a release has at least, before anything was looked at."""
+    return _release_part(Costs.of(whole, share, protect), whole)
+
+
+def _release_part(costs: Costs, whole: ApproxDP) -> ZCDP:
+    return Inferred(schema=STAND_IN, costs=costs.all, about={}).rest(whole)
 
 
 @contextmanager
@@ -137,10 +176,10 @@ def note_schema_charge(ledger: Ledger) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if ledger.head != before and (paid := _paid(ledger)) is not None:
+        if ledger.head != before and (paid := _charged(ledger)):
             error.add_note(
-                f"Charged, and recorded in the ledger of {ledger.dataset!r}: {paid} for inferring "
-                "a schema. The same command again does not pay for that again."
+                f"Charged, and recorded in the ledger of {ledger.dataset!r}: {_sum(paid)} for "
+                "inferring a schema. The same command again does not pay for that again."
             )
         raise
 
@@ -154,25 +193,42 @@ def inferred_earlier(ledger: Ledger, schema: Schema, protect: Protection) -> Inf
     Raises:
         BudgetError: If they were inferred for another protection; the two guarantees do not add up.
     """
-    stored = ledger.outcome(REQUEST)
-    if stored is None or not set(schema.columns) <= _columns_of(stored):
+    stored = ledger.outcome(SCHEMA, step=1)
+    if stored is None or not set(schema.without_bins().columns) <= _columns_of(stored):
         return None
     return _from_json(stored, protect, ledger)
 
 
 def published(
-    algorithm: Algorithm | Auto, inferred: Inferred | None, curator: Curator
+    algorithm: Algorithm | Auto,
+    inferred: Inferred | None,
+    curator: Curator,
+    *,
+    whole: ApproxDP | None = None,
 ) -> TableRelease:
     """A release, with the cost of its schema if that was inferred."""
-    return counted(partial(released, algorithm), inferred, curator)
+    return counted(partial(released, algorithm), inferred, curator, whole=whole)
 
 
 def counted(
-    make: Callable[[Curator], TableRelease], inferred: Inferred | None, curator: Curator
+    make: Callable[[Curator], TableRelease],
+    inferred: Inferred | None,
+    curator: Curator,
+    *,
+    whole: ApproxDP | None = None,
 ) -> TableRelease:
-    """What ``make`` releases, with the cost of its schema if that was inferred."""
+    """What ``make`` releases, with the cost of its schema if that was inferred.
+
+    Args:
+        make: Spends the curator's budget.
+        inferred: The schema, if it was inferred.
+        curator: Of the release.
+        whole: The budget of schema and release together, if it was one.
+    """
     release = make(curator)
-    return release if inferred is None else with_inference(release, inferred, curator.ledger)
+    if inferred is None:
+        return release
+    return with_inference(release, inferred, curator.ledger, whole)
 
 
 def check_inferable(workload: object, totals: object, *, strict: bool) -> None:
@@ -196,7 +252,7 @@ def check_share_unused(given: check.Number | None) -> None:
 
 
 def share_of(given: check.Number | None) -> Fraction:
-    """The share of epsilon for a schema, as it is given."""
+    """The share of the budget for a schema, as it is given."""
     share = SHARE if given is None else check.exact(infer_share=given)
     if not 0 < share < 1:
         raise InputError(f"infer_share must be above 0 and below 1, got {given!r}")
@@ -208,24 +264,39 @@ def whole_budget(epsilon: check.Number, delta: check.Number | None) -> ApproxDP:
     return ApproxDP(epsilon, DELTA if delta is None else delta)
 
 
-def with_inference(release: TableRelease, inferred: Inferred, ledger: Ledger) -> TableRelease:
-    """The release with the cost of its schema in its guarantee and among its entries."""
+def with_inference(
+    release: TableRelease, inferred: Inferred, ledger: Ledger, whole: ApproxDP | None = None
+) -> TableRelease:
+    """The release with the cost of its schema in its guarantee and among its entries.
+
+    Args:
+        release: Made for a budget of its own, or for the rest of ``whole``.
+        inferred: Its schema.
+        ledger: Where both were charged.
+        whole: The budget of both, if it was one.
+    """
     entries = [
         {
             "seq": entry.seq,
             "label": entry.label,
-            "cost": guarantees.to_json(inferred.cost),
+            "cost": guarantees.to_json(entry.cost),
             "hash": entry.hash,
         }
         for entry in ledger.entries()
-        if entry.request == REQUEST
+        if entry.cost is not None and _of_schema(entry)
     ]
     account = {**release.ledger, "entries": [*entries, *release.ledger["entries"]]}
     method = {**release.method, "inferred": dict(inferred.about)}
-    if not isinstance(release.guarantee, PureDP | ApproxDP):
+    if whole is not None and release.guarantee == inferred.rest(whole):
+        guarantee = whole
+    elif isinstance(release.guarantee, LocalDP):
         raise InputError(f"a schema can't be inferred for a release with {release.guarantee}")
-    total = inferred.total(release.guarantee)
-    return replace(release, guarantee=total, method=method, ledger=account)
+    else:
+        guarantee = inferred.total(release.guarantee)
+    spent = ledger.composed(guarantee.delta)
+    if release.private and spent is not None:
+        account["spent"] = guarantees.to_json(spent)
+    return replace(release, guarantee=guarantee, method=method, ledger=account)
 
 
 def _check_header(source: Source) -> None:
@@ -237,28 +308,17 @@ def _check_header(source: Source) -> None:
         )
 
 
-def _paid(ledger: Ledger) -> ApproxDP | None:
-    """What a stopped run paid for a schema that it never got."""
-    costs = (entry.cost for entry in ledger.entries() if entry.request == REQUEST)
-    return next((cost for cost in costs if isinstance(cost, ApproxDP)), None)
+def _of_schema(entry: Entry) -> bool:
+    return (entry.request or "").startswith(f"{RUN}/")
 
 
-def _check_fits(ledger: Ledger, cost: ApproxDP, whole: ApproxDP) -> None:
-    """Refuse, before anything is paid, a schema whose release the cap would not admit."""
-    cap = ledger.cap
-    if cap is None or not ledger.spent.nothing:
-        return  # the charge itself is refused if it is not the first
-    after = ledger.spent.plus(cost)
-    rest = ApproxDP(whole.epsilon - cost.epsilon, whole.delta - cost.delta)
-    ways = (PureDP(rest.epsilon), zcdp_budget(rest))
-    if not any(composition.within(after.plus(way), cap) for way in ways):
-        raise BudgetError(
-            f"a schema for {cost} and a release for {rest} are more than the cap {cap} of dataset "
-            f"{ledger.dataset!r} admits. Lower epsilon or delta, or raise the cap."
-        )
+def _charged(ledger: Ledger) -> tuple[Price, ...]:
+    """What the looks at a table without a schema have cost so far."""
+    entries = (entry for entry in ledger.entries() if _of_schema(entry))
+    return tuple(entry.cost for entry in entries if entry.cost is not None)
 
 
-def _to_json(result: InferredColumns, cost: ApproxDP, protect: Protection, dataset: str) -> bytes:
+def _to_json(result: InferredColumns, scout: Scout, dataset: str) -> bytes:
     declared = tuple(each for each in result.columns.values() if not isinstance(each, LeftOut))
     left_out = {n: each.why for n, each in result.columns.items() if isinstance(each, LeftOut)}
     schema = None
@@ -266,8 +326,8 @@ def _to_json(result: InferredColumns, cost: ApproxDP, protect: Protection, datas
         schema = Schema(columns=declared, dataset=dataset, file=FORM, exclude=tuple(left_out))
     value = {
         "schema": None if schema is None else schema.to_dict(),
-        "cost": guarantees.to_json(cost),
-        "protect": protection_to_ledger(protect),
+        "costs": [guarantees.to_json(cost) for cost in scout.charged],
+        "protect": protection_to_ledger(scout.protect),
         "found": {**result.about, "left_out": left_out},
     }
     return json.dumps(value, ensure_ascii=False).encode()
@@ -283,25 +343,28 @@ def _from_json(
 ) -> Inferred:
     """An inferred schema, as the ledger has stored it."""
     value = json.loads(outcome)
-    cost, left_out = guarantees.from_json(value["cost"]), value["found"]["left_out"]
-    if not isinstance(cost, ApproxDP) or value["protect"] != protection_to_ledger(protect):
+    left_out = value["found"]["left_out"]
+    costs = tuple(guarantees.price_from_json(cost) for cost in value["costs"])
+    if value["protect"] != protection_to_ledger(protect):
         raise BudgetError(
             f"the schema of dataset {ledger.dataset!r} was inferred for "
             f"{protection_from_json(value['protect'])}, not for {protect}. Protect the same, or "
             "write a schema."
         )
     if value["schema"] is None:
-        spent = "which stays charged" if private else "which was simulated"
+        charged = "which stays charged" if private else "which was simulated"
         raise after_earlier_charge(
             TableError(
-                f"no column of dataset {ledger.dataset!r} could be described for {cost}, {spent}: "
-                f"{'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
-                "Write a schema: `sfumato schema draft` helps."
+                f"no column of dataset {ledger.dataset!r} can be published for {_sum(costs)}, "
+                f"{charged}: {'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
+                "The rest of the budget was not spent. Write a schema: `sfumato schema draft` "
+                "helps."
             )
         )
-    about = {"epsilon": float(cost.epsilon), "delta": float(cost.delta), **value["found"]}
+    spent = _sum(costs)
+    about = {"rho": float(spent.rho), "delta": float(spent.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])
-    return Inferred(schema=schema, cost=cost, about=about, private=private)
+    return Inferred(schema=schema, costs=costs, about=about, private=private)
 
 
 @contextmanager
@@ -321,7 +384,7 @@ def _what_is_left(inferred: Inferred, out: Path | None) -> str:
             "Before that, a schema was inferred with seeded noise. This was a simulation: nothing "
             "was charged, and nothing was stored."
         )
-    paid = f"Before that, a schema was inferred for {inferred.cost}, which is spent."
+    paid = f"Before that, a schema was inferred for {inferred.spent}, which is spent."
     again = "give this command again: it does not pay for the schema again."
     beside = None if out is None else out.with_name(f"{out.name}.schema.json")
     if beside is None or not _written(inferred.schema, beside):

@@ -48,10 +48,12 @@ def release(made: "TableRelease", *, folder: str) -> Iterator[str]:
     if made.method.get("published") == "answers":
         yield "            randomized rows as they came: redrawing would make them worse"
     if inferred := made.method.get("inferred"):
-        cost = f"epsilon={inferred['epsilon']:g}, delta={inferred['delta']:g}"
+        cost = f"rho={inferred['rho']:g}, delta={inferred['delta']:g}"
         yield f"schema      inferred for {cost}, which the guarantee includes: schema.json"
         for name, why in inferred["left_out"].items():
             yield f"            left out: {label(name, 40)} ({why})"
+        for name, note in inferred["notes"].items():
+            yield f"            {label(name, 40)}: {note}"
     if unseen := made.method.get("never_measured"):
         yield f"            never measured, spread evenly by assumption: {', '.join(unseen)}"
     if rules := made.method.get("rules"):

@@ -25,6 +25,7 @@ from sfumato.commands.inferred_schema import (
     check_share_unused,
     inferred_earlier,
     inferred_schema,
+    least_rest,
     leave_schema_on_failure,
     note_schema_charge,
     published,
@@ -55,9 +56,10 @@ from sfumato.ledger import default_path
 from sfumato.ledger.ledger import Ledger, after_earlier_charge
 from sfumato.models.dense.model import CELL_LIMIT
 from sfumato.privacy.composition import Cap
-from sfumato.privacy.guarantees import ApproxDP
+from sfumato.privacy.guarantees import ZCDP, ApproxDP
 from sfumato.privacy.sensitivity import NEIGHBORS, Neighbors, OnePerson, OneRow, Protection
 from sfumato.publishing.auto import Auto
+from sfumato.publishing.inference import is_small
 from sfumato.publishing.methods import (
     LEAST_EPSILON,
     algorithm_named,
@@ -173,6 +175,7 @@ def publish(request: PublishRequest) -> TableRelease:
 def _with_schema(request: PublishRequest) -> TableRelease:
     check_share_unused(request.infer_share)
     known = loaded_schema(request.schema) if request.schema is not None else STAND_IN
+    known = known.without_bins()  # which another release paid for
     algorithm, plan = _planned(request, read_strictly(known, request.strict), left=None)
     inferred = inferred_before(plan)
     return run(plan, partial(published, algorithm, inferred), doing=_DOING)
@@ -182,16 +185,25 @@ def _without_schema(request: PublishRequest) -> TableRelease:
     check_inferable(request.workload, request.totals, strict=request.strict)
     check_schema_share(request.epsilon, request.infer_share)
     whole, share = whole_budget(request.epsilon, request.delta), share_of(request.infer_share)
-    _, plan = _planned(request, STAND_IN, left=whole)
+    protect = protection_of(request.neighbors, request.person, request.max_rows)
+    _, plan = _planned(request, STAND_IN, left=least_rest(whole, share, protect))
     ledger = Ledger.open(plan.ledger, dataset=plan.dataset, cap=cap_of(request.cap))
-    inferred = infer_schema(plan, budget=whole, share=share, ledger=ledger)
+    inferred = infer_schema(plan, whole=whole, share=share, ledger=ledger)
+    if is_small(inferred.about):
+        log.warning(
+            "the table is small for inferring a schema: only texts shared by %s of about %s rows "
+            "are shown. A declared schema loses nothing: `sfumato schema draft` proposes one.",
+            f"{inferred.about['texts']['shown_from_rows']:,}",
+            f"{inferred.about['rows']:,}",
+        )
     with leave_schema_on_failure(inferred, plan.folder):
         algorithm, plan = _planned(request, inferred.schema, left=inferred.rest(whole))
-        return run(plan, partial(published, algorithm, inferred), doing=_DOING, ledger=ledger)
+        make = partial(published, algorithm, inferred, whole=whole)
+        return run(plan, make, doing=_DOING, ledger=ledger)
 
 
 def _planned(
-    request: PublishRequest, known: Schema, *, left: ApproxDP | None
+    request: PublishRequest, known: Schema, *, left: ZCDP | None
 ) -> tuple[Algorithm | Auto, Publication]:
     """The algorithm and the publication, checked before the table is opened.
 
@@ -213,16 +225,19 @@ def _planned(
         options=request.options or {},
     )
     check_fits(algorithm, known)
-    epsilon, delta = request.epsilon, request.delta
-    if left is not None:
-        epsilon, delta = left.epsilon, left.delta
+    if left is not None and algorithm.name == "dp2pub":
+        raise InputError(
+            "dp2pub has a budget in epsilon alone, and inferring a schema takes a delta. Give "
+            "--schema (`sfumato schema draft` proposes one), or choose another method"
+        )
+    budget = left or budget_for(algorithm, known, epsilon=request.epsilon, delta=request.delta)
     if (out := as_path(request.out)) is not None:
         publishable(out)
     plan = Publication(
         request=request,
         table=request.table,
         schema=known,
-        budget=budget_for(algorithm, known, epsilon=epsilon, delta=delta),
+        budget=budget,
         protect=protection_of(request.neighbors, request.person, request.max_rows),
         dataset=dataset_name(known, request.dataset),
         workload=workload,
@@ -236,14 +251,14 @@ def _planned(
 
 
 def infer_schema(
-    plan: Publication, *, budget: ApproxDP, share: Fraction, ledger: Ledger
+    plan: Publication, *, whole: ApproxDP, share: Fraction, ledger: Ledger
 ) -> Inferred:
     """The schema for a publication that was given none; all else of ``plan`` was checked.
 
     Args:
         plan: The table, whom it protects, and its seed.
-        budget: Of schema and release together.
-        share: Of its epsilon, for the schema.
+        whole: The budget of schema and release together.
+        share: Of its rho, for the schema.
         ledger: Of the data set; the release is charged in the same one.
     """
     request = plan.request
@@ -253,7 +268,7 @@ def infer_schema(
     with ledger, note_schema_charge(ledger):
         return inferred_schema(
             plan.table,
-            budget=budget,
+            whole=whole,
             share=share,
             protect=plan.protect,
             ledger=ledger,
@@ -406,7 +421,7 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
     with new_folder(folder, force=plan.request.force, internal=not release.private) as inside:
         release.write_into(inside, csv=plan.request.csv)
         if "inferred" in release.method:
-            release.schema.save(inside / "schema.json")
+            release.schema.without_bins().save(inside / "schema.json")
         workload = plan.workload_of(release)
         page = report_view(release, workload=workload, csv=plan.request.csv)
         report.write(page, inside / "report.html")
@@ -414,9 +429,9 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
 
 def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:
     """A schema as it is given: itself, its content or its file."""
-    if isinstance(given, Schema):
-        return given
-    return Schema.from_dict(given) if isinstance(given, Mapping) else Schema.load(given)
+    if isinstance(given, Mapping):
+        return Schema.from_dict(given)
+    return given if isinstance(given, Schema) else Schema.load(given)
 
 
 def read_strictly(schema: Schema, strict: bool) -> Schema:

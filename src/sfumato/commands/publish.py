@@ -46,7 +46,7 @@ class PublishRequest(TableRun):
     infer_share: Annotated[
         check.Number | None,
         Option(
-            "The share of epsilon for inferring a schema; half of delta too. [default: 0.2]",
+            "The share of the budget (in rho) for inferring a schema. [default: 0.15]",
             public=True,
         ),
     ] = None

@@ -136,9 +136,6 @@ class TextTable(Protocol):
     def validate(self) -> None:
         """Read every row once and raise what is wrong with the file."""
 
-    def coded(self, schema: Schema) -> Table:
-        """The table read by a public schema of some of its columns."""
-
     def shapes(self, columns: Marginal) -> dict[str, NDArray[np.int64]]:
         """For each column, how many rows are of each shape: exact, sensitive."""
 

@@ -12,7 +12,7 @@ from sfumato.gate.curator import MOST_CELLS, Curator
 from sfumato.gate.rating_sums import Gram, GramMeasurement, ItemMeasurement, ItemSums
 from sfumato.gate.requests import sigma_of
 from sfumato.gate.scores import L1Error, MutualInformation, WeightedL1Error
-from sfumato.gate.scout import Scout, thresholding_of
+from sfumato.gate.scout import Scout, text_threshold
 from sfumato.ledger.ledger import spending_boundary
 
 __all__ = [
@@ -33,5 +33,5 @@ __all__ = [
     "runs_of",
     "sigma_of",
     "spending_boundary",
-    "thresholding_of",
+    "text_threshold",
 ]

@@ -22,8 +22,8 @@ from sfumato.gate.requests import amount, noise_of, same_kind
 from sfumato.gate.scores import Score, TargetList
 from sfumato.ledger.ledger import Ledger
 from sfumato.noise import Noise, noise_for
-from sfumato.privacy.composition import Cap, Price
-from sfumato.privacy.guarantees import ApproxDP, Cost, zcdp_budget
+from sfumato.privacy.composition import Cap
+from sfumato.privacy.guarantees import ApproxDP, Cost, Price, zcdp_budget
 from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import Rng, secure_rng
 from sfumato.schema.schema import Schema

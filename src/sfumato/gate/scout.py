@@ -1,45 +1,53 @@
-"""The gate of a table of which nothing is declared: charge, look, add noise, return.
+"""The gate of a table of which nothing is declared: charge, look, add noise, store, return.
 
-Its few verbs find out, privately, what a schema has to say: which shapes the values have, where
-numbers and days lie, which texts many rows share. The whole cost is paid before the first look.
+Its few verbs find out, privately, what a schema has to say: how many rows there are, which shapes
+the values of each column have, which texts many rows share. Each is charged before it looks, once
+for a data set, and what it showed is kept in the ledger: asked again, it costs and draws nothing.
 """
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-from sfumato.counting.exact_counts import count_marginals
+import numpy as np
+
 from sfumato.counting.table import TextCounts, TextTable
 from sfumato.durable import SingleProcess
-from sfumato.errors import BudgetError, InputError, TableError
+from sfumato.errors import InputError, TableError
 from sfumato.gate.budget import Journal
 from sfumato.gate.requests import noise_of, noisy, verb
 from sfumato.ledger.ledger import Ledger, spending_boundary
-from sfumato.noise import Noise
+from sfumato.noise import DiscreteLaplace
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
 from sfumato.privacy import sensitivity
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, zcdp_budget
+from sfumato.privacy.guarantees import ZCDP, ApproxDP, ApproxZCDP, Price, PureDP
 from sfumato.privacy.sensitivity import OnePerson, Protection
 from sfumato.randomness import Rng
 from sfumato.schema.measurement import Measurement
-from sfumato.schema.schema import Marginal, Schema
+from sfumato.schema.schema import Marginal
 
-LABEL = "infer a schema"
-"""What the ledger says of the charge."""
+LABELS: Final[Mapping[str, str]] = {
+    "rows": "infer a schema: number of rows",
+    "kinds": "infer a schema: kinds of columns",
+    "texts": "infer a schema: texts",
+}
+"""By what is asked, what the ledger says of the charge."""
+
+T = TypeVar("T", bound=Price)
 
 
 class Scout(SingleProcess):
     """Holds a table without a schema, and answers only through noise.
 
-    Formal guarantees: all that the verbs return, together, is (epsilon, delta)-DP with the
-    budget's parameters for the neighbors that ``protect`` names. The costs of the verbs are
-    approximate and add up to at most the budget (Dwork, Roth 2014, theorem 3.16: each verb keeps
-    its cost whatever the earlier ones returned, and the sum is fixed before the first look). Names
+    Formal guarantees: each verb keeps its cost, whatever the earlier ones returned, for the
+    neighbors that ``protect`` names; the ledger adds the costs up (``privacy.composition``). Names
     of columns are taken as public. The guarantee needs ``rng`` to be secure.
     """
 
     __slots__ = (
-        "__journal", "__ledger", "__request", "__rng", "__table", "__used",
-        "budget", "names", "private", "protect",
+        "__journal", "__ledger", "__rng", "__run", "__table",
+        "names", "private", "protect",
     )  # fmt: skip
 
     @spending_boundary()
@@ -48,34 +56,31 @@ class Scout(SingleProcess):
         table: TextTable,
         *,
         protect: Protection,
-        budget: ApproxDP,
+        costs: Sequence[Price],
         ledger: Ledger,
         rng: Rng,
-        request: str | None = None,
+        run: str | None = None,
     ) -> None:
         """Check everything that can be checked before a charge, the file's format included.
 
         Args:
             table: The rows, as texts.
             protect: Whom to protect.
-            budget: What is paid, in one entry, before the first look.
-            ledger: Who is charged; it must not have been charged for this data set before.
+            costs: What the verbs will cost at most: refused here, unread, if it does not fit.
+            ledger: Who is charged.
             rng: Where the noise comes from; with a simulation generator nothing is charged.
-            request: The name under which it is charged, once.
+            run: The name under which it is charged, and asked again for nothing.
         """
         super().__init__()
         self.protect = protect
-        self.budget = budget
         self.private = rng.secure
         self.__rng = rng
-        self.__request = request
+        self.__run = run or rng.token()
         self.__ledger = (
             ledger if rng.secure else Ledger.in_memory(dataset=ledger.dataset, simulated=True)
         )
-        self.__journal = Journal.unkept(self.__ledger, run=rng.token())
-        self.__used: tuple[Fraction, Fraction] | None = None  # nothing was paid
-        if not self._paid_before():
-            self.__ledger.precheck(budget, label=LABEL, protect=protect)
+        self.__journal = Journal.unkept(self.__ledger, run=self.__run)
+        self.__ledger.precheck(*costs, label="infer a schema", protect=protect)
         person = protect.column if isinstance(protect, OnePerson) else None
         if isinstance(protect, OnePerson):
             if person is None:
@@ -91,80 +96,102 @@ class Scout(SingleProcess):
             )
         table.validate()
 
-    def sigma_of(self, cost: ApproxDP, *, tables: int) -> float:
-        """The noise, in counts, of each of some tables of counts for ``cost``. No look."""
-        return self._noise(cost, tables).sigma_counts
+    @property
+    def charged(self) -> tuple[Price, ...]:
+        """What the verbs were charged, in this process or before."""
+        known = (self._paid(step) for step in LABELS)
+        return tuple(cost for cost in known if cost is not None)
 
     @verb
-    def shapes(self, *, cost: ApproxDP) -> dict[str, Measurement]:
+    def rows(self, *, cost: PureDP | ApproxDP) -> int:
+        """About how many rows there are; exactly, and free, where that number is public."""
+        moved = sensitivity.total(self.protect)
+        if not moved:
+            return self._count()
+        cost = self._in_force("rows", cost)
+        noise = DiscreteLaplace.for_cost(PureDP(cost.epsilon), moved)
+        self._charge("rows", cost)
+        return int(
+            self._kept("rows", lambda: self._count() + int(noise.sample(1, rng=self.__rng)[0]))
+        )
+
+    @verb
+    def shapes(self, *, cost: ZCDP | ApproxZCDP) -> dict[str, Measurement]:
         """For each column, about how many rows are of each shape (``schema.text_shapes``)."""
-        noise = self._noise(cost, len(self.names))
-        self._charge(cost)
-        exact = self.__table.shapes(self.names)
-        return {name: noisy((name,), exact[name], noise, self.__rng) for name in self.names}
+        cost = self._in_force("kinds", cost)
+        noise = noise_of(ZCDP(cost.rho / len(self.names)), False, self.protect)
+        self._charge("kinds", cost)
 
-    @verb
-    def measure(self, schema: Schema, *, cost: ApproxDP) -> dict[str, Measurement]:
-        """The counts of each column of a public schema, with noise."""
-        if schema.file.strict:
-            raise InputError(
-                "here a schema must not be strict: else one row could stop a run that was paid."
+        def draw() -> dict[str, list[int]]:
+            exact = self.__table.shapes(self.names)
+            drawn = {name: noisy((name,), exact[name], noise, self.__rng) for name in self.names}
+            return {name: one.values.astype(int).tolist() for name, one in drawn.items()}
+
+        counts = self._kept("kinds", draw)
+        sigma = noise.sigma_counts
+        return {
+            name: Measurement(
+                target=(name,), values=np.array(counts[name], float), sigma_counts=sigma
             )
-        marginals = [(name,) for name in self._check_names(schema.names)]
-        noise = self._noise(cost, len(marginals))
-        self._charge(cost)
-        exact = count_marginals(self.__table.coded(schema), marginals)
-        return {name: noisy((name,), exact[(name,)], noise, self.__rng) for name in schema.names}
+            for name in self.names
+        }
 
     @verb
-    def texts(self, names: Sequence[str], *, cost: ApproxDP) -> dict[str, Mapping[str, int]]:
+    def texts(self, names: Sequence[str], *, cost: ApproxZCDP) -> dict[str, Mapping[str, int]]:
         """For each column, texts that enough rows share, and about how many.
 
         In the order of the texts, which reveals nothing.
         """
-        names = self._check_names(names)
-        spec = thresholding_of(cost, self.protect, columns=len(names))
-        self._charge(cost)
-        exact = self.__table.texts(names)
-        return {name: self._shown(exact[name], spec) for name in names}
+        if not names or set(names) - set(self.names):
+            raise InputError("one or more of the table's columns are needed")
+        cost = self._in_force("texts", cost)
+        spec = Thresholding.for_cost(cost, self.protect, columns=len(names))
+        self._charge("texts", cost)
+
+        def draw() -> dict[str, Mapping[str, int]]:
+            exact = self.__table.texts(tuple(names))
+            return {name: self._shown(exact[name], spec) for name in names}
+
+        shown = self._kept("texts", draw)
+        if set(shown) != set(names):
+            raise InputError("texts were shown of other columns before: ask for the same ones.")
+        return {name: shown[name] for name in names}
+
+    def _count(self) -> int:
+        """The exact number of rows: each has one shape."""
+        name = self.names[0]
+        return int(self.__table.shapes((name,))[name].sum())
 
     def _shown(self, exact: TextCounts, spec: Thresholding) -> Mapping[str, int]:
         texts = sorted(exact)
         counts = spec.show([exact[text] for text in texts], rng=self.__rng)
         return {text: int(n) for text, n in zip(texts, counts, strict=True) if n != NOT_SHOWN}
 
-    def _check_names(self, names: Sequence[str]) -> Marginal:
-        if not names or set(names) - set(self.names):
-            raise InputError("one or more of the table's columns are needed")
-        return tuple(names)
+    def _paid(self, step: str) -> Price | None:
+        request = f"{self.__run}/{step}"
+        paid = (entry.cost for entry in self.__ledger.entries() if entry.request == request)
+        return next(paid, None)
 
-    def _noise(self, cost: ApproxDP, tables: int) -> Noise:
-        return noise_of(ZCDP(zcdp_budget(cost).rho / tables), False, self.protect)
+    def _in_force(self, step: str, cost: T) -> T:
+        """What a run that was stopped, or refused, has paid for this step; else the cost."""
+        paid = self._paid(step)
+        return paid if isinstance(paid, type(cost)) else cost
 
-    def _paid_before(self) -> bool:
-        """Whether this very request was paid by a run that was stopped."""
-        if self.__request is None:
-            return False
-        return any(entry.request == self.__request for entry in self.__ledger.entries())
+    def _charge(self, step: str, cost: Price) -> None:
+        self.__journal.spend(
+            cost, label=LABELS[step], protect=self.protect, request=f"{self.__run}/{step}"
+        )
 
-    def _charge(self, cost: ApproxDP) -> None:
-        """Take a cost off the budget, all of which is paid now if it was not.
-
-        Raises:
-            BudgetError: Before any look.
-        """
-        epsilon, delta = self.__used or (Fraction(0), Fraction(0))
-        used = epsilon + cost.epsilon, delta + cost.delta
-        if used[0] > self.budget.epsilon or used[1] > self.budget.delta:
-            raise BudgetError(f"this asks for {cost}, more than is left of {self.budget}.")
-        if self.__used is None:
-            self.__journal.spend(
-                self.budget, label=LABEL, protect=self.protect, request=self.__request
-            )
-        self.__used = used
+    def _kept(self, step: str, draw: Callable[[], Any]) -> Any:
+        """What was drawn and stored first for a step that was paid."""
+        request = f"{self.__run}/{step}"
+        stored = self.__ledger.outcome(request)
+        if stored is None:
+            mine = zlib.compress(json.dumps(draw()).encode(), level=6)
+            stored = self.__ledger.journal(request, mine)
+        return json.loads(zlib.decompress(stored))
 
 
-def thresholding_of(cost: ApproxDP, protect: Protection, *, columns: int) -> Thresholding:
-    """The thresholds that a cost buys for the texts of some columns, in equal parts."""
-    each = ApproxDP(cost.epsilon / columns, cost.delta / columns)
-    return Thresholding.for_cost(each, sensitivity.histogram_l1(protect))
+def text_threshold(cost: ApproxZCDP, protect: Protection, *, columns: int) -> int:
+    """The number of rows that a text must be shared by, with noise, to be shown. No look."""
+    return Thresholding.for_cost(cost, protect, columns=columns).reach + 1

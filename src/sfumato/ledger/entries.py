@@ -20,8 +20,17 @@ from typing import Any, Final, Literal
 
 from sfumato.errors import BudgetError, InputError, LedgerCorruptError
 from sfumato.privacy import composition, guarantees
-from sfumato.privacy.composition import Cap, Price, Totals
-from sfumato.privacy.guarantees import ZCDP, ApproxDP, Cost, PureDP, zcdp_budget
+from sfumato.privacy.composition import PRICES, Cap, Totals
+from sfumato.privacy.guarantees import (
+    ZCDP,
+    ApproxDP,
+    ApproxZCDP,
+    Cost,
+    Price,
+    PureDP,
+    price_from_json,
+    zcdp_budget,
+)
 from sfumato.privacy.sensitivity import (
     OnePerson,
     Protection,
@@ -161,17 +170,16 @@ def state_from_json(value: Mapping[str, Any]) -> State:
     """The value that ``state_to_json`` wrote."""
     return State(
         spent=composition.from_json(value["spent"]),
-        cap=price_from_json(value["cap"]) if value["cap"] else None,
+        cap=_cap_from_json(value["cap"]) if value["cap"] else None,
         protect=protection_from_json(value["protect"]) if value["protect"] else None,
     )
 
 
-def price_from_json(value: Mapping[str, Any]) -> Price:
-    """A stored cost or cap; a local guarantee can't be one."""
-    price = guarantees.from_json(value)
-    if isinstance(price, guarantees.LocalDP):
-        raise ValueError(f"not a cost: {price}")
-    return price
+def _cap_from_json(value: Mapping[str, Any]) -> Cap:
+    cap = guarantees.from_json(value)
+    if isinstance(cap, guarantees.LocalDP):
+        raise ValueError(f"not a cap: {cap}")
+    return cap
 
 
 def corrupt(failed_check: str, detail: str) -> LedgerCorruptError:
@@ -197,7 +205,7 @@ def replay(before: State, body: Body) -> State:
                 )
             return replace(before, protect=protection_from_json(body["protect"]))
         case "cap":
-            return replace(before, cap=price_from_json(body["cap"]))
+            return replace(before, cap=_cap_from_json(body["cap"]))
         case "spend":
             return _after_spend(before, body)
         case "kept" | "look" | "simulation":
@@ -264,12 +272,18 @@ def _refusal(before: State, cap: Cap, cost: Price, charged: Price, body: Body) -
     if charged != cost:
         request += f", which counts as {charged} where rows are replaced,"
     advice = "Lower the request, or raise the cap"
-    if not isinstance(charged, ApproxDP):
+    if not isinstance(charged, ApproxDP | ApproxZCDP):
         left, advice = _left(before, cap, charged, doubled=charged != cost)
-    elif isinstance(cap, ApproxDP):
+    elif not isinstance(cap, ApproxDP):
+        left, advice = "a delta does not fit", "Set a cap with one, like 2,1e-6"
+    elif before.spent.nothing or before.spent.first_delta:
         left = "that is more than"
     else:
-        left, advice = "a delta does not fit", "Set a cap with one, like 2,1e-6"
+        left = (
+            f"{before.spent} was spent before: approximate costs are admitted only where the very "
+            "first of a data set is one, and so do not fit"
+        )
+        advice = "Use a schema (`sfumato schema draft`), another dataset name for other data"
     dataset = body["dataset"]
     return f"{request} but {left} the cap {cap} of dataset {dataset!r}. {advice}: " + how_to_cap(
         dataset
@@ -377,10 +391,8 @@ def spend_body(
     request: str | None,
 ) -> Body:
     """The entry of a cost, with what it counts as where the ledger protects somebody else."""
-    if not isinstance(cost, PureDP | ZCDP | ApproxDP):
-        raise InputError(
-            f"a cost must be PureDP or ZCDP, or ApproxDP if it is the first, got {cost!r}"
-        )
+    if not isinstance(cost, PureDP | ZCDP | ApproxDP | ApproxZCDP):
+        raise InputError(f"a cost must be {PRICES}, got {cost!r}")
     charged = count_as(cost, protect=protect, ledger_protects=state.protect or protect)
     body: Body = {
         **note("spend", dataset, text),

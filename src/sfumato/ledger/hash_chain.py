@@ -27,7 +27,7 @@ from sfumato.ledger.entries import (
     replay,
     state_to_json,
 )
-from sfumato.privacy.composition import Price
+from sfumato.privacy.guarantees import Price
 from sfumato.privacy.sensitivity import Protection, protection_to_ledger
 
 

@@ -46,8 +46,8 @@ from sfumato.ledger.hash_chain import (
 from sfumato.ledger.storage import anchors_directory, opened, read_anchor, write_anchor
 from sfumato.ledger.stores import SqliteStore, Store, Transaction
 from sfumato.privacy import composition
-from sfumato.privacy.composition import Cap, Price, Totals
-from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, PureDP
+from sfumato.privacy.composition import Cap, Totals
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, Cost, Guarantee, Price, PureDP
 from sfumato.privacy.sensitivity import Protection
 from sfumato.randomness import secure_rng
 
@@ -148,20 +148,21 @@ class Ledger:
             if request is not None and (paid := view.with_request(self._dataset, request)):
                 charge_begins()  # not now, but what follows uses what was paid
                 return same_request(paid, cost, label, protect)
-            state, bodies = self._spend_bodies(view, cost, label, protect, request)
-            for body in bodies:
+            state = self._state(view)
+            for body in self._spend_bodies(state, cost, label, protect, request):
                 row, state = self._next(view, state, body)
                 if body["event"] == "spend" and not self._simulated:
                     charge_begins()
                 view.append(row)
             return entry_of(row)
 
-    def precheck(self, cost: Price, *, label: str, protect: Protection) -> None:
-        """Raise what ``spend`` would raise now, and spend nothing."""
+    def precheck(self, *costs: Price, label: str, protect: Protection) -> None:
+        """Raise what ``spend`` would raise for these costs one after another; spend nothing."""
         with self._reading() as view:
-            state, bodies = self._spend_bodies(view, cost, label, protect, None)
-        for body in bodies:
-            state = replay(state, body)
+            state = self._state(view)
+        for cost in costs:
+            for body in self._spend_bodies(state, cost, label, protect, None):
+                state = replay(state, body)
 
     def set_cap(self, cap: Cap, *, label: str = "new cap") -> Entry:
         """Set, raise or lower the cap, as an entry that everyone can see.
@@ -384,12 +385,12 @@ class Ledger:
         return payload
 
     def _spend_bodies(
-        self, view: Transaction, cost: Price, label: str, protect: Protection, request: str | None
-    ) -> tuple[State, list[Body]]:
-        """The state now, and the entries of a spend; the first spend opens the dataset."""
-        state, name = self._state(view), self._dataset
+        self, state: State, cost: Price, label: str, protect: Protection, request: str | None
+    ) -> list[Body]:
+        """The entries of a spend; the first spend opens the dataset."""
+        name = self._dataset
         spend = entries.spend_body(state, name, cost, text=label, protect=protect, request=request)
-        return state, [spend] if state.protect else [entries.open_body(name, protect), spend]
+        return [spend] if state.protect else [entries.open_body(name, protect), spend]
 
     def _next(self, view: Transaction, before: State, body: Body) -> tuple[Row, State]:
         """The row of an entry, admitted by the rules, and the state after it."""

@@ -8,9 +8,11 @@ from sfumato.privacy.composition import Cap, Totals, composed, left, scaled, wit
 from sfumato.privacy.guarantees import (
     ZCDP,
     ApproxDP,
+    ApproxZCDP,
     Cost,
     Guarantee,
     LocalDP,
+    Price,
     PureDP,
     as_epsilon_delta,
     epsilon_from_zcdp,
@@ -22,6 +24,7 @@ from sfumato.privacy.sensitivity import Neighbors, OnePerson, OneRow, Protection
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "ApproxZCDP",
     "Cap",
     "Cost",
     "Guarantee",
@@ -29,6 +32,7 @@ __all__ = [
     "Neighbors",
     "OnePerson",
     "OneRow",
+    "Price",
     "Protection",
     "PureDP",
     "Totals",

@@ -1,26 +1,27 @@
 """Adding up costs, and deciding whether one more fits under a cap.
 
-A cost is pure (epsilon) or zero-concentrated (rho); both add up exactly, also when each is chosen
-after seeing the earlier results. The very first charge may be approximate. ``Totals`` keeps the
-sums, ``within`` is the one place that admits a step, and its docstring is the proof.
+A cost is pure (epsilon), zero-concentrated (rho), or one of these but for a delta. All add up
+exactly as rho and delta, also when each is chosen after seeing the earlier results. ``Totals``
+keeps the sums, ``within`` is the one place that admits a step, and its docstring is the proof.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Final, overload
 
 from sfumato import check
-from sfumato.errors import BudgetError, InputError, InternalError
-from sfumato.privacy import guarantees
+from sfumato.errors import BudgetError, InputError
 from sfumato.privacy.guarantees import (
     MAX_EPSILON,
     ZCDP,
     ApproxDP,
+    ApproxZCDP,
     Cost,
     Guarantee,
+    Price,
     PureDP,
     epsilon_from_zcdp,
     short,
@@ -28,8 +29,8 @@ from sfumato.privacy.guarantees import (
     zcdp_from_pure,
 )
 
-Price = Cost | ApproxDP
-"""What an entry may cost: an approximate guarantee only if it is a dataset's first."""
+PRICES: Final = "PureDP, ZCDP, ApproxDP or ApproxZCDP"
+"""The kinds of ``Price``, for messages."""
 
 Cap = PureDP | ZCDP | ApproxDP
 """The largest total a dataset may reach."""
@@ -48,74 +49,69 @@ class Totals:
     """Exact sums of all costs so far."""
 
     pure_epsilon: Fraction = Fraction(0)
-    """Sum over the pure costs."""
+    """Sum over the costs that have an epsilon."""
     rho: Fraction = Fraction(0)
-    """Sum over all costs as zCDP: rho of the zCDP ones, epsilon^2/2 of the pure ones."""
+    """Sum over all costs as zCDP: rho of those that have one, epsilon^2/2 of the others."""
     has_zcdp: bool = False
-    """Whether any cost was zCDP; then no pure guarantee holds for the whole."""
-    first: ApproxDP | None = None
-    """The approximate cost that everything began with; in none of the sums."""
+    """Whether any cost was in rho; then no pure guarantee holds for the whole."""
+    delta: Fraction = Fraction(0)
+    """Sum over the approximate costs."""
+    first_delta: Fraction = Fraction(0)
+    """Of the very first cost, if that was approximate."""
 
     @property
     def nothing(self) -> bool:
         """Whether nothing was spent at all."""
-        return not self.rho and self.first is None
+        return not self.rho
 
     def plus(self, cost: Price) -> "Totals":
         """The sums with one more cost.
 
+        An (epsilon, delta)-DP step is delta-approximate epsilon^2/2-zCDP: it is post-processing
+        of an epsilon-DP answer that an event of probability delta replaces (Kairouz, Oh, Viswanath
+        2015, arXiv 1311.0776, theorem 3.4; Bun, Steinke 2016, section 8).
+
         >>> str(Totals().plus(PureDP("0.1")).plus(PureDP("0.2")))
         'epsilon=0.3'
-
-        Raises:
-            BudgetError: For an approximate cost that is not the first.
         """
-        if isinstance(cost, ApproxDP):
-            if not self.nothing:
-                raise BudgetError(
-                    f"an approximate cost ({cost}) can only be the first of a dataset, which has "
-                    f"spent {self} already. Use the schema that was published first (schema.json "
-                    "of that release), or write one: `sfumato schema draft`"
-                )
-            return Totals(first=cost)
-        if isinstance(cost, PureDP):
-            return replace(
-                self,
-                pure_epsilon=self.pure_epsilon + cost.epsilon,
-                rho=self.rho + zcdp_from_pure(cost.epsilon),
-            )
-        if not isinstance(cost, ZCDP):
-            raise InputError(
-                f"a cost must be PureDP or ZCDP, or ApproxDP if it is the first, got {cost!r}"
-            )
-        return replace(self, rho=self.rho + cost.rho, has_zcdp=True)
+        if isinstance(cost, ZCDP | ApproxZCDP):
+            epsilon, rho = Fraction(0), cost.rho
+        elif isinstance(cost, PureDP | ApproxDP):
+            epsilon, rho = cost.epsilon, zcdp_from_pure(cost.epsilon)
+        else:
+            raise InputError(f"a cost must be {PRICES}, got {cost!r}")
+        delta = cost.delta if isinstance(cost, ApproxDP | ApproxZCDP) else Fraction(0)
+        return Totals(
+            pure_epsilon=self.pure_epsilon + epsilon,
+            rho=self.rho + rho,
+            has_zcdp=self.has_zcdp or isinstance(cost, ZCDP | ApproxZCDP),
+            delta=self.delta + delta,
+            first_delta=delta if self.nothing else self.first_delta,
+        )
 
     def epsilon(self, delta: Fraction | None = None) -> Fraction | None:
         """The composed epsilon at ``delta``, rounded up; without delta the pure sum.
 
-        None where there is none to state: zCDP costs without a delta, or an approximate first
-        cost with a delta that leaves none for the others. Its epsilon and delta are added to those
-        of the others: Dwork, Roth 2014, theorem 3.16.
+        None where there is none to state: costs in rho, or approximate ones, without a delta that
+        is larger than theirs. delta-approximate rho-zCDP is (epsilon, delta + (1 - delta)
+        delta')-DP for every (epsilon, delta') that rho converts to (Bun, Steinke 2016, section 8):
+        at most delta + delta'.
         """
-        if self.first is not None:
-            if delta is None or delta < self.first.delta:
-                return None
-            rest = replace(self, first=None).epsilon(delta - self.first.delta or None)
-            return None if rest is None else self.first.epsilon + rest
         if delta is None:
-            return None if self.has_zcdp else self.pure_epsilon
+            return None if self.has_zcdp or self.delta else self.pure_epsilon
         if not self.rho:
             return Fraction(0)
-        converted = epsilon_from_zcdp(self.rho, delta)
-        return converted if self.has_zcdp else min(converted, self.pure_epsilon)
+        pure = None if self.has_zcdp or delta < self.delta else self.pure_epsilon
+        if delta <= self.delta:
+            return pure
+        converted = epsilon_from_zcdp(self.rho, delta - self.delta)
+        return converted if pure is None else min(converted, pure)
 
     def __str__(self) -> str:
         if self.nothing:
             return "nothing"
         sums = f"rho={short(self.rho)}" if self.has_zcdp else f"epsilon={short(self.pure_epsilon)}"
-        if self.first is None:
-            return sums
-        return f"{self.first} and then {sums}" if self.rho else str(self.first)
+        return f"{sums}, delta={short(self.delta)}" if self.delta else sums
 
 
 def within(totals: Totals, cap: Cap) -> bool:
@@ -125,10 +121,14 @@ def within(totals: Totals, cap: Cap) -> bool:
     cap       admits
     ========  ==========================================================================
     PureDP    pure costs only, their sum at most epsilon
-    ZCDP      the sum of rho at most the cap's rho
-    ApproxDP  EITHER pure costs only, their sum at most epsilon, OR the sum of rho at most
-              ``zcdp_budget(cap)``, the rho whose conversion is (epsilon, delta)
+    ZCDP      costs without a delta, the sum of rho at most the cap's rho
+    ApproxDP  the sum of delta at most ``set_aside``, AND EITHER costs in epsilon only, their
+              sum at most epsilon, OR the sum of rho at most ``zcdp_budget`` of epsilon and
+              the delta that is left
     ========  ==========================================================================
+
+    ``set_aside`` is a part of the cap's delta for approximate costs: none if the first cost is
+    not approximate (then none is admitted later), else half, or the first cost's if that is more.
 
     Formal guarantees: a process that asks ``within`` before each step, and stops at the first
     refusal, satisfies the cap, even if every cost is chosen in view of all earlier results.
@@ -156,31 +156,30 @@ def within(totals: Totals, cap: Cap) -> bool:
     the largest that was ever set, in each number (``joined``), for earlier releases too. This
     is about each C apart: delta is spent once for every largest cap that results may lead to.
 
-    A first charge that is approximate, (epsilon0, delta0), comes before all of this: only an
-    ApproxDP cap admits it, and all later charges are admitted under what that leaves, the cap
-    (epsilon - epsilon0, delta - delta0) (pure epsilon where no delta is left). Whether there is
-    such a charge, and its size, is decided before anything was looked at. Given any outcome of
-    the first step, what follows is a process as above and satisfies what was left, for it starts
-    anew with sums of zero; and an (epsilon0, delta0)-DP step followed by one that is
-    (epsilon1, delta1)-DP whatever the first one's outcome is (epsilon0 + epsilon1,
-    delta0 + delta1)-DP: Dwork, Roth 2014, "The algorithmic foundations of differential privacy",
-    theorem 3.16 and appendix B.1. A later approximate charge is never admitted: no filter
-    of ours covers sizes that are chosen in view of results. (``Totals.plus`` refuses it.)
+    Approximate costs. What is set aside, D, is known when the first cost is: before anything was
+    looked at. For neighbors an approximate step has the probabilities of one that, with
+    probability delta_i, shows something else, and keeps rho_i otherwise (definition 8.1). On every
+    transcript the delta_i add up to at most D, so one of them shows something else with
+    probability at most D. Up to then the process is as above with the numbers (epsilon,
+    cap's delta - D), and in sum it is (epsilon, delta)-DP. That D is fixed matters: with an
+    approximate cost in view of results, in place of some rho, the two could add up to more.
+    Approximate zCDP has a filter of such a pair (rho, D): Whitehouse et al. 2023, theorem 1.
     """
-    if totals.first is not None:
-        if not isinstance(cap, ApproxDP):
-            return False
-        others = replace(totals, first=None)
-        if others.nothing:
-            return totals.first.epsilon <= cap.epsilon and totals.first.delta <= cap.delta
-        rest = _after(totals.first, cap)
-        return rest is not None and within(others, rest)
-    pure_fits = isinstance(cap, PureDP | ApproxDP) and (
-        not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon
-    )
-    if pure_fits or isinstance(cap, PureDP):
-        return pure_fits
-    return totals.rho <= _rho_limit(cap)
+    if isinstance(cap, ZCDP):
+        return not totals.delta and totals.rho <= cap.rho
+    aside = set_aside(totals, cap)
+    if totals.delta > aside:
+        return False
+    if not totals.has_zcdp and totals.pure_epsilon <= cap.epsilon:
+        return True
+    return not isinstance(cap, PureDP) and totals.rho <= _rho_limit(totals, cap)
+
+
+def set_aside(totals: Totals, cap: PureDP | ApproxDP) -> Fraction:
+    """The part of a cap's delta for approximate costs, fixed by the first cost."""
+    if isinstance(cap, PureDP) or not totals.first_delta or totals.first_delta > cap.delta:
+        return Fraction(0)
+    return max(totals.first_delta, cap.delta / 2)
 
 
 def joined(caps: Sequence[Cap]) -> Cap:
@@ -217,22 +216,23 @@ def composed(totals: Totals, delta: Fraction | None = None) -> Guarantee | None:
 
     Without a cap a total may grow ``BEYOND`` any guarantee: it is never stated as less than it is.
     Without delta: PureDP for pure costs only, otherwise ZCDP. With delta: PureDP where that has
-    the smaller epsilon, otherwise ApproxDP. After an approximate first cost always ApproxDP, at
-    ``delta``; if that is absent or too small, at the delta of the first cost, or at twice that
-    where zCDP costs followed. Valid for costs fixed in advance; where costs were
-    chosen in view of earlier results the promise is the cap that admitted them (see ``within``).
+    the smaller epsilon, otherwise ApproxDP. After approximate costs always ApproxDP, at ``delta``;
+    if that is absent or too small, at the sum of theirs, or at twice that where costs were in rho.
+    Valid for costs fixed in advance; where costs were chosen in view of earlier results the
+    promise is the cap that admitted them (see ``within``).
 
     >>> str(composed(Totals().plus(ZCDP("0.5")), Fraction(1, 10**6)))
     'epsilon=5.22154, delta=1e-06'
     """
-    if totals.first is not None:
-        return _composed_after(totals.first, totals, delta)
+    if totals.delta and (delta is None or totals.epsilon(delta) is None):
+        delta = totals.delta * (2 if totals.has_zcdp else 1)
     epsilon = totals.epsilon(delta)
     if epsilon == 0 or (totals.rho if epsilon is None else epsilon) > MAX_EPSILON:
         return None
     if epsilon is None:
         return ZCDP(totals.rho)
-    if delta is None or (not totals.has_zcdp and epsilon == totals.pure_epsilon):
+    pure = not totals.has_zcdp and not totals.delta and epsilon == totals.pure_epsilon
+    if delta is None or pure:
         return PureDP(epsilon)
     return ApproxDP(epsilon, delta)
 
@@ -259,7 +259,7 @@ def scaled(cost: Price, factor: int) -> Price:
     proposition 1.9. Of (epsilon, delta) the deltas of the steps between add up to
     delta (e^(factor epsilon) - 1) / (e^epsilon - 1), here rounded up: Vadhan 2017, "The complexity
     of differential privacy", lemma 2.2. Replacing a row is removing one and adding one, so an
-    add-remove cost counts under replace with factor 2.
+    add-remove cost counts under replace with factor 2. Of approximate zCDP no such rule is known.
 
     >>> str(scaled(PureDP(1), 2)), str(scaled(ZCDP(1), 2))
     ('epsilon=2', 'rho=4')
@@ -269,6 +269,11 @@ def scaled(cost: Price, factor: int) -> Price:
     factor = check.whole(at_least=1, factor=factor)
     if isinstance(cost, PureDP):
         return PureDP(cost.epsilon * factor)
+    if isinstance(cost, ApproxZCDP):
+        raise BudgetError(
+            f"a cost of {cost} can't be stated for several rows at once. Protect the same as the "
+            "ledger does (--neighbors)"
+        )
     if isinstance(cost, ApproxDP):
         return ApproxDP(cost.epsilon * factor, cost.delta * delta_factor(cost.epsilon, factor))
     return ZCDP(cost.rho * factor * factor)
@@ -296,10 +301,10 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
     >>> str(left(Totals().plus(PureDP("0.9")), PureDP(1), PureDP))
     'epsilon=0.1'
     """
-    if totals.first is not None:
-        rest = _after(totals.first, cap)
-        return None if rest is None else left(replace(totals, first=None), rest, kind)
-    rho = Fraction(0) if isinstance(cap, PureDP) else _rho_limit(cap) - totals.rho
+    aside = Fraction(0) if isinstance(cap, ZCDP) else set_aside(totals, cap)
+    if totals.delta > aside:
+        return None
+    rho = Fraction(0) if isinstance(cap, PureDP) else _rho_limit(totals, cap) - totals.rho
     if kind is ZCDP:
         return ZCDP(min(rho, Fraction(MAX_EPSILON))) if rho > 0 else None
     epsilon = _square_root(2 * rho)
@@ -309,50 +314,38 @@ def left(totals: Totals, cap: Cap, kind: type[PureDP] | type[ZCDP]) -> Cost | No
 
 
 def to_json(totals: Totals) -> dict[str, Any]:
-    """The sums with fractions as text, as they stand in the ledger.
-
-    An approximate first cost only if there is one.
-    """
+    """The sums with fractions as text, as they stand in the ledger; deltas only if there are."""
     sums: dict[str, Any] = {
         "pure_epsilon": str(totals.pure_epsilon),
         "rho": str(totals.rho),
         "has_zcdp": totals.has_zcdp,
     }
-    return sums | ({} if totals.first is None else {"first": guarantees.to_json(totals.first)})
+    deltas = {"delta": str(totals.delta), "first_delta": str(totals.first_delta)}
+    return sums | (deltas if totals.delta else {})
 
 
 def from_json(value: Mapping[str, Any]) -> Totals:
     """The value that ``to_json`` wrote."""
-    first = guarantees.from_json(value["first"]) if "first" in value else None
-    if first is not None and not isinstance(first, ApproxDP):
-        raise ValueError(f"not an approximate cost: {first}")
+    if "first" in value:
+        raise InputError(
+            "an earlier version of sfumato charged this data set for a schema in a way that does "
+            "not add up with costs of this one. Use that version, or another dataset name"
+        )
     return Totals(
         pure_epsilon=Fraction(value["pure_epsilon"]),
         rho=Fraction(value["rho"]),
         has_zcdp=value["has_zcdp"],
-        first=first,
+        delta=Fraction(value.get("delta", 0)),
+        first_delta=Fraction(value.get("first_delta", 0)),
     )
 
 
-def _after(first: ApproxDP, cap: Cap) -> PureDP | ApproxDP | None:
-    """The cap that is left after an approximate first cost; None if that used it up or more."""
-    if not isinstance(cap, ApproxDP) or first.epsilon >= cap.epsilon or first.delta > cap.delta:
-        return None
-    epsilon, delta = cap.epsilon - first.epsilon, cap.delta - first.delta
-    return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-
-
-def _composed_after(first: ApproxDP, totals: Totals, delta: Fraction | None) -> ApproxDP | None:
-    least = 2 * first.delta if totals.has_zcdp else first.delta
-    stated = delta if delta is not None and totals.epsilon(delta) is not None else least
-    epsilon = totals.epsilon(stated)
-    if epsilon is None:
-        raise InternalError(f"no epsilon can be stated for {totals}")
-    return ApproxDP(epsilon, stated) if epsilon <= MAX_EPSILON else None
-
-
-def _rho_limit(cap: ZCDP | ApproxDP) -> Fraction:
-    return cap.rho if isinstance(cap, ZCDP) else zcdp_budget(cap).rho
+def _rho_limit(totals: Totals, cap: ZCDP | ApproxDP) -> Fraction:
+    """The largest sum of rho; 0 where no delta is left for its conversion."""
+    if isinstance(cap, ZCDP):
+        return cap.rho
+    rest = cap.delta - set_aside(totals, cap)
+    return zcdp_budget(ApproxDP(cap.epsilon, rest)).rho if rest > 0 else Fraction(0)
 
 
 def _square_root(number: Fraction) -> Fraction:

@@ -10,7 +10,7 @@ decimals.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
@@ -71,13 +71,31 @@ class ApproxDP:
 
     def __init__(self, epsilon: check.Number, delta: check.Number) -> None:
         object.__setattr__(self, "epsilon", _parameter(epsilon=epsilon))
-        exact = check.exact(delta=delta)
-        if not 0 < exact < 1:
-            raise InputError(f"delta must be above 0 and below 1, got {delta!r}")
-        object.__setattr__(self, "delta", exact)
+        object.__setattr__(self, "delta", _delta(delta))
 
     def __str__(self) -> str:
         return f"epsilon={short(self.epsilon)}, delta={short(self.delta)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxZCDP:
+    """delta-approximate rho-zCDP: rho-zCDP but for an event of weight delta.
+
+    For neighbors there are events, each of probability at least 1 - delta, given which the outputs
+    are as close as under rho-zCDP. Bun, Steinke 2016, arXiv 1605.02065, definition 8.1. What
+    thresholds on Gaussian counts cost.
+    """
+
+    rho: Fraction
+    delta: Fraction
+    kind: ClassVar[str] = "approximate-zcdp"
+
+    def __init__(self, rho: check.Number, delta: check.Number) -> None:
+        object.__setattr__(self, "rho", _parameter(rho=rho))
+        object.__setattr__(self, "delta", _delta(delta))
+
+    def __str__(self) -> str:
+        return f"rho={short(self.rho)}, delta={short(self.delta)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +118,12 @@ class LocalDP:
 Cost = PureDP | ZCDP
 """What one step may cost: the kinds whose adaptive sums are exact (see ``composition``)."""
 
+Price = PureDP | ZCDP | ApproxDP | ApproxZCDP
+"""What an entry of a ledger may cost: all of these add up as rho and delta."""
+
 Guarantee = PureDP | ZCDP | ApproxDP | LocalDP
 
-_KINDS: dict[str, Any] = {kind.kind: kind for kind in (PureDP, ZCDP, ApproxDP, LocalDP)}
+_KINDS: dict[str, Any] = {kind.kind: kind for kind in (PureDP, ZCDP, ApproxDP, ApproxZCDP, LocalDP)}
 
 
 def portion(cost: Cost, share: Fraction) -> Cost:
@@ -130,16 +151,27 @@ def split(cost: Cost, weights: Sequence[float]) -> list[Cost]:
     return [portion(cost, share) for share in shares]
 
 
-def to_json(guarantee: Guarantee) -> dict[str, str]:
+def to_json(guarantee: Guarantee | ApproxZCDP) -> dict[str, str]:
     """Kind and exact parameters, fractions as text: ``{"kind": "pure", "epsilon": "1/10"}``."""
     fields = [name for name in ("epsilon", "rho", "delta") if hasattr(guarantee, name)]
     return {"kind": guarantee.kind} | {name: str(getattr(guarantee, name)) for name in fields}
 
 
 def from_json(value: Mapping[str, Any]) -> Guarantee:
-    """The value that ``to_json`` wrote."""
+    """The guarantee that ``to_json`` wrote."""
+    return _from_json(value, _KINDS.keys() - {ApproxZCDP.kind})  # type: ignore[no-any-return]
+
+
+def price_from_json(value: Mapping[str, Any]) -> Price:
+    """The cost of an entry that ``to_json`` wrote; a local guarantee can't be one."""
+    return _from_json(value, _KINDS.keys() - {LocalDP.kind})  # type: ignore[no-any-return]
+
+
+def _from_json(value: Mapping[str, Any], kinds: Set[str]) -> Any:
+    if value["kind"] not in kinds:
+        raise ValueError(f"not one of {sorted(kinds)}: {value['kind']!r:.60}")
     fields = {name: Fraction(number) for name, number in value.items() if name != "kind"}
-    return _KINDS[value["kind"]](**fields)  # type: ignore[no-any-return]
+    return _KINDS[value["kind"]](**fields)
 
 
 def short(number: Fraction) -> str:
@@ -151,6 +183,13 @@ def short(number: Fraction) -> str:
     context = Context(prec=6, rounding=ROUND_CEILING)
     exact = context.divide(Decimal(number.numerator), Decimal(number.denominator))
     return f"{float(exact):.6g}"
+
+
+def _delta(given: check.Number) -> Fraction:
+    exact = check.exact(delta=given)
+    if not 0 < exact < 1:
+        raise InputError(f"delta must be above 0 and below 1, got {given!r}")
+    return exact
 
 
 def _parameter(**named: check.Number) -> Fraction:

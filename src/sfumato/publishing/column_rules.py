@@ -8,26 +8,19 @@ multiples, in decimals so that 0.3 is written as 0.3: a person would have writte
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from itertools import pairwise
 from typing import Any, Final
 
-import numpy as np
-
-from sfumato.schema.calendar import DayStep
-from sfumato.schema.columns import Boolean, Date, DateTime, Integer, Number
-from sfumato.schema.text_shapes import DAY_FORMATS, LARGEST, PAIRS
+from sfumato.schema.columns import Boolean, Number
+from sfumato.schema.text_shapes import LARGEST, PAIRS
 
 BINS: Final = 20
 """The most bins of a number, and the most steps of a wide whole number: enough to show a
 distribution, few enough that the noise of each stays small."""
-EVERY_NUMBER: Final = 100
-"""Whole numbers, or days, within fewer than this have a code each: all ages have."""
 MOST_VALUES: Final = 50
 """The most values of a category; the others count as ``(other)``."""
-SKEWED: Final = 0.75
-"""The share of rows in one bin above which even bins are of little use."""
 
 _DIGITS: Final = (1, 2, 5)
 """The first digits of round numbers."""
@@ -51,28 +44,6 @@ def boolean(pair: tuple[str, str] | None, **common: Any) -> Boolean:
     return Boolean(texts=None if pair == PAIRS[0] else pair, **common)
 
 
-def whole_number(low: int, high: int, **common: Any) -> Integer:
-    """A code for each number of a short range, else at most about ``BINS`` round steps.
-
-    >>> (short := whole_number(17, 90, name="age")).low, short.high, short.step
-    (15, 94, 1)
-    """
-    low, high, step = whole_steps(low, high, most=BINS)
-    return Integer(low=low, high=high, step=1 if high - low < EVERY_NUMBER else step, **common)
-
-
-def whole_steps(low: int, high: int, *, most: int) -> tuple[int, int, int]:
-    """Limits around two whole numbers, and the length of about ``most`` round steps between them.
-
-    >>> whole_steps(17, 90, most=20), whole_steps(-3, 5, most=20)
-    ((15, 94, 5), (-3, 5, 1))
-    """
-    if high - low < most:
-        return low, high, 1
-    step = max(int(round_unit(Decimal(high - low), most=most)), 1)
-    return *outward(low, high, step), step
-
-
 def number(edges: tuple[float, ...], *, digits: int | None, **common: Any) -> Number:
     """Bins between the edges, and decimals where they are known and every bin has room for them."""
     narrowest = min(right - left for left, right in pairwise(edges))
@@ -83,48 +54,6 @@ def number(edges: tuple[float, ...], *, digits: int | None, **common: Any) -> Nu
     ):
         digits = None
     return Number(edges=edges, decimals=digits, **common)
-
-
-def fullest_share(edges: Iterable[float], rows: Mapping[tuple[float, float], float]) -> float:
-    """The share of rows in the fullest bin, from the rows of intervals; a value is a short one.
-
-    The rows of an interval count in equal parts in all bins that it touches.
-
-    >>> fullest_share((0, 10, 20, 30), {(5, 5): 6, (0, 20): 6})
-    0.6666666666666666
-    """
-    ends = np.array([*edges], dtype=np.float64)
-    bins = np.zeros(ends.size)
-    for (low, high), count in rows.items():
-        first, last = np.searchsorted(ends, (low, high), side="right")
-        bins[first - 1 : max(last, first)] += count / (max(last, first) - first + 1)
-    return float(bins.max() / max(bins.sum(), 1e-9))
-
-
-def day(low: date, high: date, *, written: str | None, **common: Any) -> Date:
-    """Days of whole months or years around two days; the format is declared unless it is ISO."""
-    first, last, step = calendar_limits(low, high)
-    written = None if written == DAY_FORMATS[0] else written
-    return Date(low=first, high=last, step=step, format=written, **common)
-
-
-def moment(low: date, high: date, *, instants: bool = False, **common: Any) -> DateTime:
-    """Moments of whole months or years around two days; instants are those of UTC."""
-    first, last, step = calendar_limits(low, high)
-    zone = UTC if instants else None
-    begin = datetime.combine(first, time(), zone)
-    end = datetime.combine(last, time(23, 59, 59), zone)
-    return DateTime(low=begin, high=end, step=step, zone="UTC" if zone else None, **common)
-
-
-def calendar_limits(low: date, high: date) -> tuple[date, date, DayStep]:
-    """Whole months around two days that are close, else whole years; and the step of the codes."""
-    if (high - low).days <= EVERY_NUMBER:
-        later = high.replace(day=28) + timedelta(days=4)
-        return low.replace(day=1), later - timedelta(days=later.day), "day"
-    years = high.year - low.year + 1
-    step: DayStep = "month" if years <= 5 else "quarter" if years <= 12 else "year"
-    return date(low.year, 1, 1), date(high.year, 12, 31), step
 
 
 def whole_years(low: date, high: date) -> tuple[date, date]:
@@ -162,15 +91,6 @@ def even_edges(low: float, high: float, *, most: int = BINS) -> tuple[float, ...
     first = int((least / unit).to_integral_value(ROUND_FLOOR))
     last = int((largest / unit).to_integral_value(ROUND_CEILING))
     return plain_edges(index * unit for index in range(first, max(last, first + 1) + 1))
-
-
-def outward(low: int, high: int, unit: int) -> tuple[int, int]:
-    """Two whole numbers moved apart so that whole blocks of ``unit`` begin and end there.
-
-    >>> outward(17, 90, 10)
-    (10, 99)
-    """
-    return low // unit * unit, high // unit * unit + unit - 1
 
 
 def plain_edges(edges: Iterable[Decimal | float]) -> tuple[float, ...]:

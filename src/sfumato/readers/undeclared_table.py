@@ -16,9 +16,9 @@ from sfumato import check
 from sfumato.counting.table import BATCH_ROWS, TextCounts
 from sfumato.errors import TableError
 from sfumato.readers.source import Source, public_names
-from sfumato.readers.source_table import SourceTable, require_exact
+from sfumato.readers.source_table import require_exact
 from sfumato.readers.value_texts import as_texts, decoded, has_text, is_bytes, person_texts
-from sfumato.schema import Marginal, Schema
+from sfumato.schema import Marginal
 from sfumato.schema.text_shapes import LONG, SHAPES, shape_codes
 
 if TYPE_CHECKING:
@@ -88,12 +88,6 @@ class UndeclaredTable:
                 f"{self.describe()}: column {name!r} has a type that can't be read: "
                 f"{str(kind)[:60]}. Turn it into text or numbers, or leave it out."
             ) from None
-
-    def coded(self, schema: Schema) -> SourceTable:
-        """The table read by a public schema of some of its columns."""
-        table = SourceTable(schema, self._source)
-        table.require(schema.names)
-        return table
 
     def shapes(self, columns: Marginal) -> dict[str, NDArray[np.int64]]:
         """For each column, how many rows are of each shape (``schema.text_shapes``)."""

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from sfumato import check
 from sfumato.errors import InputError, SfumatoError
-from sfumato.privacy.composition import BEYOND, Price, Totals, composed
+from sfumato.privacy.composition import BEYOND, Totals, composed
 from sfumato.privacy.guarantees import (
     ZCDP,
     ApproxDP,
@@ -22,6 +22,7 @@ from sfumato.privacy.guarantees import (
     as_epsilon_delta,
     epsilon_from_zcdp,
     from_json,
+    price_from_json,
     zcdp_budget,
 )
 from sfumato.report.view import Account, ChanceTable, Formula, LedgerRow, SurveyAccount
@@ -99,15 +100,18 @@ class Concentrated:
     * P(event) <= (q e^(a rho))^((a - 1) / a) for every a > 1 (Hoelder's inequality), the same of
       the contrary event with P and Q exchanged, and P(event) <= q + TV.
 
-    A reader who starts at even odds is right with probability (1 + TV) / 2 at most. Steps before,
-    that are (eps0, delta0)-DP, add their own TV: it is subadditive under adaptive composition. The
-    exact TV of Gaussian noise is smaller still: up to rho = 1 these bounds are at most 1.4 times as
-    large. It is not used, as selections and other steps are not Gaussian.
+    A reader who starts at even odds is right with probability (1 + TV) / 2 at most. Where the
+    steps were delta-approximate rho-zCDP, such as texts above a threshold, P and Q are as above
+    but for events of probability delta: TV grows by delta at most. The exact TV of Gaussian noise
+    is smaller still: up to rho = 1 these bounds are at most 1.4 times as large. It is not used, as
+    selections and other steps are not Gaussian.
     """
 
     rho: float
-    first: tuple[float, float] | None = None
-    """The epsilon and delta of an approximate step before, such as inferring a schema."""
+    delta: float = 0.0
+    """Of approximate steps, such as texts above a threshold."""
+    changes: int = 1
+    """How many changes one after another; without a delta, rho says it."""
 
     def guesses(self) -> Bound:
         """The largest share of right guesses.
@@ -129,14 +133,18 @@ class Concentrated:
         distance = self._distance()
         added = f"{without:g} + {distance.formula}"
         bounds = [Bound(min(1.0, without + distance.value), distance.how, added)]
-        if self.first is None:
+        if not self.delta:
             bounds += [bound for order in _ORDERS for bound in self._of_order(order, without)]
         return min(bounds)
 
     def of_two(self) -> Self:
-        """The same for two changes one after another: group privacy, rho grows by their square."""
-        first = None if self.first is None else _of_two(*self.first)
-        return replace(self, rho=4 * self.rho, first=first)
+        """The same for two changes one after another.
+
+        Group privacy: rho grows by their square; with a delta, total variations add up.
+        """
+        if self.delta:
+            return replace(self, changes=2 * self.changes)
+        return replace(self, rho=4 * self.rho)
 
     def _of_order(self, order: float, without: float) -> tuple[Bound, Bound]:
         """Hoelder's inequality for an event, and for its contrary."""
@@ -175,9 +183,9 @@ class Concentrated:
             ),
         )
         value, formula = best.value, best.formula
-        if self.first is not None:
-            value += _distance_of(*self.first)
-            formula += f" + {_distance_formula(*self.first)}"
+        if self.delta:
+            value = self.changes * (value + self.delta)
+            formula = f"{self.changes} * ({formula} + {self.delta:.12g})"
         return Bound(value * (1 + 1e-12), best.how, formula)
 
 
@@ -492,42 +500,42 @@ def concentrated(ledger: Mapping[str, Any], guarantee: Guarantee) -> Concentrate
 
     A run with a delta that pays in rho is stopped at the rho of its budget (``zcdp_budget``), so
     it is zCDP with that rho, whatever its steps were and whenever they were chosen. Its entries
-    show whether it did; their sum counts if it is more. An approximate first cost, of finding
-    a schema, is separate. None where nothing was paid in rho, or an entry can't be read.
+    show whether it did; their sum counts if it is more. Approximate costs, of inferring a schema,
+    have a delta of their own. None where nothing was paid in rho, or an entry can't be read.
     """
     if isinstance(guarantee, ZCDP):
         return Concentrated(rho=float(guarantee.rho))
     if not isinstance(guarantee, ApproxDP):
         return None
     try:
-        costs = [from_json(entry["cost"]) for entry in ledger["entries"]]
-        first = costs.pop(0) if costs and isinstance(costs[0], ApproxDP) else None
-        if not costs or not all(isinstance(cost, ZCDP) for cost in costs):
+        totals = Totals()
+        for entry in ledger["entries"]:
+            totals = totals.plus(price_from_json(entry["cost"]))
+        if not totals.has_zcdp:
             return None
-        spent = sum(cost.rho for cost in costs if isinstance(cost, ZCDP))
-        rest = guarantee
-        if isinstance(first, ApproxDP):
-            rest = ApproxDP(guarantee.epsilon - first.epsilon, guarantee.delta - first.delta)
-        rho = float(max(spent, zcdp_budget(rest).rho))
+        rest = ApproxDP(guarantee.epsilon, guarantee.delta - totals.delta)
+        rho = float(max(totals.rho, zcdp_budget(rest).rho))
     except (SfumatoError, KeyError, TypeError, ValueError):
         return None
-    before = (float(first.epsilon), float(first.delta)) if isinstance(first, ApproxDP) else None
-    return Concentrated(rho=rho, first=before)
+    return Concentrated(rho=rho, delta=float(totals.delta))
 
 
 def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[LedgerRow, ...]:
     rows, totals = [], Totals()
     for entry in entries:
         try:
-            totals = totals.plus(_charge(entry))
+            totals = totals.plus(price_from_json(entry["cost"]))
             together = str(composed(totals, delta) or "")
-        except InputError:  # a file that was edited: what it says stands there, but adds up to none
+        except (
+            InputError,
+            ValueError,
+        ):  # a file that was edited: what it says stands there, but adds up to none
             together = ""
         rows.append(
             LedgerRow(
                 seq=entry["seq"],
                 label=entry["label"],
-                cost=str(from_json(entry["cost"])),
+                cost=str(_known(entry["cost"])),
                 hash=entry["hash"],
                 total=together,
             )
@@ -535,11 +543,9 @@ def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[Led
     return tuple(rows)
 
 
-def _charge(entry: Mapping[str, Any]) -> Price:
-    cost = from_json(entry["cost"])
-    if isinstance(cost, LocalDP):
-        raise InputError("a device keeps its own ledger: its cost is in no other")
-    return cost
+def _known(cost: Mapping[str, Any]) -> object:
+    """A cost of any kind, also one of a device."""
+    return from_json(cost) if cost["kind"] == LocalDP.kind else price_from_json(cost)
 
 
 def _promise(value: object) -> str:

@@ -178,6 +178,20 @@ class Schema:
         combinations = tuple(impossible.divided(each, divided) for each in self.impossible)
         return replace(self, columns=columns, impossible=combinations)
 
+    def without_bins(self) -> "Schema":
+        """The schema as it was declared: without the bins that a release found.
+
+        Bins that combinations of impossible values name stay.
+        """
+        fixed = {name for each in self.impossible for name in each.names}
+        columns = tuple(
+            replace(column, bins=None)
+            if isinstance(column, GridColumn) and column.bins and column.name not in fixed
+            else column
+            for column in self
+        )
+        return self if columns == self.columns else replace(self, columns=columns)
+
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> "Schema":
         """A schema from the JSON form, or from a domain file's ``{"age": 85, ...}``."""

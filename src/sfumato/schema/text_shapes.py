@@ -29,31 +29,36 @@ PAIRS: Final = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
 DAY_FORMATS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y")
 EITHER: Final = "day and month in either order"
 """Of days with strokes of which no number is above 12."""
-FIRST_YEAR: Final = 1900
-"""Where the decades begin: almost all days of living people are later."""
-DECADES: Final = 20
-"""Days before the first decade count in it, days after the last one in that."""
+YEARS: Final = (*range(1900, 2000, 10), *range(2000, 2040), *range(2040, 2100, 10), 2100)
+"""Where the classes of days begin and end: decades, and years where most days of today's tables
+are. Days before the first class count in it, days after the last one in that."""
 MOST_DECIMALS: Final = 3
 """Numbers with more digits after the point, or with an exponent, are one class."""
+COMMA: Final = "decimal comma"
+"""Of numbers such as 2,6; 1,234 may have a separator of thousands, and is text."""
 LARGEST: Final = 10.0**15
 """A number from here on is no amount that floats could tell apart: it counts as text."""
 
-_LOWEST_POWER: Final = -3
-"""Of ten: smaller sizes are one class."""
-_HIGHEST_POWER: Final = 15
-"""Of ten, as ``LARGEST``."""
-_STEPS: Final = tuple(
-    float(f"{digit}e{power}")
-    for power in range(_LOWEST_POWER, _HIGHEST_POWER)
-    for digit in (1, 2, 5)
-)
+_POWERS: Final = (-3, 15)
+"""Of ten, from which to which there is a ladder of sizes: smaller ones are one class, larger ones
+no numbers (``LARGEST``)."""
+LADDER: Final = tuple(float(f"{digit}e{power}") for power in range(*_POWERS) for digit in (1, 2, 5))
+"""1, 2, 5 times powers of ten."""
+_KNOWN_ENDS: Final = (*range(1, 14), 15, 17, 20, 24, 32, 60, 1900, 2050)
+"""Where whole numbers often end, or the ladder is too coarse: small codes and counts, hours, days,
+minutes, years. Finer classes cost rows that have to be added up again, coarser ones leave room for
+values that do not exist."""
+_STEPS: Final = tuple(sorted({*LADDER, *map(float, _KNOWN_ENDS)}))
 _BOUNDS: Final = (0.0, *_STEPS, LARGEST)
+_BELOW: Final = (-LARGEST, *(-each for each in reversed(LADDER)), 0.0)
+"""Of negative numbers the ladder alone."""
 _NUMBER: Final = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_COMMA_NUMBER: Final = r"^-?[0-9]*,([0-9]{1,2}|[0-9]{4,})$"
 _PADDED: Final = r"^-?0[0-9]"
 _MOMENT: Final = re.sub(r"\(\?P<.>", "(?:", pattern(None))
 _OFFSET: Final = r":[0-9.]+(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
-Kind = Literal["missing", "mark", "sentinel", "text", "long", "boolean", "number", "day", "moment"]
+Kind = Literal["missing", "mark", "sentinel", "text", "long", "number", "day", "moment"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,36 +69,33 @@ class Shape:
     low: float = 0.0
     """Of numbers and, as years, of days: where the class begins."""
     high: float = 0.0
-    """Where it ends; of negative numbers the end is in the class and the beginning is not."""
+    """Where it ends; of negative numbers the end is in the class and the beginning is not. Of days
+    the last year."""
     decimals: int = 0
     """Digits after the point; ``MOST_DECIMALS + 1`` stands for more, or for an exponent."""
-    written: str | tuple[str, str] | None = None
-    """The format of a day; the two texts of a boolean; of a moment ``offset`` or None; the
+    written: str | None = None
+    """The format of a day; of a number ``COMMA`` or None; of a moment ``offset`` or None; the
     sentinel."""
 
 
 def _numbers() -> list[Shape]:
     above = [Shape(kind="number", low=low, high=high) for low, high in pairwise(_BOUNDS)]
-    below = [Shape(kind="number", low=-each.high, high=-each.low) for each in reversed(above)]
+    below = [Shape(kind="number", low=low, high=high) for low, high in pairwise(_BELOW)]
     signed = [*below, Shape(kind="number"), *above]
     return [
-        Shape(kind="number", low=each.low, high=each.high, decimals=digits)
+        Shape(kind="number", low=each.low, high=each.high, decimals=digits, written=written)
+        for written in (None, COMMA)
         for digits in range(MOST_DECIMALS + 2)
         for each in signed
     ]
 
 
-def _by_decade(kind: Kind, written: str | None) -> list[Shape]:
-    starts = range(FIRST_YEAR, FIRST_YEAR + 10 * DECADES, 10)
-    return [Shape(kind=kind, low=start, high=start + 9, written=written) for start in starts]
+def _by_year(kind: Kind, written: str | None) -> list[Shape]:
+    return [
+        Shape(kind=kind, low=first, high=after - 1, written=written)
+        for first, after in pairwise(YEARS)
+    ]
 
-
-def _spelled() -> list[tuple[str, str]]:
-    spellings = (str.lower, str.capitalize, str.upper)
-    return list(dict.fromkeys((to(a), to(b)) for a, b in PAIRS for to in spellings))
-
-
-_WORDS: Final = tuple(word for pair in _spelled() for word in pair)
 
 SHAPES: Final[tuple[Shape, ...]] = (
     Shape(kind="missing"),
@@ -101,41 +103,35 @@ SHAPES: Final[tuple[Shape, ...]] = (
     Shape(kind="text"),
     Shape(kind="long"),
     *(Shape(kind="sentinel", written=text) for text in SENTINELS),
-    *(Shape(kind="boolean", written=pair) for pair in _spelled()),
     *_numbers(),
-    *(shape for each in (*DAY_FORMATS, EITHER) for shape in _by_decade("day", each)),
-    *(shape for each in (None, "offset") for shape in _by_decade("moment", each)),
+    *(shape for each in (*DAY_FORMATS, EITHER) for shape in _by_year("day", each)),
+    *(shape for each in (None, "offset") for shape in _by_year("moment", each)),
 )
 """All classes; the index of each is its code."""
 
 _MISSING, _MARK, _TEXT, _LONG, _SENTINEL = range(5)
 _FIRST: Final = {
-    kind: [shape.kind for shape in SHAPES].index(kind)
-    for kind in ("boolean", "number", "day", "moment")
+    kind: [shape.kind for shape in SHAPES].index(kind) for kind in ("number", "day", "moment")
 }
-_SIGNED: Final = 2 * (len(_BOUNDS) - 1) + 1
+_CLASSES: Final = len(YEARS) - 1
+_SIGNED: Final = len(_BELOW) + len(_BOUNDS) - 1
 
 
 def shape_codes(texts: pa.Array) -> NDArray[np.int64]:
     """The class of each text; texts have no spaces around them, and null is missing.
 
-    >>> codes = shape_codes(pa.array(["41", "?", "yes", "1999-12-31", "Rome", None]))
+    >>> codes = shape_codes(pa.array(["41", "?", "1999-12-31", "Rome", None]))
     >>> [SHAPES[code].kind for code in codes]
-    ['number', 'mark', 'boolean', 'day', 'text', 'missing']
+    ['number', 'mark', 'day', 'text', 'missing']
     """
     long = _flags(pc.greater(pc.utf8_length(texts), LONG))
     codes = np.where(long, _LONG, _TEXT).astype(np.int64)
-    for reader in (_number_codes, _sentinel_codes, _moment_codes, _day_codes, _word_codes):
+    for reader in (_number_codes, _sentinel_codes, _moment_codes, _day_codes):
         matches = reader(texts)
         codes = np.where(matches >= 0, matches, codes)
     codes[_flags(pc.is_in(texts, value_set=_marks()))] = _MARK
     codes[_flags(pc.or_kleene(texts.is_null(), pc.equal(texts, "")))] = _MISSING
     return codes
-
-
-def _word_codes(texts: pa.Array) -> NDArray[np.int64]:
-    match = np.from_dlpack(pc.fill_null(pc.index_in(texts, value_set=_words()), -1))
-    return np.where(match >= 0, _FIRST["boolean"] + match // 2, -1).astype(np.int64)
 
 
 def _sentinel_codes(texts: pa.Array) -> NDArray[np.int64]:
@@ -144,7 +140,11 @@ def _sentinel_codes(texts: pa.Array) -> NDArray[np.int64]:
 
 
 def _number_codes(texts: pa.Array) -> NDArray[np.int64]:
-    """By digits after the point, then by sign and size; -1 for no number, and for 007."""
+    """By mark, digits after it, sign and size; -1 for no number, and for 007."""
+    commas = _flags(pc.match_substring_regex(texts, _COMMA_NUMBER))
+    if commas.any():
+        points = pc.replace_substring(texts, pattern=",", replacement=".")
+        texts = pc.if_else(pa.array(commas), points, texts)
     plain = pc.and_(
         pc.match_substring_regex(texts, _NUMBER),
         pc.invert(pc.match_substring_regex(texts, _PADDED)),
@@ -152,11 +152,14 @@ def _number_codes(texts: pa.Array) -> NDArray[np.int64]:
     numbers = pc.if_else(plain, texts, None)
     values = _floats(numbers)
     inside = np.isfinite(values) & (np.abs(values) < LARGEST)
-    size = np.searchsorted(_BOUNDS[1:], np.abs(values), side="right")
-    side = np.sign(np.where(inside, values, 0)).astype(np.int64)
-    middle = len(_BOUNDS) - 1
-    signed_size = middle + side * (1 + np.minimum(size, middle - 1))
-    codes = _FIRST["number"] + _digits(numbers) * _SIGNED + signed_size
+    above = np.searchsorted(_BOUNDS[1:], values, side="right")
+    below = np.searchsorted(LADDER, -values, side="right")
+    zero = len(_BELOW) - 1
+    signed_size = zero + np.sign(np.where(inside, values, 0)).astype(np.int64) * (
+        1 + np.where(values > 0, np.minimum(above, len(_BOUNDS) - 2), below)
+    )
+    form = _digits(numbers) + commas * (MOST_DECIMALS + 2)
+    codes = _FIRST["number"] + form * _SIGNED + signed_size
     return np.where(inside, codes, -1).astype(np.int64)
 
 
@@ -183,7 +186,7 @@ def _day_codes(texts: pa.Array) -> NDArray[np.int64]:
         fits = (months >= 1) & (months <= 12) & (days >= 1) & (days <= 31)
         either = fits & (days <= 12) & (written in ("%d/%m/%Y", "%m/%d/%Y"))
         group = np.where(either, len(DAY_FORMATS), index)
-        codes = np.where(fits, _FIRST["day"] + group * DECADES + _decades(years), codes)
+        codes = np.where(fits, _FIRST["day"] + group * _CLASSES + _year_classes(years), codes)
     return codes
 
 
@@ -200,7 +203,7 @@ def _moment_codes(texts: pa.Array) -> NDArray[np.int64]:
     offset = _flags(pc.match_substring_regex(texts, _OFFSET))
     first_digits = pc.if_else(pa.array(fits), pc.utf8_slice_codeunits(texts, 0, 4), "0")
     years = _whole(pc.fill_null(first_digits, "0"))
-    codes = _FIRST["moment"] + offset * DECADES + _decades(years)
+    codes = _FIRST["moment"] + offset * _CLASSES + _year_classes(years)
     return np.where(fits, codes, -1).astype(np.int64)
 
 
@@ -208,8 +211,8 @@ def _whole(texts: pa.Array) -> NDArray[np.int64]:
     return np.asarray(np.from_dlpack(texts.cast(pa.int64())), dtype=np.int64)
 
 
-def _decades(years: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.clip((years - FIRST_YEAR) // 10, 0, DECADES - 1)
+def _year_classes(years: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.clip(np.searchsorted(YEARS, years, side="right") - 1, 0, _CLASSES - 1)
 
 
 def _flags(values: pa.Array) -> NDArray[np.bool_]:
@@ -224,8 +227,3 @@ def _marks() -> pa.Array:
 @cache
 def _sentinels() -> pa.Array:
     return pa.array(SENTINELS)
-
-
-@cache
-def _words() -> pa.Array:
-    return pa.array(_WORDS)

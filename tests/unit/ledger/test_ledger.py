@@ -19,6 +19,7 @@ from sfumato.privacy import (
     Totals,
     zcdp_budget,
 )
+from sfumato.privacy.guarantees import price_from_json
 from sfumato.privacy.sensitivity import protection_to_json, protection_to_ledger
 
 ROW, REPLACED = OneRow(), OneRow(neighbors="replace")
@@ -416,7 +417,8 @@ def of_a_development_version(tmp_path: Path) -> tuple[Path, Ledger]:
     book = Ledger.open(path, dataset="adult", cap=ApproxDP(1, "1e-9"))
     plan = [{"spread": "176", "coordinates": 512, "shift": 1}]
     with book._writing() as view:
-        state, bodies = book._spend_bodies(view, ZCDP("0.0149"), "all steps", ROW, None)
+        state = book._state(view)
+        bodies = book._spend_bodies(state, ZCDP("0.0149"), "all steps", ROW, None)
         state = book._append(view, state, bodies[0]).after
         book._append(view, state, {**bodies[1], "plan": plan})
     return path, book
@@ -453,18 +455,18 @@ def test_a_dataset_is_opened_once_and_charged_after_that() -> None:
 
 def test_a_local_guarantee_is_neither_a_cap_nor_a_cost() -> None:
     local = {"kind": "local", "epsilon": "1"}
-    with pytest.raises(ValueError, match="not a cost"):
-        ledger_entries.price_from_json(local)
+    with pytest.raises(ValueError, match="not one of"):
+        price_from_json(local)
     state = ledger_entries.replay(
         ledger_entries.State(), ledger_entries.open_body("adult", OneRow())
     )
-    with pytest.raises(ValueError, match="not a cost"):
+    with pytest.raises(ValueError, match="not a cap"):
         ledger_entries.replay(state, {"event": "cap", "cap": local})
     ledger = Ledger.in_memory(dataset="adult")
     entry = ledger.spend(PureDP(1), label="step", protect=OneRow())
     body = json.loads(json.dumps(ledger.export()["entries"][entry.seq]["body"]))
     row = ledger_entries.linked({**body, "cost": local}, None)
-    with pytest.raises(ValueError, match="not a cost"):
+    with pytest.raises(ValueError, match="not one of"):
         ledger_entries.entry_of(row)
 
 

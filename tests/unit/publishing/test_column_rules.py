@@ -2,11 +2,10 @@
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.publishing.column_rules import even_edges, outward, round_unit
+from sfumato.publishing.column_rules import even_edges, round_unit
 from sfumato.schema import Number
 
 numbers = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False).map(lambda x: round(x, 3))
@@ -29,11 +28,3 @@ def test_the_unit_is_the_smallest_round_one_that_fits(span, most):
     assert unit.scaleb(-unit.adjusted()) in (1, 2, 5)
     smaller = unit / Decimal("2.5") if unit.scaleb(-unit.adjusted()) == 5 else unit / 2
     assert smaller * most < Decimal(span)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "unit", "limits"),
-    [(17, 90, 5, (15, 94)), (-3, 3, 10, (-10, 9)), (0, 99, 10, (0, 99)), (7, 7, 1, (7, 7))],
-)
-def test_whole_limits_move_apart_to_whole_blocks(low, high, unit, limits):
-    assert outward(low, high, unit) == limits

@@ -58,7 +58,7 @@ def scout(path: Path, ledger: Ledger, protect: Any) -> Scout:
     return Scout(
         UndeclaredTable(source_of(path, ())),
         protect=protect,
-        budget=ApproxDP(1, "1e-6"),
+        costs=(ApproxDP(1, "1e-6"),),
         ledger=ledger,
         rng=secure_rng(),
     )

@@ -17,7 +17,6 @@ from sfumato.readers import undeclared_table, value_texts
 from sfumato.readers.open_table import source_of
 from sfumato.readers.undeclared_table import UndeclaredTable
 from sfumato.readers.value_texts import as_texts
-from sfumato.schema import Integer, Schema
 from sfumato.schema.text_shapes import SHAPES
 
 FRAME = pa.table(
@@ -229,11 +228,6 @@ def test_one_row_of_a_csv_file_changes_how_no_other_value_reads(odd, first, tmp_
         shapes.append(table(tmp_path / "t.csv").shapes(("age", "zip")))
     for name in ("age", "zip"):
         assert abs(shapes[1][name] - shapes[0][name]).sum() == 1
-
-
-def test_a_schema_of_a_column_that_is_not_there_is_refused():
-    with pytest.raises(TableError, match="absent"):
-        table().coded(Schema(columns=(Integer(name="absent", low=0, high=9),)))
 
 
 def test_of_each_person_one_row_can_be_kept():

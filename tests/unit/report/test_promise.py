@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from sfumato.errors import InputError
-from sfumato.privacy import ZCDP, ApproxDP, Guarantee, LocalDP, PureDP, zcdp_budget
+from sfumato.privacy import (
+    ZCDP,
+    ApproxDP,
+    ApproxZCDP,
+    Guarantee,
+    LocalDP,
+    PureDP,
+    zcdp_budget,
+)
 from sfumato.privacy.guarantees import to_json
 from sfumato.report import promise
 from sfumato.report.promise import (
@@ -18,6 +26,7 @@ from sfumato.report.promise import (
     Concentrated,
     Promise,
     account,
+    concentrated,
     epsilon_delta,
     largest_chance,
     right_guesses,
@@ -170,13 +179,24 @@ def test_a_distance_beyond_rho_would_be_seen() -> None:
     assert truth > 2 * Concentrated(rho=0.31).guesses()[0] - 1
 
 
-def test_an_approximate_step_before_adds_its_own_distance() -> None:
-    alone, first = Concentrated(rho=0.1), (1.0, 1e-9)
-    both = Concentrated(rho=0.1, first=first)
-    before = 2 * right_guesses(*first).value - 1
-    assert 2 * both.guesses()[0] == pytest.approx(2 * alone.guesses()[0] + before)
+def test_an_approximate_step_adds_its_delta_to_the_distance() -> None:
+    alone, both = Concentrated(rho=0.1), Concentrated(rho=0.1, delta=0.01)
+    assert 2 * both.guesses()[0] == pytest.approx(2 * alone.guesses()[0] + 0.01)
     assert both.largest_chance(0.01).value >= alone.largest_chance(0.01).value
-    assert Concentrated(rho=50.0, first=first).guesses()[0] == 1
+    assert Concentrated(rho=50.0, delta=0.01).guesses()[0] == 1
+    distance = 2 * both.guesses()[0] - 1
+    assert 2 * both.of_two().guesses()[0] - 1 == pytest.approx(2 * distance)
+
+
+def test_the_entries_of_a_release_say_its_rho_and_its_delta() -> None:
+    costs = (ApproxDP("0.01", "5e-13"), ZCDP("0.0005"), ApproxZCDP("0.0016", "4.995e-10"))
+    ledger = {"entries": [entry(cost) for cost in (*costs, ZCDP("0.012"))]}
+    known = concentrated(ledger, ApproxDP(1, "1e-9"))
+    assert known is not None
+    assert known.delta == 5e-10
+    assert known.rho == float(zcdp_budget(ApproxDP(1, "5e-10")).rho)
+    assert concentrated(ledger, ApproxDP(1, "4e-10")) is None  # less than its costs say
+    assert concentrated({"entries": [entry(PureDP(1))]}, ApproxDP(1, "1e-9")) is None
 
 
 def test_a_huge_epsilon_is_not_dressed_up() -> None:
@@ -282,7 +302,7 @@ def value_of(formula: str) -> float:
 
 SOME_KNOWN = (
     None, Concentrated(rho=0.015), Concentrated(rho=0.31), Concentrated(rho=1.5),
-    Concentrated(rho=0.05, first=(0.2, 5e-10)),
+    Concentrated(rho=0.05, delta=5e-10),
 )  # fmt: skip
 
 
@@ -348,7 +368,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 HEAD = {"seq": 7, "hash": "ab"}
 
 
-def entry(cost: Guarantee, **more: Any) -> dict[str, Any]:
+def entry(cost: Guarantee | ApproxZCDP, **more: Any) -> dict[str, Any]:
     return {"seq": 1, "label": "measure (age)", "cost": to_json(cost), "hash": "ab", **more}
 
 

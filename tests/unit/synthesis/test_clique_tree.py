@@ -133,7 +133,7 @@ def test_it_spends_nearly_all_and_never_more(chain, budget, protect):
 def test_without_dependence_the_columns_get_what_pairs_do_not_need(chain):
     """Left unspent it would be: the noise of a column would be twice that of columns alone.
 
-    Of 12 tables a third show a dependence that is noise: fewer than 5 others about once in 100 times.
+    Of 12 tables a third show a dependence that is noise: fewer than 5 others once in 100 times.
     """
     budget, without = ApproxDP("0.05", "1e-6"), 0
     for seed in range(12):

@@ -12,22 +12,24 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
-from math import exp, floor, log
+from math import exp, floor
 from os import environ
-from typing import Any, Final
+from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.auditing.case import Case, Planted, with_larger
-from sfumato.auditing.checks import Check, Outputs
+from sfumato.auditing.checks import Check, Checking, Outputs
 from sfumato.counting.table import Table
 from sfumato.gate import Curator
 from sfumato.gate.scout import Scout
 from sfumato.ledger.ledger import Ledger
+from sfumato.noise import DiscreteGaussian
 from sfumato.noise.thresholding import NOT_SHOWN, Thresholding
-from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxDP, zcdp_budget
+from sfumato.privacy.guarantees import MAX_EPSILON, ZCDP, ApproxZCDP, Price, PureDP
 from sfumato.privacy.sensitivity import OnePerson, OneRow, Protection
 from sfumato.randomness import Rng
 from sfumato.readers.array_table import ArrayTable
@@ -42,7 +44,7 @@ OWN_ROWS: Final = 2 * MOST
 """More than count."""
 PERSON: Final = OnePerson(column="who", max_rows=MOST)
 CLAIMED: Final = ZCDP(Fraction(1, 2))
-SCOUTED: Final = ApproxDP(4, "1e-3")
+COUNTED: Final = PureDP(1)
 NEEDED: Final = "GateSpark needs pyspark and java, which are not both here"
 """Why there is no case of Spark, where there is none."""
 
@@ -56,6 +58,7 @@ NUMBERS: Final = tuple(
 )
 """Numbers of different shapes: by sign, size and digits after the point."""
 _RUNS: Final = 300_000  # samples on each side
+_SCOUTS: Final = 4_000  # the same, where each takes a gate of its own
 _SCHEMA: Final = Schema(
     columns=(Integer(name="a", low=0, high=_VALUES, missing=True),),
     dataset="audit",
@@ -104,21 +107,19 @@ def persons(larger: Fraction) -> Case:
 
 
 def scout(larger: Fraction) -> Case:
-    """The same through the gate without a schema, the whole cost on one column."""
-    note = (
-        f"counts of one column for {SCOUTED}, a person with {OWN_ROWS} rows of which {MOST} count"
-    )
-    return _case("GateScout", _scouted, World(), larger, zcdp_budget(SCOUTED), note)
+    """The number of rows of a table without a schema, a person more or less."""
+    planted = [
+        Planted(bug="rows of a person not bounded", case=_counted(World(apart=True))),
+        Planted(bug="the noise of one row for all rows of a person",
+                case=_counted(World(protect=OneRow(), rows=MOST))),
+    ]  # fmt: skip
+    return with_larger(lambda factor: _counted(World(multiple=factor)), larger, *planted)
 
 
 def shapes(larger: Fraction) -> Case:
     """Shapes of the values of a column, in the same way: every person has one of their own."""
-    note = (
-        f"shapes of one column for {SCOUTED}, a person with {OWN_ROWS} rows of which {MOST} count"
-    )
-    return _case(
-        "GateShapes", _shaped, World(values=len(NUMBERS)), larger, zcdp_budget(SCOUTED), note
-    )
+    note = f"shapes of one column, a person with {OWN_ROWS} rows of which {MOST} count"
+    return _case("GateShapes", _shaped, World(values=len(NUMBERS)), larger, CLAIMED, note)
 
 
 def spark(larger: Fraction) -> Case:
@@ -206,20 +207,37 @@ def _spark_table(times: int) -> Table:
     return open_table(numbers.union(session().range(1).selectExpr("id AS a")), _SCHEMA)
 
 
-def _scouted(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
-    table = pa.table(dict(world.columns(more)))
-    budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
-    gates = (_scout(table, world, budget, rng) for _ in range(calls))
-    return [_possible(gate.measure(_SCHEMA, cost=budget)["a"]) for gate in gates]
+def _counted(world: World) -> Case:
+    """Numbers of rows, each of a scout of its own: one gives the same answer again."""
+    one = replace(world, values=1)
+    known = world.protect.rows
+    bounded = isinstance(world.protect, OnePerson) and not world.apart
+    counted = min(world.rows, known) if bounded else world.rows
+    cost = PureDP(COUNTED.epsilon * world.multiple)
+
+    def draw(more: int, n: int, *, rng: Rng) -> Outputs:
+        table = pa.table(dict(one.columns(more)))
+        scouts = (_scout(table, world, cost, rng) for _ in range(n))
+        return np.array([each.rows(cost=cost) for each in scouts]).astype(np.int16)
+
+    return Case(
+        name="GateScout",
+        guarantee=COUNTED,
+        inputs=(0, 1),
+        draw=draw,
+        ratio=lambda: exp(cost.epsilon * Fraction(counted, known)),
+        runs=_SCOUTS,
+        note=f"the number of rows, a person with {OWN_ROWS} rows of which {MOST} count",
+    )
 
 
 def _shaped(world: World, more: int, calls: int, rng: Rng) -> list[Floats]:
     columns = world.columns(more)
     texts = np.array(["", *NUMBERS])[columns["a"]]
     table = pa.table({"a": texts, "who": columns["who"]})
-    budget = SCOUTED if world.multiple == 1 else _costing(world.multiple)
-    gates = (_scout(table, world, budget, rng) for _ in range(calls))
-    return [gate.shapes(cost=budget)["a"].values[_codes()] for gate in gates]
+    cost = ZCDP(CLAIMED.rho * world.multiple)
+    gates = (_scout(table, world, cost, rng) for _ in range(calls))
+    return [gate.shapes(cost=cost)["a"].values[_codes()] for gate in gates]
 
 
 @cache
@@ -227,11 +245,11 @@ def _codes() -> NDArray[np.int64]:
     return shape_codes(pa.array(NUMBERS))
 
 
-def _scout(table: pa.Table, world: World, budget: ApproxDP, rng: Rng) -> Scout:
+def _scout(table: pa.Table, world: World, cost: Price, rng: Rng) -> Scout:
     return Scout(
         UndeclaredTable(source_of(table, ("who",))),
         protect=world.protect,
-        budget=budget,
+        costs=[cost],
         ledger=Ledger.in_memory(dataset="audit"),
         rng=rng,
     )
@@ -242,19 +260,7 @@ def _possible(counts: Measurement) -> Floats:
     return counts.values[1 : _VALUES + 1]
 
 
-@cache
-def _costing(multiple: Fraction) -> ApproxDP:
-    """The budget whose rho is this multiple of that of the claim, nearly: by halving."""
-    low, high = SCOUTED.epsilon, SCOUTED.epsilon * 4
-    rho = zcdp_budget(SCOUTED).rho * multiple
-    for _ in range(30):
-        middle = (low + high) / 2
-        fits = zcdp_budget(ApproxDP(middle, SCOUTED.delta)).rho <= rho
-        low, high = (middle, high) if fits else (low, middle)
-    return ApproxDP(low, SCOUTED.delta)
-
-
-TEXT_CLAIM: Final = ApproxDP(1, "1e-9")
+TEXT_CLAIM: Final = ApproxZCDP(Fraction(1, 50), "1e-9")
 _ONE_ROW: Final = OneRow()
 
 _TEXT_VALUES: Final = 4_096  # texts in one call, each an experiment
@@ -263,31 +269,34 @@ _TEXT_RUNS: Final = 100_000  # samples on each side
 
 def texts(larger: Fraction) -> Case:
     """A text of as many rows as the threshold, or of one more."""
-    honest = Thresholding.for_cost(TEXT_CLAIM, 1)
-    case = _texts_case(Fraction(1))
-    halved = Thresholding(scale=honest.scale / 2, reach=honest.reach)
-    noisier = Planted(bug="half the noise", case=replace(case, draw=_beside(_Shown(spec=halved))))
+    honest = _honest()
+    halved = replace(honest, noise=DiscreteGaussian.for_sigma(honest.noise.sigma_counts / 2))
+    noisier = Planted(bug="half the noise", case=_texts_case(Fraction(4), halved))
     exactly = [
-        Planted(bug=bug, case=replace(case, checks=(broken.within_delta,)), by="check")
-        for bug, broken in {
-            "a threshold one row lower": _Shown(spec=honest, above=honest.reach - 1),
+        Planted(bug=bug, case=replace(_texts_case(), checks=(_within_delta(above),)), by="check")
+        for bug, above in {
+            "a threshold one row lower": honest.reach - 1,
             "a threshold in floats, rounded down": _in_floats(honest),
         }.items()
     ]
-    return with_larger(_texts_case, larger, noisier, *exactly)
+    return with_larger(lambda factor: _texts_case(factor**2), larger, noisier, *exactly)
 
 
-def _texts_case(factor: Fraction) -> Case:
-    """The case that spends ``factor`` times the epsilon that it claims."""
-    spec = Thresholding.for_cost(ApproxDP(TEXT_CLAIM.epsilon * factor, TEXT_CLAIM.delta), 1)
-    shown = _Shown(spec=spec)
+def _honest(multiple: Fraction = Fraction(1)) -> Thresholding:
+    cost = ApproxZCDP(TEXT_CLAIM.rho * multiple, TEXT_CLAIM.delta)
+    return Thresholding.for_cost(cost, _ONE_ROW, columns=1)
+
+
+def _texts_case(multiple: Fraction = Fraction(1), spec: Thresholding | None = None) -> Case:
+    """The case that spends this multiple of the rho that it claims."""
+    spec = spec or _honest(multiple)
     return Case(
         name="GateTexts",
-        guarantee=TEXT_CLAIM,
+        guarantee=ZCDP(TEXT_CLAIM.rho),
         inputs=(0, 1),
-        draw=_through_the_gate if factor == 1 else _beside(shown),
-        ratio=lambda: exp(1 / spec.scale),
-        checks=(shown.within_delta,) if factor == 1 else (),
+        draw=_through_the_gate if multiple == 1 else _beside(spec),
+        ratio=lambda: exp(TEXT_CLAIM.rho * multiple),
+        checks=(_within_delta(spec.reach),) if multiple == 1 else (),
         runs=_TEXT_RUNS,
         note=f"a text at the threshold of {TEXT_CLAIM}, a row more or less",
     )
@@ -300,13 +309,12 @@ def _through_the_gate(more: int, n: int, *, rng: Rng) -> Outputs:
 
 
 def _one_call(more: int, rng: Rng) -> Outputs:
-    ledger = Ledger.in_memory(dataset="audit")
     table, names = _table(more)
     scout = Scout(
         UndeclaredTable(source_of(table, ())),
         protect=_ONE_ROW,
-        budget=TEXT_CLAIM,
-        ledger=ledger,
+        costs=[TEXT_CLAIM],
+        ledger=Ledger.in_memory(dataset="audit"),
         rng=rng,
     )
     shown = scout.texts(["a"], cost=TEXT_CLAIM)["a"]
@@ -316,59 +324,39 @@ def _one_call(more: int, rng: Rng) -> Outputs:
 @cache
 def _table(more: int) -> tuple[pa.Table, tuple[str, ...]]:
     names = tuple(f"text {number}" for number in range(_TEXT_VALUES))
-    rows = Thresholding.for_cost(TEXT_CLAIM, 1).reach + more
+    rows = _honest().reach + more
     return pa.table({"a": pa.array(np.repeat(np.array(names), rows))}), names
 
 
-def _beside(shown: "_Shown") -> Callable[..., Outputs]:
+def _beside(spec: Thresholding) -> Callable[..., Outputs]:
     """The same draws beside the gate, which does not spend more than it says."""
-    rows = Thresholding.for_cost(TEXT_CLAIM, 1).reach
+    rows = _honest().reach
 
     def draw(more: int, n: int, *, rng: Rng) -> Outputs:
-        return shown.spec.show(np.full(n, rows + more), rng=rng).astype(np.int16)
+        return spec.show(np.full(n, rows + more), rng=rng).astype(np.int16)
 
     return draw
 
 
-def _in_floats(honest: Thresholding) -> "_Shown":
-    """The paper's formula for the threshold, but rounded to the wrong side."""
-    odds, delta = exp(1 / honest.scale), float(TEXT_CLAIM.delta)
-    near = log((odds + 2 * delta - 1) / (delta * (odds + 1))) * float(honest.scale)
-    return _Shown(spec=Thresholding(scale=honest.scale, reach=floor(near)))
+def _in_floats(honest: Thresholding) -> int:
+    """The quantile of the continuous Gaussian for the threshold, rounded to the wrong side."""
+    z = NormalDist().inv_cdf(1 - float(TEXT_CLAIM.delta))
+    return floor(1 + honest.noise.sigma_counts * z)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Shown:
-    """A mechanism, and the largest sum that it does not show."""
+def _within_delta(above: int) -> Checking:
+    """That the text of one row is above a threshold with a probability of at most delta."""
 
-    spec: Thresholding
-    above: int | None = None
-    """By default its reach, as it should be."""
-
-    def within_delta(self, runs: int, rng: Rng) -> Check:
-        """The exact hockey-stick divergence for every number of rows; nothing is drawn."""
-        most = 2 * self.spec.reach + 2
-        largest = max(
-            max(self._divergence(rows, rows + 1), self._divergence(rows + 1, rows))
-            for rows in range(most)
-        )
+    def check(runs: int, rng: Rng) -> Check:
+        noise = _honest().noise
+        shown = noise.pmf(np.arange(above, above + 40 * int(noise.sigma_counts))).sum()
         return Check(
-            name="a row more or less stays within delta, exactly",
-            passed=largest <= TEXT_CLAIM.delta * (1 + Fraction(1, 10**6)),
-            detail=f"{largest:.4g} of {float(TEXT_CLAIM.delta):g}",
+            name="the text of one row is shown with probability delta at most, exactly",
+            passed=float(shown) <= TEXT_CLAIM.delta * (1 + Fraction(1, 10**6)),
+            detail=f"{shown:.4g} of {float(TEXT_CLAIM.delta):g}",
         )
 
-    def _divergence(self, one: int, other: int) -> float:
-        excess = self._chances(one) - exp(TEXT_CLAIM.epsilon) * self._chances(other)
-        return float(np.maximum(0.0, excess).sum())
-
-    def _chances(self, rows: int) -> NDArray[np.float64]:
-        """Of not being shown, and of every sum that can be."""
-        above = self.spec.reach if self.above is None else self.above
-        sums: NDArray[Any] = np.arange(3 * self.spec.reach + 4)
-        chances = self.spec.pmf(sums - rows)
-        hidden = 1.0 if rows == 0 else max(0.0, 1.0 - float(chances[above + 1 :].sum()))
-        return np.array([hidden, *(chances[above + 1 :] * (rows > 0))])
+    return check
 
 
 CASES: Final = {
