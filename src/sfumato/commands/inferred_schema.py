@@ -148,7 +148,7 @@ def inferred_schema(
     if rng.secure and (stored := ledger.outcome(SCHEMA, step=1)) is not None:
         return _from_json(stored, protect, ledger)
     costs = Costs.of(whole, share, protect)
-    still = [] if rng.secure and _charged(ledger) else [*costs.all, _release_part(costs, whole)]
+    still = _still(costs, whole, ledger if rng.secure else None)
     scout = Scout(
         UndeclaredTable(source), protect=protect, costs=still, ledger=ledger, rng=rng, run=RUN
     )
@@ -158,6 +158,20 @@ def inferred_schema(
     if rng.secure:  # the result is what the ledger has stored, also if that is no schema
         outcome = ledger.journal(SCHEMA, outcome, step=1)
     return _from_json(outcome, protect, ledger, private=rng.secure)
+
+
+def _still(costs: Costs, whole: ApproxDP, ledger: Ledger | None) -> list[Price]:
+    """What is to be paid for schema and release, beside what a refused or stopped run has paid.
+
+    A cap that would admit the looks and refuse the release then refuses before the looks.
+    """
+    paid = () if ledger is None else _charged(ledger)
+    asked = set() if ledger is None else {e.request for e in ledger.entries() if _of_schema(e)}
+    own = {"kinds": costs.kinds, "texts": costs.texts}
+    looks = ({} if costs.free_rows else {"rows": costs.rows}) | own
+    unpaid = [cost for step, cost in looks.items() if f"{RUN}/{step}" not in asked]
+    together = Inferred(schema=STAND_IN, costs=(*paid, *unpaid), about={})
+    return [*unpaid, together.rest(whole)]
 
 
 def least_rest(whole: ApproxDP, share: Fraction, protect: Protection) -> ZCDP:

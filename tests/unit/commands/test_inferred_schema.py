@@ -272,6 +272,16 @@ def test_after_a_refusal_the_number_of_rows_is_neither_paid_nor_drawn_again(smal
     assert charges()["rows"] == ApproxDP("0.01", "5e-13")
 
 
+def test_after_a_refusal_a_cap_that_has_no_room_for_the_release_refuses_before_the_looks(
+    small, tmp_path
+):
+    """Kinds and texts would fit, and the release would not: nothing more is spent on them."""
+    refused(small, tmp_path, **SMALL, cap=ApproxDP(20, "1e-9"))
+    said = refused(small, tmp_path, BudgetError, epsilon=40)
+    assert "is left of the cap" in said
+    assert set(charges()) == {"rows"}
+
+
 def test_a_small_table_may_keep_some_columns(small, tmp_path):
     said = refused(small, tmp_path, **SMALL, neighbors="replace")
     assert re.search(r"or keep at most \d of the 26 columns", said)
