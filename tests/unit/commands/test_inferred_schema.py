@@ -272,6 +272,20 @@ def test_after_a_refusal_the_number_of_rows_is_neither_paid_nor_drawn_again(smal
     assert charges()["rows"] == ApproxDP("0.01", "5e-13")
 
 
+def test_more_epsilon_after_a_refusal_counts_rows_with_less_noise(people, tmp_path):
+    """The first count had noise of 14,000 rows: to go by it would refuse, or pass, for ever."""
+    Ledger.open(dataset="study", cap=ApproxDP(40, "1e-9"))
+    refused(people, tmp_path, epsilon="0.01")
+    release = published(people, tmp_path, epsilon=40)
+    assert charges()["rows"].epsilon == Fraction(1, 10_000)
+    assert charges()["rows 2"] == PureDP("0.4")
+    assert abs(release.method["inferred"]["rows"] - ROWS) < 100
+    assert release.guarantee == ApproxDP(40, "1e-9")
+    costs = [each["cost"] for each in release.ledger["entries"] if "infer" in each["label"]]
+    assert len(costs) == 4
+    assert Ledger.open(dataset="study").composed().epsilon <= 40
+
+
 def test_after_a_refusal_a_cap_that_has_no_room_for_the_release_refuses_before_the_looks(
     small, tmp_path
 ):
