@@ -66,6 +66,8 @@ class Inferred:
     """For people: the columns, what was left out and why, how much noise there was."""
     private: bool = True
     """False if the noise was seeded: it cost nothing and may not be published."""
+    aside: Fraction = Fraction(0)
+    """Of the delta of the run that found it, the part for texts, whether there were any or not."""
 
     @property
     def spent(self) -> Totals:
@@ -93,7 +95,7 @@ class Inferred:
         The delta of texts is set aside even if there were none: whether it was used is a matter
         of the data (``privacy.composition.within``).
         """
-        delta = max(self.spent.delta, whole.delta * TEXTS_DELTA)
+        delta = max(self.spent.delta, self.aside, whole.delta * TEXTS_DELTA)
         rho = Fraction(0)
         if delta < whole.delta:
             rho = zcdp_budget(ApproxDP(whole.epsilon, whole.delta - delta)).rho - self.spent.rho
@@ -148,16 +150,30 @@ def inferred_schema(
     if rng.secure and (stored := ledger.outcome(SCHEMA, step=1)) is not None:
         return _from_json(stored, protect, ledger)
     costs = Costs.of(whole, share, protect)
-    still = [] if rng.secure and _charged(ledger) else [*costs.all, _release_part(costs, whole)]
+    still = _still(costs, whole, ledger if rng.secure else None)
     scout = Scout(
         UndeclaredTable(source), protect=protect, costs=still, ledger=ledger, rng=rng, run=RUN
     )
     if not rng.secure:
         ledger.simulation(SIMULATED)
-    outcome = _to_json(infer(scout, costs), scout, ledger.dataset)
+    outcome = _to_json(infer(scout, costs), scout, ledger.dataset, aside=whole.delta * TEXTS_DELTA)
     if rng.secure:  # the result is what the ledger has stored, also if that is no schema
         outcome = ledger.journal(SCHEMA, outcome, step=1)
     return _from_json(outcome, protect, ledger, private=rng.secure)
+
+
+def _still(costs: Costs, whole: ApproxDP, ledger: Ledger | None) -> list[Price]:
+    """What is to be paid for schema and release, beside what a refused or stopped run has paid.
+
+    A cap that would admit the looks and refuse the release then refuses before the looks.
+    """
+    paid = () if ledger is None else _charged(ledger)
+    asked = set() if ledger is None else {e.request for e in ledger.entries() if _of_schema(e)}
+    own = {"kinds": costs.kinds, "texts": costs.texts}
+    looks = ({} if costs.free_rows else {"rows": costs.rows}) | own
+    unpaid = [cost for step, cost in looks.items() if f"{RUN}/{step}" not in asked]
+    together = Inferred(schema=STAND_IN, costs=(*paid, *unpaid), about={})
+    return [*unpaid, together.rest(whole)]
 
 
 def least_rest(whole: ApproxDP, share: Fraction, protect: Protection) -> ZCDP:
@@ -318,7 +334,7 @@ def _charged(ledger: Ledger) -> tuple[Price, ...]:
     return tuple(entry.cost for entry in entries if entry.cost is not None)
 
 
-def _to_json(result: InferredColumns, scout: Scout, dataset: str) -> bytes:
+def _to_json(result: InferredColumns, scout: Scout, dataset: str, *, aside: Fraction) -> bytes:
     declared = tuple(each for each in result.columns.values() if not isinstance(each, LeftOut))
     left_out = {n: each.why for n, each in result.columns.items() if isinstance(each, LeftOut)}
     schema = None
@@ -327,6 +343,7 @@ def _to_json(result: InferredColumns, scout: Scout, dataset: str) -> bytes:
     value = {
         "schema": None if schema is None else schema.to_dict(),
         "costs": [guarantees.to_json(cost) for cost in scout.charged],
+        "aside": str(aside),
         "protect": protection_to_ledger(scout.protect),
         "found": {**result.about, "left_out": left_out},
     }
@@ -364,7 +381,8 @@ def _from_json(
     spent = _sum(costs)
     about = {"rho": float(spent.rho), "delta": float(spent.delta), **value["found"]}
     schema = Schema.from_dict(value["schema"])
-    return Inferred(schema=schema, costs=costs, about=about, private=private)
+    aside = Fraction(value.get("aside", 0))
+    return Inferred(schema=schema, costs=costs, about=about, private=private, aside=aside)
 
 
 @contextmanager

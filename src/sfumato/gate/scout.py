@@ -99,20 +99,24 @@ class Scout(SingleProcess):
     @property
     def charged(self) -> tuple[Price, ...]:
         """What the verbs were charged, in this process or before."""
-        known = (self._paid(step) for step in LABELS)
-        return tuple(cost for cost in known if cost is not None)
+        own = (e for e in self.__ledger.entries() if (e.request or "").startswith(f"{self.__run}/"))
+        return tuple(entry.cost for entry in own if entry.cost is not None)
 
     @verb
     def rows(self, *, cost: PureDP | ApproxDP) -> int:
-        """About how many rows there are; exactly, and free, where that number is public."""
+        """About how many rows there are; exactly, and free, where that number is public.
+
+        After a refusal more epsilon buys a count with less noise, at its whole price; the delta
+        that comes with the first cost is not paid again.
+        """
         moved = sensitivity.total(self.protect)
         if not moved:
             return self._count()
-        cost = self._in_force("rows", cost)
+        step, cost = self._rows_in_force(cost)
         noise = DiscreteLaplace.for_cost(PureDP(cost.epsilon), moved)
-        self._charge("rows", cost)
+        self._charge(step, cost, label=LABELS["rows"])
         return int(
-            self._kept("rows", lambda: self._count() + int(noise.sample(1, rng=self.__rng)[0]))
+            self._kept(step, lambda: self._count() + int(noise.sample(1, rng=self.__rng)[0]))
         )
 
     @verb
@@ -177,9 +181,26 @@ class Scout(SingleProcess):
         paid = self._paid(step)
         return paid if isinstance(paid, type(cost)) else cost
 
-    def _charge(self, step: str, cost: Price) -> None:
+    def _rows_in_force(self, cost: PureDP | ApproxDP) -> tuple[str, PureDP | ApproxDP]:
+        """The last count that was paid, or a new one where that had more noise than is asked for.
+
+        By costs alone; once kinds are paid, the table was large enough.
+        """
+        step, number, last = "rows", 1, None
+        while isinstance(paid := self._paid(step), PureDP | ApproxDP):
+            last, number = (step, paid), number + 1
+            step = f"rows {number}"
+        if last is None:
+            return step, cost
+        enough = last[1].epsilon >= cost.epsilon or self._paid("kinds") is not None
+        return last if enough else (step, PureDP(cost.epsilon))
+
+    def _charge(self, step: str, cost: Price, *, label: str | None = None) -> None:
         self.__journal.spend(
-            cost, label=LABELS[step], protect=self.protect, request=f"{self.__run}/{step}"
+            cost,
+            label=label or LABELS[step],
+            protect=self.protect,
+            request=f"{self.__run}/{step}",
         )
 
     def _kept(self, step: str, draw: Callable[[], Any]) -> Any:

@@ -146,6 +146,16 @@ class Concentrated:
             return replace(self, changes=2 * self.changes)
         return replace(self, rho=4 * self.rho)
 
+    def named(self, changes: int) -> str:
+        """What ``rho`` is called on a page: where it grew by group privacy, four times rho.
+
+        >>> Concentrated(rho=0.02).of_two().named(2), Concentrated(rho=0.02, delta=1e-9).named(2)
+        ('4 rho', 'twice the distance of rho')
+        """
+        if changes == 1:
+            return "rho"
+        return "twice the distance of rho" if self.delta else "4 rho"
+
     def _of_order(self, order: float, without: float) -> tuple[Bound, Bound]:
         """Hoelder's inequality for an event, and for its contrary."""
         a, rho, q = f"{order:.12g}", f"{self.rho:.12g}", f"{without:g}"
@@ -294,7 +304,7 @@ class _Loss:
         best = self.guesses
         if self.known is None or best.how == _DEFINITION:
             return self.end()
-        named = f"{'4 ' if self.changes == 2 else ''}rho = {self.known.rho:.3g}"
+        named = f"{self.known.named(self.changes)} = {self.known.rho:.3g}"
         if _tenths(best.value) > 99.9:
             return _CERTAIN.format(named)
         return f"{_RIGHT} {_odds(best.value, ' of the time')} ({named}, by {best.how})"

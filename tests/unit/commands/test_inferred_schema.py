@@ -272,6 +272,30 @@ def test_after_a_refusal_the_number_of_rows_is_neither_paid_nor_drawn_again(smal
     assert charges()["rows"] == ApproxDP("0.01", "5e-13")
 
 
+def test_more_epsilon_after_a_refusal_counts_rows_with_less_noise(people, tmp_path):
+    """The first count had noise of 14,000 rows: to go by it would refuse, or pass, for ever."""
+    Ledger.open(dataset="study", cap=ApproxDP(40, "1e-9"))
+    refused(people, tmp_path, epsilon="0.01")
+    release = published(people, tmp_path, epsilon=40)
+    assert charges()["rows"].epsilon == Fraction(1, 10_000)
+    assert charges()["rows 2"] == PureDP("0.4")
+    assert abs(release.method["inferred"]["rows"] - ROWS) < 100
+    assert release.guarantee == ApproxDP(40, "1e-9")
+    costs = [each["cost"] for each in release.ledger["entries"] if "infer" in each["label"]]
+    assert len(costs) == 4
+    assert Ledger.open(dataset="study").composed().epsilon <= 40
+
+
+def test_after_a_refusal_a_cap_that_has_no_room_for_the_release_refuses_before_the_looks(
+    small, tmp_path
+):
+    """Kinds and texts would fit, and the release would not: nothing more is spent on them."""
+    refused(small, tmp_path, **SMALL, cap=ApproxDP(20, "1e-9"))
+    said = refused(small, tmp_path, BudgetError, epsilon=40)
+    assert "is left of the cap" in said
+    assert set(charges()) == {"rows"}
+
+
 def test_a_small_table_may_keep_some_columns(small, tmp_path):
     said = refused(small, tmp_path, **SMALL, neighbors="replace")
     assert re.search(r"or keep at most \d of the 26 columns", said)
@@ -606,6 +630,20 @@ def test_seeded_noise_of_the_schema_is_another_stream_than_that_of_the_release(
     published(people, tmp_path, out=tmp_path / "out", seed=7)
     schema_seed, release_seed = seeds
     assert release_seed == 7 != schema_seed
+
+
+def test_a_later_run_with_less_delta_sets_the_same_part_aside_whatever_was_found(people, tmp_path):
+    """Else the part of delta would depend on the data: on whether a column of texts was found."""
+    found = []
+    for name, columns in (("texts", ["town", "age"]), ("none", ["age"])):
+        table = people.select(columns)
+        published(table, tmp_path, out=tmp_path / name, dataset=name, delta="1.8e-9")
+        book = Ledger.open(dataset=name)
+        earlier = inferred_schema.inferred_earlier(
+            book, Schema.load(tmp_path / name / "schema.json"), OneRow()
+        )
+        found.append(earlier.rest(ApproxDP(5, "1e-9")).rho + earlier.spent.rho)
+    assert found[0] == found[1] == zcdp_budget(ApproxDP(5, "1e-10")).rho
 
 
 def test_what_a_schema_cost_is_taken_off_a_budget_in_rho():

@@ -421,3 +421,11 @@ def test_a_promise_in_zcdp_is_told_at_a_tiny_delta() -> None:
     epsilon, delta = epsilon_delta(ZCDP("0.5"))
     assert delta == 1e-9
     assert 5 < epsilon < 8
+
+
+def test_of_two_changes_no_four_rho_is_told_where_steps_have_a_delta() -> None:
+    """Distances add up there, and rho stays that of one change."""
+    known = Concentrated(rho=0.1, delta=5e-10)
+    told = Promise(epsilon=3.0, delta=1e-9, known=known).odds()
+    assert "4 rho" not in told
+    assert "(twice the distance of rho = 0.1, by Pinsker's inequality)" in told
