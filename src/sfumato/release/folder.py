@@ -291,8 +291,8 @@ def unreadable(folder: Path, error: Exception, *needed: str) -> StorageError:
         reason = "there is no such folder"
         if (inner := folder.with_name(f"{folder.name}-internal")).is_dir():
             return StorageError(
-                f"can't read the release {folder}: {reason}. A simulation lies in {inner}: give that "
-                "folder."
+                f"can't read the release {folder}: {reason}. A simulation lies in {inner}: give "
+                "that folder."
             )
     elif not folder.is_dir():
         reason = "this is not a folder"
