@@ -556,8 +556,6 @@ class Integer(GridColumn):
             if self.resolution != 1 or self.alone:
                 raise SchemaError("step shares codes among all numbers: leave resolution and alone")
         self._check_grid()
-        if self.on_grid and self.resolution > max(1, self.high - self.low):
-            raise SchemaError(_no_second_value(self.resolution, self.low, self.high))
         _check_alone(self, whole=True)
 
     @property
@@ -640,8 +638,6 @@ class Number(GridColumn):
             raise SchemaError(f"resolution must be above 0, got {self.resolution!r}")
         if float(self.low or 0) > float(self.high or 0):
             raise SchemaError(f"low {self.low} is above high {self.high}")
-        if self.low != self.high and self.cells == 1:
-            raise SchemaError(_no_second_value(self.resolution, self.low, self.high))
         scale = self.scale
         largest = max(abs(scale.low), abs(scale.low + self.cells * scale.step))
         if scale.digits > _MOST_DECIMALS or largest > _MOST_GRID:
@@ -737,13 +733,6 @@ class Scale:
     def number(self, cell: int) -> float:
         """The float nearest to the number of a cell."""
         return float(Fraction(self.low + cell * self.step, 10**self.digits))
-
-
-def _no_second_value(resolution: float | None, low: float | None, high: float | None) -> str:
-    return (
-        f"in steps of {resolution} there is one value from low {low} to high {high}, and every row "
-        "would be published as that. Declare a finer resolution"
-    )
 
 
 def _check_alone(column: "Integer | Number", *, whole: bool) -> None:

@@ -120,14 +120,6 @@ WRONG = {
         lambda: Number(name="c", low=0, high=1, resolution=0),
         "resolution must be above 0, got 0",
     ),
-    "resolution beyond the limits": (
-        lambda: Integer(name="c", low=0, high=5_000, resolution=7_777),
-        "one value from low 0 to high 5000.*finer resolution",
-    ),
-    "resolution of a number beyond the limits": (
-        lambda: Number(name="c", low=0, high=1, resolution=2.5),
-        "one value from low 0 to high 1.*finer resolution",
-    ),
     "resolution below zero": (
         lambda: Integer(name="c", low=0, high=1, resolution=-1),
         "resolution must be a whole number",
