@@ -382,7 +382,7 @@ def _number(profile: Profile, habit: Habit) -> Guess | LeftOut:
     marks = chosen(profile.numbers, habit) if profile.marked else PLAIN_MARKS
     read = profile.numbers[marks]
     if read.whole is not None and _is_key(profile, *read.whole):
-        return LeftOut(name=profile.name, why="every row has another number: a key")
+        return LeftOut(name=profile.name, why=_why_key(profile))
     if read.whole is not None and _are_codes(profile, *read.whole):
         return _category(profile, "numbers far apart: taken as names of things, not as amounts")
     rows = None if profile.counts is None else _rows_of_numbers(profile.counts, marks)
@@ -444,6 +444,17 @@ def _is_key(profile: Profile, low: int, high: int) -> bool:
         return True
     all_different = len(profile.counts) == profile.present > BINS
     return all_different and (high - low < 2 * profile.present or low >= 10**8)
+
+
+def _why_key(profile: Profile) -> str:
+    if profile.counts is None:
+        return "nearly every row has another number: a key"
+    if len(profile.counts) == profile.present:
+        return "every row has another number: a key"
+    return (
+        "a key with several rows for some numbers: if it names a person, publish with --person "
+        "and --max-rows"
+    )
 
 
 def _is_name_of_key(name: str) -> bool:

@@ -1,11 +1,11 @@
 """Drawn rows made to keep the rules between columns: mathematics of arrays, on drawn rows only.
 
-First the values of columns are paired again, by rank, among a few rows of about the same values:
-this leaves every single column as it was drawn. Rows near each other are taken because the smaller
-of two intervals around one center lies inside the larger: a row that breaks ``a <= b`` and one that
-keeps it by more than that both keep it when they trade a value. What is left is moved to the
-nearest values that keep the rules; and a row that would become impossible by that takes the columns
-concerned from another row.
+First rows that break a rule trade single values with rows of about the same values; what is left
+is paired again, by rank, among a few such rows. Both leave every single column as it was drawn.
+Rows near each other are taken because the smaller of two intervals around one center lies inside
+the larger: a row that breaks ``a <= b`` and one that keeps it by more than that both keep it when
+they trade a value. What is left is moved to the nearest values that keep the rules; and a row that
+would become impossible by that takes the columns concerned from another row.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,6 +27,8 @@ Possible = Callable[[Mapping[str, Points], Indices], Mask]
 FIRST_BLOCK: Final = 2
 """Rows that are paired again together at first; then ``GROWTH`` times as many."""
 GROWTH: Final = 4
+TRIES: Final = 12
+"""Partners that each column of a row is offered at each distance."""
 WORTH: Final = 100
 """A block is paired again if at least one row in so many breaks a rule; fewer are moved."""
 
@@ -146,12 +148,52 @@ def _pair_group(
     mean = sum(rows.points[name][members] / len(names) for name in names)
     shuffled = rng.permutation(members.size)
     line = members[shuffled[np.argsort(np.asarray(mean)[shuffled], kind="stable")]]
+    _exchange(rows, names, rules, line, rng)
     size = FIRST_BLOCK
     while size < GROWTH * line.size:
         whole = line.size // size * size
         _pair_blocks(rows, names, rules, line[:whole].reshape(-1, size))
         _pair_blocks(rows, names, rules, line[whole:].reshape(1, -1))
         size *= GROWTH
+
+
+def _exchange(
+    rows: RuledRows, names: list[str], rules: tuple[Rule, ...], line: Indices, rng: Rng
+) -> None:
+    """Let rows that break a rule trade a value with a near one, if both break rules by less then.
+
+    What two rows trade is otherwise as it was drawn: unlike a pairing by rank this ties no columns
+    to each other more than the rules say. Farther partners are tried where near ones did not help.
+    """
+    place, reach = np.empty(rows.broken.size, dtype=np.int64), FIRST_BLOCK
+    place[line] = np.arange(line.size)
+    while reach < GROWTH * line.size:
+        for turn in range(TRIES * len(names)):
+            wrong = line[rows.breaks(rules, line) > 0]
+            if not wrong.size:
+                return
+            near = min(reach, line.size // 2)
+            first = np.clip(place[wrong] - near, 0, max(line.size - 1 - 2 * near, 0))
+            other = line[first + rng.below(min(2 * near + 1, line.size), wrong.size)]
+            partners, index = np.unique(other, return_index=True)
+            chosen = index[~np.isin(partners, wrong)]  # each once, and none that breaks a rule
+            _trade(rows, names[turn % len(names)], rules, wrong[chosen], other[chosen])
+        reach *= GROWTH
+
+
+def _trade(
+    rows: RuledRows, name: str, rules: tuple[Rule, ...], one: Indices, other: Indices
+) -> None:
+    """Exchange the values of a column in pairs of rows that break rules by less then."""
+    points, both = rows.points[name], np.stack([one, other], axis=1)
+    _, before = _broken_in(rows, rules, both)
+    points[one], points[other] = points[other], points[one]
+    _, after = _broken_in(rows, rules, both)
+    bad = after >= before
+    if rows.possible is not None and name in rows.watched:
+        bad |= ~rows.possible(rows.points, one) | ~rows.possible(rows.points, other)
+    back, there = one[bad], other[bad]
+    points[back], points[there] = points[there], points[back]
 
 
 def _pair_blocks(

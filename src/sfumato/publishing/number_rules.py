@@ -15,7 +15,10 @@ from math import gcd
 from typing import Final
 
 FEW: Final = 24
-"""Columns of at most 24 values are counted value by value, so special codes need no word."""
+"""Columns of at most 24 values ..."""
+NEAR_EACH_OTHER: Final = 50
+"""... that span at most 50 steps are counted value by value, so special codes need no word: round
+limits around them leave at most 100 values."""
 MOST_CELLS: Final = 10**9
 """Of the grid from the lower to the upper limit in steps of the resolution."""
 
@@ -110,7 +113,7 @@ def grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: i
 
 def _grid(name: str, rows: Rows | None, low: Decimal, high: Decimal, *, digits: int) -> NumberGrid:
     fine = resolution(rows, digits)
-    codes = special_codes(rows or {})
+    codes = special_codes(rows or {}, step=fine)
     step, most = fine, _COMPUTED_CELLS if digits > _MOST_DIGITS else MOST_CELLS
     while True:
         on_grid = tuple(code for code in codes if not code % step)
@@ -213,15 +216,23 @@ def resolution(rows: Rows | None, digits: int) -> Decimal:
     return plain(unit * max(sure, default=1))
 
 
-def special_codes(rows: Rows) -> tuple[Decimal, ...]:
+def special_codes(rows: Rows, *, step: Decimal = Decimal(1)) -> tuple[Decimal, ...]:
     """Values with many rows far from the rest, such as -200, 999 and 99999, and top codes.
+
+    Args:
+        rows: Of each value.
+        step: The resolution of the column.
 
     >>> ages = {Decimal(age): 40 for age in range(18, 80)}
     >>> special_codes(ages), special_codes(ages | {Decimal(999): 90})
     ((), (Decimal('999'),))
+    >>> special_codes({Decimal(score): 40 for score in (*range(11), -99)})
+    (Decimal('-99'),)
     """
     values = sorted(rows)
-    if len(values) <= FEW:
+    if len(values) <= 2 * _MOST_CODES:
+        return ()
+    if len(values) <= FEW and values[-1] - values[0] <= NEAR_EACH_OTHER * step:
         return ()
     total = sum(rows.values())
     heavy = [max(_RARE, total / _CODE_ROWS) <= rows[value] for value in values]

@@ -183,7 +183,8 @@ class CsvFile:
     def _not_decodable(self, byte: int) -> TableError:
         return TableError(
             f"{self.path}, byte {byte}: not {self.encoding} text. Say which encoding the file "
-            "has, for example --encoding latin-1 or --encoding utf-16."
+            "has, for example --encoding cp1252 (Excel on Windows), --encoding latin-1 or "
+            "--encoding utf-16."
         )
 
     def _not_text(self, byte: int) -> TableError:

@@ -289,6 +289,11 @@ def unreadable(folder: Path, error: Exception, *needed: str) -> StorageError:
     reason = getattr(error, "strerror", None) or "it is not a complete release"
     if not os.path.lexists(folder):
         reason = "there is no such folder"
+        if (inner := folder.with_name(f"{folder.name}-internal")).is_dir():
+            return StorageError(
+                f"can't read the release {folder}: {reason}. A simulation lies in {inner}: give "
+                "that folder."
+            )
     elif not folder.is_dir():
         reason = "this is not a folder"
     elif missing is not None:

@@ -65,7 +65,14 @@ def _written_whole_numbers(column: Integer, values: pa.ChunkedArray) -> pa.Chunk
 
 @_written.register(Number)
 def _written_numbers(column: Number, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return _marked(column, _with_decimals(column, values))
+    numbers = _with_decimals(column, values)
+    return _marked(column, _without_exponents(numbers) if (column.digits or 0) > 6 else numbers)
+
+
+def _without_exponents(numbers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as text in one way of writing: Arrow gives those below 0.000001 an exponent."""
+    texts = [None if each is None else f"{each:f}" for each in numbers.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
 
 
 def _marked(column: Integer | Number, numbers: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -265,7 +265,16 @@ def column_from_dict(entry: Any) -> Column:
     if not entry.keys() >= set(needed):
         raise SchemaError(f"column {name!r}: kind {kind} needs {', '.join(needed)}")
     options = {key: _value(entry, key) for key in entry if key != "kind"}
-    return _KINDS[kind](**options)  # type: ignore[no-any-return]
+    column: Column = _KINDS[kind](**options)
+    if isinstance(column, Integer | Number) and column.on_grid:
+        low, high = column.low, column.high
+        if low != high and column.cells == 1 and column.bins is None:
+            raise SchemaError(
+                f"column {name!r}: in steps of {column.resolution} there is one value from low "
+                f"{low} to high {high}, and every row would be published as that. Declare a finer "
+                "resolution"
+            )
+    return column
 
 
 def _unknown_kind(name: Any, kind: Any) -> SchemaError:

@@ -132,6 +132,11 @@ def test_keys_free_text_and_empty_columns_are_left_out_with_a_reason(values, why
     assert why in left_out.why
 
 
+def test_a_key_of_several_rows_is_not_said_to_differ_in_every_row():
+    ids = pa.array([number // 2 for number in range(2_000, 2_400)], pa.int64())
+    assert "--person" in found(ids, name="hhID").why
+
+
 def test_moments_with_an_offset_are_left_out_rather_than_shifted():
     values = pa.array([datetime(2020, 1, 1), datetime(2021, 1, 1)], pa.timestamp("s", tz="UTC"))
     assert "timestamp" in found(values).why

@@ -140,7 +140,8 @@ PRICES = rows([n * 13 % 7919 for n in range(400)], 5)
         (rows(range(52), 20), {52: 150}, (0, 100, 1, 52)),  # a top code
         (rows(range(52), 20), {52: 30}, (0, 100, 1)),
         (rows(range(-30, 31), 40), {-1: 90}, (-50, 50, 1)),
-        (rows(range(9), 40), {999: 90}, (0, 1000, 1)),  # few values are counted one by one
+        (rows(range(9), 40), {999: 90}, (0, 1000, 1, 999)),
+        (rows(range(9), 40), {-9: 90}, (-10, 10, 1)),  # few values are counted one by one
     ],
 )
 def test_codes_with_many_rows_apart_from_the_rest_are_proposed_alone(counts, codes, expected):
@@ -182,3 +183,16 @@ def test_numbers_of_three_hundred_digits_are_divided_by_steps_of_one():
     found = grid("c", huge, min(huge), max(huge), digits=0)
     assert found.low <= -(10**308)
     assert found.high >= 10**308
+
+
+@pytest.mark.parametrize(
+    ("values", "codes"),
+    [
+        ((*range(11), -99, -9), (-99,)),  # counted by itself: there are more than 100 values
+        ((*range(8), 9999), (9999,)),
+        ((*range(11), -9), ()),  # 20 values: each is counted
+        ((0, 1000, 50_000), ()),
+    ],
+)
+def test_few_values_far_apart_have_special_codes_too(values, codes):
+    assert special_codes(rows(values, 40)) == tuple(map(Decimal, codes))

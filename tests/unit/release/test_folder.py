@@ -215,6 +215,9 @@ def test_a_folder_that_is_no_release_is_refused_with_the_file_that_it_lacks(
                 sf.load_release(out)
     with pytest.raises(sf.StorageError, match="there is no such folder"):
         sf.load_release(out / "none")
+    (table.parent / "tried-internal").mkdir()
+    with pytest.raises(sf.StorageError, match=r"A simulation lies in .*tried-internal"):
+        sf.load_release(table.parent / "tried")
     with pytest.raises(sf.StorageError, match="this is not a folder"):
         sf.load_release(table)
 

@@ -4,12 +4,13 @@ import sys
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
 from sfumato.counting.exact_counts import count_marginals
 from sfumato.models.answers.tree import fit_tree
-from sfumato.release import TableRelease, draw_table
+from sfumato.release import TableRelease, draw_table, formats
 
 SCHEMA = sf.Schema.from_dict(
     {
@@ -138,3 +139,10 @@ def test_without_the_package_one_message_says_what_to_install(release, package, 
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(sf.InputError, match=f"pip install {package}"):
         getattr(release, f"to_{package}")()
+
+
+@pytest.mark.parametrize(("mark", "written"), [(".", "0.0000009690"), (",", "0,0000009690")])
+def test_tiny_numbers_are_written_without_an_exponent(mark: str, written: str) -> None:
+    column = sf.Number(name="c", low=0, high=5e-5, resolution=1e-10, decimal=mark)
+    texts = formats._written(column, pa.chunked_array([pa.array([9.69e-7, None])]))
+    assert texts.to_pylist() == [written, None]

@@ -108,3 +108,10 @@ def test_a_schema_whose_marks_were_all_removed_is_read_and_forgets_the_draft():
     schema = Schema.from_dict(drafted(age=[], sex=[]))
     assert schema.names == ("age", "sex")
     assert schema.to_dict().keys() == {"sfumato", "columns"}
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_resolution_that_leaves_one_value_is_refused(kind):
+    entry = {"name": "c", "kind": kind, "low": 0, "high": 5_000, "resolution": 7_777}
+    with pytest.raises(SchemaError, match="'c': in steps of 7777 there is one value from low 0"):
+        Schema.from_dict({"sfumato": 1, "columns": [entry]})
