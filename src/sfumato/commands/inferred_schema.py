@@ -374,8 +374,7 @@ def _from_json(
             TableError(
                 f"no column of dataset {ledger.dataset!r} can be published for {_sum(costs)}, "
                 f"{charged}: {'; '.join(f'{name!r} ({why})' for name, why in left_out.items())}. "
-                "The rest of the budget was not spent. Write a schema: `sfumato schema draft` "
-                "helps."
+                "Write a schema: `sfumato schema draft` helps."
             )
         )
     spent = _sum(costs)

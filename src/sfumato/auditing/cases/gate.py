@@ -187,7 +187,7 @@ def _cells() -> _World:
         experiments=_APART,
         most=2,
         claimed=ZCDP(Fraction(1, 2)),
-        runs=150_000,
+        runs=300_000,
     )
 
 
