@@ -260,11 +260,11 @@ def _possible(counts: Measurement) -> Floats:
     return counts.values[1 : _VALUES + 1]
 
 
-TEXT_CLAIM: Final = ApproxZCDP(Fraction(1, 10), "1e-9")
+TEXT_CLAIM: Final = ApproxZCDP(Fraction(1, 16), "1e-9")
 _ONE_ROW: Final = OneRow()
 
 _TEXT_VALUES: Final = 4_096  # texts in one call, each an experiment
-_TEXT_RUNS: Final = 2_000_000  # samples on each side
+_TEXT_RUNS: Final = 3_000_000  # samples on each side
 
 
 def texts(larger: Fraction) -> Case:
