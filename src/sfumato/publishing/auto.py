@@ -29,14 +29,6 @@ tables we know. A public guess; a release states what was predicted with it."""
 ROUNDS: Final = (5, 10, 20, 30)
 """Of MWEM: those that are compared."""
 
-MOSTLY_NOISE: Final = 0.1
-"""The mean total variation of single columns by noise alone, E|x| = sigma sqrt(2/pi) a cell, halved,
-from which pairs are not tried: scores and pairs then take from columns what they do not give back.
-From .05 to .5 on the made-up tables of ``bench/value_tables.py`` with 300 to 6,000 rows."""
-
-_ROW_COUNT: Final = Fraction(1, 500)
-"""For a rough number of rows, where it is not public."""
-
 _FOR_TARGETS: Final = 0.65
 """The share of its budget that a clique tree has for what it chose."""
 
@@ -106,7 +98,7 @@ class Auto:
         if len(schema) == 1 and dense:
             return self._made("histogram", "one column: every cell is counted once")
         if not isinstance(budget, PureDP) and not (dense and self.workload.ranges):
-            return self._histogram_or_tree(curator, dense)
+            return self._histogram_or_tree(schema, dense)
         if not dense:
             return self._made("independent", "the domain is too large for a dense histogram")
         rows, budget = total_and_rest(curator, rows=self.rows)
@@ -114,12 +106,8 @@ class Auto:
             self.workload, rows=rows, budget=budget, sigma=curator.sigma_of, totals=self.totals
         )
 
-    def _histogram_or_tree(self, curator: Curator, dense: bool) -> Choice:
-        """Every cell if that brings less noise than all targets one by one, else a clique tree.
-
-        But single columns only, where even these would be mostly noise.
-        """
-        schema = curator.schema
+    def _histogram_or_tree(self, schema: Schema, dense: bool) -> Choice:
+        """Every cell if that brings less noise than all targets one by one, else a clique tree."""
         if dense:  # a larger domain may have more cells than a float can count
             cells, targets = _noisy_cells(self.workload)
             if cells <= targets:
@@ -128,32 +116,7 @@ class Auto:
             self._algorithm("cliquetree").check(schema)
         except InputError:
             return self._large()
-        tied = any(len(total.marginal) > 1 for total in self.totals)  # not kept by single columns
-        if not tied and self._few_rows(curator):
-            return self._made("independent", _REASONS["independent"])
         return self._made("cliquetree", _REASONS["cliquetree"])
-
-    def _few_rows(self, curator: Curator) -> bool:
-        """Whether noise would put many rows of single columns into wrong cells, if it had all."""
-        names = [(name,) for name in curator.schema.names if (name,) not in self._known]
-        if not names:
-            return False
-        from sfumato.synthesis.independent import shares_by_cells  # only here: it loads models
-
-        sizes = [curator.schema.cells(one) for one in names]
-        costs = shares_by_cells(curator.left, sizes)
-        noise = [curator.sigma_of(one, cost) for one, cost in zip(names, costs, strict=True)]
-        misplaced = sum(s * c for s, c in zip(noise, sizes, strict=True)) / len(names)
-        rows = float(self.rows or 0)
-        if curator.knows_rows:
-            rows = float(curator.total().values)
-        elif self.rows is None:
-            rows = float(curator.total(cost=portion(curator.left, _ROW_COUNT)).values)
-        return misplaced / math.sqrt(2 * math.pi) > MOSTLY_NOISE * max(1.0, rows)
-
-    @property
-    def _known(self) -> set[tuple[str, ...]]:
-        return {total.marginal for total in self.totals}
 
     def _large(self) -> Choice:
         return self._made("independent", "a column has more values than a model can hold")

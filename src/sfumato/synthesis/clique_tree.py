@@ -61,6 +61,10 @@ _COLUMNS: Final = Fraction(1, 4)
 _MOST_COLUMNS: Final = Fraction(9, 20)
 _SCORES: Final = Fraction(1, 10)
 """Shares of the budget; the rest is allocated after the scores, also to single columns again."""
+MOSTLY_NOISE: Final = 0.1
+"""The mean total variation of single columns by noise alone, if all is theirs, from which nothing
+else is measured. From .05 to .5 on the made-up tables of ``bench/value_tables.py`` with 300 to
+6,000 rows."""
 _LOUD: Final = 0.01
 """Total variation of all targets by noise alone, from which a second look pays."""
 _ROW_COUNT: Final = Fraction(1, 500)
@@ -113,15 +117,20 @@ class CliqueTree:
         self.check(curator.schema)
         targets = self._targets(curator)
         budget, cost = self._begin(curator)
-        columns = self._columns(curator, budget)  # MEASURE
+        share = self._column_share(curator, budget)
+        alone = share == 1
+        targets = () if alone else targets
+        paid = curator.left if alone else portion(budget, share)
+        columns = self._columns(curator, paid)  # MEASURE
         scored = self._scored(curator, columns, targets, cost)
         measured = [one for one in columns if one.sigma_counts > 0]
         if self.looks == 2 and targets:
             better = [one for one in scored.columns if one.sigma_counts > 0]
             scored, forest = self._second_look(curator, scored, better, cost)
             measured += forest
-        choice = self._choose(curator, scored)  # SELECT: public numbers only
-        measured += _measured(curator, scored, choice)  # MEASURE
+        if not alone:
+            choice = self._choose(curator, scored)  # SELECT: public numbers only
+            measured += _measured(curator, scored, choice)  # MEASURE
         curator.tell("fitting the model", 0, 0)
         total = self._total(curator, scored, measured)
         measured = improved(curator.schema, measured, known=curator.numbers, total=total)
@@ -154,15 +163,18 @@ class CliqueTree:
         curator.reserve(budget, label="cliquetree: columns, scores and marginals")
         return budget, portion(budget, _SCORES / self.looks)
 
-    def _columns(self, curator: Curator, budget: Cost) -> list[Measurement]:
+    def _columns(self, curator: Curator, cost: Cost) -> list[Measurement]:
         """Every column, in the schema's order; those with public totals are not measured."""
         schema, known = curator.schema, self._public_columns()
-        names: list[Marginal] = [(name,) for name in schema.names if (name,) not in known]
+        names = self._unknown(schema)
         if names:
-            share = self._column_share(curator, budget, names)
-            measured = measure_columns(curator, names, portion(budget, share))
-            known |= dict(zip(names, measured, strict=True))
+            known |= dict(zip(names, measure_columns(curator, names, cost), strict=True))
         return [known[(name,)] for name in schema.names]
+
+    def _unknown(self, schema: Schema) -> list[Marginal]:
+        """The columns that public totals do not contain."""
+        known = self._public_columns()
+        return [(name,) for name in schema.names if (name,) not in known]
 
     def _public_columns(self) -> dict[Marginal, Measurement]:
         """The columns that public totals contain, also as sums over others."""
@@ -174,12 +186,16 @@ class CliqueTree:
                 result[(name,)] = Measurement(target=(name,), values=counts, sigma_counts=0.0)
         return result
 
-    def _column_share(self, curator: Curator, budget: Cost, names: list[Marginal]) -> Fraction:
-        """A quarter, and more where the noise is large against the rows.
+    def _column_share(self, curator: Curator, budget: Cost) -> Fraction:
+        """A quarter, and more where the noise is large against the rows; all where it is too large.
 
-        Then fewer pairs will be worth measuring, and single columns would get more later anyway.
+        Then fewer pairs will be worth measuring, and single columns would get more later anyway. If
+        columns with the whole budget would be mostly noise, scores and pairs would take from them
+        what they do not give back.
         """
-        rows = float(self.rows or 0)
+        rows, names = float(self.rows or 0), self._unknown(curator.schema)
+        if not names:
+            return _COLUMNS
         if self.rows is None:
             cost = None if curator.knows_rows else portion(budget, _ROW_COUNT)
             rows = float(curator.total(cost=cost).values)
@@ -188,6 +204,8 @@ class CliqueTree:
         sigmas = [curator.sigma_of(one, cost) for one, cost in zip(names, costs, strict=True)]
         wrong = MEAN_ABSOLUTE / 2 * sum(s * c for s, c in zip(sigmas, sizes, strict=True))
         mean = min(1.0, wrong / max(1.0, rows) / len(names))
+        if mean * float(_COLUMNS) ** 0.5 > MOSTLY_NOISE:
+            return Fraction(1)
         return min(_MOST_COLUMNS, _COLUMNS + Fraction(round(100 * mean), 100))
 
     def _targets(self, curator: Curator) -> tuple[Marginal, ...]:

@@ -531,3 +531,20 @@ def test_the_model_fits_its_measurements_after_two_looks(chain):
 def test_there_are_one_or_two_looks(chain):
     with pytest.raises(InputError, match="looks must be a whole number between 1 and 2"):
         CliqueTree(workload=all_marginals(chain.schema, degree=2), looks=3)
+
+
+def test_where_columns_alone_would_be_mostly_noise_nothing_else_is_measured(chain):
+    """Then a column is as precise as where columns are all that is measured."""
+    rng = simulation_rng(4)
+    codes = {name: rng.below(chain.schema[name].size, 60) for name in chain.schema.names}
+    budget = ApproxDP("0.2", "1e-9")
+    gate = chain.curator(codes=codes, budget=budget)
+    fit = tree(chain).run(gate)
+    alone = Independent().run(chain.curator(codes=codes, budget=budget))
+    assert measured(fit) == []
+    for name in chain.schema.names:
+        assert precision(fit, (name,)) > 0.95 * precision(alone, (name,))
+    many = {name: np.tile(own, 400) for name, own in codes.items()}
+    assert precision(tree(chain).run(chain.curator(codes=many, budget=budget)), ("a",)) < (
+        0.95 * precision(alone, ("a",))
+    )
