@@ -48,6 +48,12 @@ STEEPEST: Final = 5.0
 FEW_ROWS: Final = 3.0
 """Where fewer rows than this are expected in all that lies farther out there are none: they would
 stand far from all others, where only noise could have told of them. By judgment."""
+SLOPES: Final = np.linspace(-12, 12, 48)
+"""By how much the logarithm of a density may change inside a class that was divided; none is 0."""
+SLOPE_SPREAD: Final = 3.0
+"""The standard deviation of that around what the neighbors tell; by judgment."""
+FEWEST_PARTS: Final = 4
+"""Of a class, from which they tell how its density changes."""
 DECLINE: Final = 4.0
 """Tails are expected to fall by this factor from a class to the next."""
 
@@ -161,6 +167,8 @@ def likely_counts(
         missing=column.missing,
     )
     slopes = _slopes(counts, variances[0], np.append(classes, end), missing=column.missing)
+    if len(levels) > 1:
+        slopes = _refined(slopes, levels[1].starts, estimates[1], variances[1], classes, end)
     for index in range(1, len(levels)):
         upper, lower = levels[index - 1].starts, levels[index].starts
         weights = _weights(lower, end, classes, slopes)
@@ -209,6 +217,30 @@ def _slopes(counts: Floats, variances: Floats, ends: Cells, *, missing: bool) ->
             most = STEEPEST / widths[index]
             slopes[index] = min(max(slope, -most), most)
     return slopes
+
+
+def _refined(
+    slopes: Floats, starts: Cells, values: Floats, noise: Floats, classes: Cells, end: int
+) -> Floats:
+    """The slopes that fit the parts of each class best, near those that its neighbors tell.
+
+    A class at the end of the values has a neighbor on one side only, and densities of other forms
+    than an exponential are steeper far out. What stands out by itself counts as little.
+    """
+    parent = np.searchsorted(classes, starts, side="right") - 1
+    widths = np.diff(np.append(classes, end)).astype(np.float64)
+    ends = np.append(starts[1:], end)
+    result = slopes.copy()
+    for index in np.flatnonzero(np.bincount(parent) >= FEWEST_PARTS):
+        own = np.flatnonzero(parent == index)
+        lows, highs = ((each[own] - classes[index]) / widths[index] for each in (starts, ends))
+        mass = (np.exp(np.outer(SLOPES, highs)) - np.exp(np.outer(SLOPES, lows))) / SLOPES[:, None]
+        expected = mass / mass.sum(axis=1, keepdims=True) * values[own].sum()
+        misfit = np.minimum((values[own] - expected) ** 2 / noise[own], SURE_SIGMAS**2)
+        away = (SLOPES - slopes[index] * widths[index]) / SLOPE_SPREAD
+        best = int(np.argmin(misfit.sum(axis=1) + away**2))
+        result[index] = SLOPES[best] / widths[index]
+    return result
 
 
 def _weights(starts: Cells, end: int, classes: Cells, slopes: Floats) -> Floats:
@@ -320,7 +352,8 @@ def tail_counts(
             mean = (own / variance + 1 / prior) / (1 / variance + 1 / prior**2)
             likely = min(max(mean, 0.0), DECLINE * prior)
             result[index] = likely
-            errors[index] = (1 / variance + 1 / prior**2) ** -0.5
+            loose = max(prior, before * cut / DECLINE)  # how steep a tail falls is not known either
+            errors[index] = (1 / variance + 1 / loose**2) ** -0.5
             tails[index] = True
             decline = max(decline, before * cut / max(likely, 1e-9))  # tails fall no less steeply
             before = likely

@@ -86,6 +86,35 @@ def test_twice_the_budget_has_about_half_the_error() -> None:
         assert 1.4 < errors[0] / errors[1] < 3
 
 
+def test_means_of_signed_and_bounded_numbers_lie_within_two_stated_errors() -> None:
+    """Of 36 means 2 are expected beyond; more than 7 once in 500 times."""
+    draw = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "balance": np.round(200 + 900 * draw.standard_normal(8_000)).astype(int),
+            "share": np.round(100 * draw.beta(2, 8, 8_000), 1),
+            "pay": np.round(np.exp(7 + 0.6 * draw.standard_normal(8_000))).astype(int),
+        }
+    )
+    schema = Schema(
+        dataset="signed",
+        columns=(
+            Integer(name="balance", low=-10_000, high=10_000),
+            Number(name="share", low=0, high=100, resolution=0.1),
+            Integer(name="pay", low=0, high=100_000),
+        ),
+    )
+    beyond = 0
+    for seed in range(12):
+        run = publish_table(
+            table, schema=schema, epsilon=1, delta=1e-9, method="independent", seed=seed
+        )
+        for name in schema.names:
+            away = np.asarray(run.data[name]).mean() - np.asarray(table[name]).mean()
+            beyond += abs(away) > 2 * run.method["number_errors"][name]["mean"]
+    assert beyond <= 7
+
+
 def test_what_was_not_measured_alone_has_no_error() -> None:
     schema = Schema(
         columns=(Integer(name="age", low=0, high=3), Category(name="sex", values=("f", "m")))
