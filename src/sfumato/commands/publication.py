@@ -421,10 +421,21 @@ def _write(plan: Publication, folder: Path, release: TableRelease) -> None:
     with new_folder(folder, force=plan.request.force, internal=not release.private) as inside:
         release.write_into(inside, csv=plan.request.csv)
         if "inferred" in release.method:
-            release.schema.without_bins().save(inside / "schema.json")
+            _save_schema(release.schema.without_bins(), inside / "schema.json", release.private)
         workload = plan.workload_of(release)
         page = report_view(release, workload=workload, csv=plan.request.csv)
         report.write(page, inside / "report.html")
+
+
+def _save_schema(schema: Schema, path: Path, private: bool) -> None:
+    """Write an inferred schema; with seeded noise it is a draft, which a person must confirm."""
+    if private:
+        schema.save(path)
+        return
+    content = schema.to_dict()
+    for column in content["columns"]:
+        column["unconfirmed"] = sorted(column.keys() - {"name"})
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def loaded_schema(given: Schema | Mapping[str, Any] | str | Path) -> Schema:

@@ -54,6 +54,15 @@ def test_a_simulation_is_written_beside_and_charges_nothing(typed, world):
     assert Ledger.open(world.ledger, dataset="people").spent.nothing
 
 
+def test_a_schema_found_with_seeded_noise_is_a_draft_that_nobody_confirmed(typed, world):
+    """Else a seed would bring limits and texts of the table into a private release for nothing."""
+    typed("--seed", "1")
+    done = typed("--schema", str(world.internal / "schema.json"))
+    assert done.code == 2
+    assert "taken from the data by a draft that nobody confirmed" in done.err
+    assert Ledger.open(world.ledger, dataset="people").spent.nothing
+
+
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
