@@ -255,6 +255,14 @@ def from_shapes(name: str, counts: Measurement) -> NoisyColumn | LeftOut:
     if not present:
         why = f"it is empty, or no kind of value has {SURE * sigma:,.0f} rows or more"
         return LeftOut(name=name, why=why)
+    grouped = masses.pop("grouped", 0.0)
+    if grouped and grouped + masses.get("number", 0.0) >= _MOSTLY * present:
+        why = (
+            f"about {grouped:,.0f} rows hold numbers with separators of thousands, like 1.234,50. "
+            "Only a schema can say how they are written: sfumato schema draft reads them"
+        )
+        return LeftOut(name=name, why=why)
+    masses["text"] = masses.get("text", 0.0) + grouped
     if masses.get("long", 0.0) > present / 2:
         return LeftOut(name=name, why="long texts: free text")
     masses["number"] = masses.get("number", 0.0) + masses.get("sentinel", 0.0)

@@ -58,7 +58,10 @@ _PADDED: Final = r"^-?0[0-9]"
 _MOMENT: Final = re.sub(r"\(\?P<.>", "(?:", pattern(None))
 _OFFSET: Final = r":[0-9.]+(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
-Kind = Literal["missing", "mark", "sentinel", "text", "long", "number", "day", "moment"]
+_GROUPED: Final = r"^[+-]?[1-9][0-9]{0,2}([.,' \x{00a0}\x{202f}\x{2019}][0-9]{3})+([.,][0-9]+)?$"
+"""Numbers with separators of thousands, of all kinds; 1.234 alone is read as a decimal number."""
+
+Kind = Literal["missing", "mark", "sentinel", "text", "long", "grouped", "number", "day", "moment"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +109,7 @@ SHAPES: Final[tuple[Shape, ...]] = (
     *_numbers(),
     *(shape for each in (*DAY_FORMATS, EITHER) for shape in _by_year("day", each)),
     *(shape for each in (None, "offset") for shape in _by_year("moment", each)),
+    Shape(kind="grouped"),
 )
 """All classes; the index of each is its code."""
 
@@ -126,6 +130,7 @@ def shape_codes(texts: pa.Array) -> NDArray[np.int64]:
     """
     long = _flags(pc.greater(pc.utf8_length(texts), LONG))
     codes = np.where(long, _LONG, _TEXT).astype(np.int64)
+    codes[_flags(pc.match_substring_regex(texts, _GROUPED))] = len(SHAPES) - 1
     for reader in (_number_codes, _sentinel_codes, _moment_codes, _day_codes):
         matches = reader(texts)
         codes = np.where(matches >= 0, matches, codes)

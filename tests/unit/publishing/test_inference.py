@@ -180,6 +180,10 @@ def test_noise_alone_hardly_ever_moves_the_limits():
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
+        (
+            {"2,60": 700, "12,4": 100, "1.234,50": 200},
+            "about 200 rows hold numbers with separators of thousands, like 1.234,50",
+        ),
         ({}, "no kind of value has 50 rows or more"),
         ({None: 900, "?": 100}, "no kind of value has"),
         ({"25": 3 * SIGMA}, "no kind of value has"),

@@ -64,7 +64,7 @@ def test_a_number_may_have_a_decimal_comma(text, low, decimals):
 
 
 @pytest.mark.parametrize(
-    "text", ["007", "-01", "1e400", "9" * 40, "1,500", "1,2,3", "007,5", "١", "0x1F", "+1", "1 000"]
+    "text", ["007", "-01", "1e400", "9" * 40, "1,2,3", "007,5", "١", "0x1F", "+1"]
 )
 def test_what_only_resembles_a_number_is_text(text):
     assert shape(text).kind == "text"
@@ -109,6 +109,18 @@ def test_marks_sentinels_and_texts_are_told_apart():
     assert [shape(text).kind for text in (None, "", "Rome", "x" * 61)] == [
         "missing", "missing", "text", "long",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["1.234,50", "1,234.5", "1 234", "1\u202f234,5", "1'234.5", "1.234.567", "-12.345,00"]
+)
+def test_numbers_with_separators_of_thousands_are_a_class(text):
+    assert shape(text).kind == "grouped"
+
+
+@pytest.mark.parametrize("text", ["030 123", "1.23.45", "1234 567", "12,34,567"])
+def test_what_has_no_groups_of_three_is_text(text):
+    assert shape(text).kind == "text"
 
 
 def test_every_class_stands_once_and_numbers_cover_the_line():
