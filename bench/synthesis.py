@@ -104,7 +104,8 @@ def record_rows(rows: list[dict[str, Any]]) -> None:
         if row["method"] == "mst":  # the same algorithm by all
             whose, alone = row.get("peer", OURS), f"{case}, trees alone"
             record(f"{alone}: error of pairs", whose, row["tv2"], "total variation", **told)
-            record(f"{alone}: CPU-s", whose, row["cpu_s"], "CPU-s", **told)
+            if row["cpu_s"] is not None:
+                record(f"{alone}: CPU-s", whose, row["cpu_s"], "CPU-s", **told)
 
 
 def one(table: str, method: str, epsilon: float, seeds: int) -> dict[str, Any]:
