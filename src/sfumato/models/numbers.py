@@ -30,7 +30,7 @@ SURE_SIGMAS: Final = 4.0
 """A bin is divided if its count is above this many standard deviations of its noise: an empty one
 is so once in 30,000 times."""
 HEAVY: Final = 128
-"""And if it holds more than one in so many rows: finer bins are drawn from evenly, at little
+"""And if it holds more than one row in this number: finer bins are drawn from evenly, at little
 loss."""
 MOST_BINS: Final = 1_024
 """Bins of one column; beyond, the lightest of those that could be divided stay whole."""
@@ -94,7 +94,7 @@ def finer(column: GridColumn, level: Level, *, rows: float) -> tuple[int, ...]:
 
 
 def _with_round_values(pieces: tuple[int, ...], last: int) -> tuple[int, ...]:
-    """Pieces whose first value is one of its own: people round, so many rows are there.
+    """Pieces whose first value is one of its own: people round, and many rows are there.
 
     More bins of a level bring no more noise to each, and what is not clear shrinks to its expected
     share.

@@ -27,10 +27,11 @@ Possible = Callable[[Mapping[str, Points], Indices], Mask]
 FIRST_BLOCK: Final = 2
 """Rows that are paired again together at first; then ``GROWTH`` times as many."""
 GROWTH: Final = 4
+"""By how much blocks, and the distances of partners, grow from one pass to the next."""
 TRIES: Final = 12
 """Partners that each column of a row is offered at each distance."""
 WORTH: Final = 100
-"""A block is paired again if at least one row in so many breaks a rule; fewer are moved."""
+"""A block is paired again if at least one row in this number breaks a rule; fewer are moved."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,15 +166,15 @@ def _exchange(
     What two rows trade is otherwise as it was drawn: unlike a pairing by rank this ties no columns
     to each other more than the rules say. Farther partners are tried where near ones did not help.
     """
-    place, reach = np.empty(rows.broken.size, dtype=np.int64), FIRST_BLOCK
-    place[line] = np.arange(line.size)
+    rank, reach = np.empty(rows.broken.size, dtype=np.int64), FIRST_BLOCK
+    rank[line] = np.arange(line.size)
     while reach < GROWTH * line.size:
         for turn in range(TRIES * len(names)):
             wrong = line[rows.breaks(rules, line) > 0]
             if not wrong.size:
                 return
             near = min(reach, line.size // 2)
-            first = np.clip(place[wrong] - near, 0, max(line.size - 1 - 2 * near, 0))
+            first = np.clip(rank[wrong] - near, 0, max(line.size - 1 - 2 * near, 0))
             other = line[first + rng.below(min(2 * near + 1, line.size), wrong.size)]
             partners, index = np.unique(other, return_index=True)
             chosen = index[~np.isin(partners, wrong)]  # each once, and none that breaks a rule

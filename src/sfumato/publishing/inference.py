@@ -61,9 +61,9 @@ _FIRST_DELTA: Final = Fraction(1, 1000)
 _KINDS: Final = Fraction(1, 4)
 """Of what inference costs in rho, for the shapes; the rest is for texts."""
 TOO_SMALL: Final = 5
-"""A table is too small if a text would have to be shared by more than one row in so many."""
+"""A table is too small if a text would have to be shared by more than one row in this number."""
 SMALL: Final = 50
-"""And few values will be shown if it is one row in so many. Both by judgment."""
+"""And few values will be shown if it is one row in this number. Both by judgment."""
 
 _ABSENT: Final = ("missing", "mark")
 _MOSTLY: Final = 0.9
@@ -475,7 +475,7 @@ def _whole_number(column: NoisyColumn) -> Integer:
 
 
 def _resolution(span: Decimal, fine: Decimal, cells: int) -> Decimal:
-    """The finest power of ten, from ``fine`` on, of which so many values lie within a span."""
+    """The finest power of ten, from ``fine`` on, of which few enough values lie within a span."""
     while span / fine + 2 > cells:
         fine *= 10
     return fine
