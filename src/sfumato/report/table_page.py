@@ -365,7 +365,7 @@ def _rule_notes(release: TableRelease) -> list[str]:
     most = ", ".join(f"{name} {_share(shift)}" for name, shift in shifts[:MOST_MOVED])
     return [
         f"{_share(cast('float', share))} of the drawn rows broke a rule between columns. Values "
-        "were paired again among rows of about the same values "
+        "were exchanged among rows of about the same values "
         f"({cast('int', changed):,} rows changed), and where that was not enough moved to the "
         "nearest that keep the rules. Single columns moved by at most this share of the rows, up "
         f"to any value: {most}."
