@@ -2,8 +2,8 @@
 
 Post-processing of public numbers: the published counts stand in for the real ones. Classes are
 estimated independently of each other, so the errors of their counts add up as variances do; in the
-tails a count is as uncertain as its prior, not as its noise. What a model simplifies, and what was
-clipped at the limits, is not part of it.
+tails a count is as uncertain as its prior, not as its noise; how rows lie inside a bin is known to a
+part of its width. What else a model simplifies, and what was clipped at the limits, is not in it.
 """
 
 from collections.abc import Mapping, Sequence

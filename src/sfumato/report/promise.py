@@ -536,10 +536,7 @@ def _rows(entries: list[Mapping[str, Any]], delta: Fraction | None) -> tuple[Led
         try:
             totals = totals.plus(price_from_json(entry["cost"]))
             together = str(composed(totals, delta) or "")
-        except (
-            InputError,
-            ValueError,
-        ):  # a file that was edited: what it says stands there, but adds up to none
+        except (InputError, ValueError):  # a file that was edited: it stands there, adds up to none
             together = ""
         rows.append(
             LedgerRow(

@@ -537,8 +537,9 @@ STEPWISE: Final = (
 )
 BINS: Final = (
     "Its bins were found privately, finer where more rows are; where there are many, bars are "
-    "public classes. The errors of its mean and its quartiles stand above."
+    "public classes."
 )
+BINS_WITH_ERRORS: Final = f"{BINS} The errors of its mean and its quartiles stand above."
 UNKNOWN: Final = "Only sums over other cells were measured, so the error of a bar is not known."
 
 
@@ -576,7 +577,8 @@ def column_note(release: TableRelease, name: str, sigma: float | None) -> str:
     if sigma == 0:
         return PUBLIC
     if getattr(release.schema[name], "bins", None) is not None:
-        return BINS
+        stated = release.method.get("number_errors")
+        return BINS_WITH_ERRORS if isinstance(stated, dict) and name in stated else BINS
     if sigma is None:
         return _why_unknown(release, name)
     cells = charts.cells_per_bar(release.schema[name].size)

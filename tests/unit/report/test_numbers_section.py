@@ -10,7 +10,7 @@ import pytest
 from sfumato.commands.publish import publish_table
 from sfumato.report.numbers_section import declared_text, published_numbers
 from sfumato.report.page import render
-from sfumato.report.table_page import report_view
+from sfumato.report.table_page import column_note, report_view
 from sfumato.schema import Category, Date, DateTime, Integer, Number, Schema
 
 SCHEMA = Schema(
@@ -54,6 +54,13 @@ def test_a_file_that_was_edited_tells_no_errors(release, told) -> None:
     row = published_numbers(edited)[0]
     assert row.error == ""
     assert all(between == "" for _, between in row.quantiles)
+
+
+def test_a_column_points_to_errors_only_where_they_stand(release) -> None:
+    said = "The errors of its mean and its quartiles stand above."
+    assert said in column_note(release, "paid", None)
+    without = replace(release, method={**release.method, "number_errors": {}})
+    assert said not in column_note(without, "paid", None)
 
 
 def test_the_page_has_the_table(release) -> None:
