@@ -2,8 +2,8 @@
 
 Post-processing of public numbers: the published counts stand in for the real ones. Classes are
 estimated independently of each other, so the errors of their counts add up as variances do; in the
-tails a count is as uncertain as its prior, not as its noise; how rows lie inside a bin is known to a
-part of its width. What else a model simplifies, and what was clipped at the limits, is not in it.
+tails a count is as uncertain as its prior, not as its noise; how rows lie inside a bin is known to
+a part of its width. What else a model simplifies, and what was clipped at the limits, is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,18 +65,15 @@ def number_error(
     rows = float(counts[:size].sum())
     if not own or len(own) < len(measured) or not rows > 0:
         return None
-    classes, inner, counted = _variances(schema, name, own)
-    own_class = np.searchsorted(classes.starts, np.arange(counts.size), side="right") - 1
+    classes = _measured_classes(schema, name, own)
+    own_class = np.searchsorted(classes.first, np.arange(counts.size), side="right") - 1
     weight = np.maximum(counts, 0.0)
-    likely = np.bincount(own_class, weight, classes.starts.size)
+    likely = np.bincount(own_class, weight, classes.first.size)
     missing = counts.size > size
-    noise = np.asarray(classes.sigma_counts) ** 2
-    column: Any = schema[name]
-    on_grid = isinstance(column, GridColumn) and column.on_grid
-    starts = starts_of(column) if on_grid else np.arange(counts.size)
-    ends = np.append(starts[classes.starts], starts[-1] + 1)
-    _, _, errors = tail_counts(classes.counts, noise, widths=np.diff(ends), missing=missing)
-    last = classes.starts.size - missing
+    _, _, errors = tail_counts(
+        classes.counts, classes.variances, widths=classes.widths, missing=missing
+    )
+    last = classes.first.size - missing
     inside = own_class[:size]
     mean = float(values @ weight[:size] / rows)
     even = 1 / np.bincount(inside, minlength=last)[inside]
@@ -84,11 +81,11 @@ def number_error(
     share = np.where(total > 0, weight[:size] / np.maximum(total, 1e-300), even)
     middle = np.bincount(inside, share * values, last)
     spread = np.bincount(inside, share * (values - middle[inside]) ** 2, last)
-    moved = np.bincount(inside, inner[:size] * (values - middle[inside]) ** 2, last)
+    moved = np.bincount(inside, classes.inner[:size] * (values - middle[inside]) ** 2, last)
     variance = float((errors[:last] ** 2 * (middle - mean) ** 2).sum())
     variance += float(np.minimum(moved, likely[:last] ** 2 * spread).sum())
-    variance += _shape(counted[:size], weight[:size], values)
-    within = np.bincount(inside, inner[:size], last)
+    variance += _shape(classes.bins[:size], weight[:size], values)
+    within = np.bincount(inside, classes.inner[:size], last)
     ranks = _ranks(np.asarray(likely[:last], float), errors[:last], np.asarray(within, float), rows)
     return NumberError(mean=variance**0.5 / rows, ranks=ranks)
 
@@ -120,48 +117,65 @@ def _ranks(likely: Floats, errors: Floats, within: Floats, rows: float) -> dict[
     return result
 
 
-def _variances(
-    schema: Schema, name: str, own: Sequence[Measurement]
-) -> tuple[Level, Floats, NDArray[np.int64]]:
-    """Estimates of the classes, the variance of each code's count beside its class, and its bin."""
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Classes:
+    """Estimates of the classes of a column, and what was counted inside them."""
+
+    first: NDArray[np.int64]
+    """The first code of each class."""
+    widths: NDArray[np.int64]
+    """The number of values of each."""
+    counts: Floats
+    variances: Floats
+    inner: Floats
+    """Of each code the variance of its count beside its class."""
+    bins: NDArray[np.int64]
+    """Of each code the finest bin that was counted."""
+
+
+def _measured_classes(schema: Schema, name: str, own: Sequence[Measurement]) -> _Classes:
     column: Any = schema[name]
     if not (isinstance(column, GridColumn) and column.on_grid):
         return _by_code(column.size, own, np.arange(column.size))
-    starts = starts_of(column)
     if column.bins is None:
         classes = growing_classes(column) or tuple(range(column.cells))
         return _by_code(column.size, own, np.array([*classes, *[column.cells] * column.missing]))
     levels, others = _ladder(schema, name, own)
     if not levels:
         return _by_code(column.size, own, np.arange(column.size))
-    first = levels[0].starts
+    starts, first = starts_of(column), levels[0].starts
     parts = [summed(one, groups, first, starts) for one, groups in others]
     estimates, variances = consistent([*parts, *levels])
-    coarse = np.searchsorted(starts, first)
-    finest = np.searchsorted(levels[-1].starts, starts, side="right") - 1
-    inner = variances[-1][finest] / np.bincount(finest)[finest]
-    sigma = np.sqrt(variances[len(parts)])
-    return Level(starts=coarse, counts=estimates[len(parts)], sigma_counts=sigma), inner, finest
-
-
-def _by_code(
-    size: int, own: Sequence[Measurement], classes: NDArray[np.int64]
-) -> tuple[Level, Floats, NDArray[np.int64]]:
-    """The same where every code was counted."""
-    precision = np.array([one.sigma_counts**-2.0 for one in own if one.values.size == size])
-    if not precision.size:
-        precision = np.array([max(one.sigma_counts for one in own) ** -2.0])
-    variance = float(1 / precision.sum())
-    parent = np.searchsorted(classes, np.arange(size), side="right") - 1
-    numbers = np.bincount(parent)
-    kept = [one.values for one in own if one.values.size == size]
-    counts = np.tensordot(precision / precision.sum(), kept, axes=1) if kept else np.zeros(size)
-    level = Level(
-        starts=classes,
-        counts=np.bincount(parent, counts).astype(np.float64),
-        sigma_counts=np.sqrt(variance * numbers),
+    bins = np.searchsorted(levels[-1].starts, starts, side="right") - 1
+    return _Classes(
+        first=np.searchsorted(starts, first),
+        widths=np.diff(np.append(first, column.cells + column.missing)),
+        counts=estimates[len(parts)],
+        variances=variances[len(parts)],
+        inner=variances[-1][bins] / np.bincount(bins)[bins],
+        bins=bins,
     )
-    return level, np.full(size, variance), np.arange(size)
+
+
+def _by_code(size: int, own: Sequence[Measurement], first: NDArray[np.int64]) -> _Classes:
+    """The same where every code was counted."""
+    whole = [one for one in own if one.values.size == size]
+    sigmas = [one.sigma_counts for one in whole] or [max(one.sigma_counts for one in own)]
+    precision = np.array(sigmas) ** -2.0
+    variance = float(1 / precision.sum())
+    counts = np.zeros(size)
+    if whole:
+        counts = np.tensordot(precision * variance, [one.values for one in whole], axes=1)
+    parent = np.searchsorted(first, np.arange(size), side="right") - 1
+    widths = np.bincount(parent)
+    return _Classes(
+        first=first,
+        widths=widths,
+        counts=np.bincount(parent, counts).astype(np.float64),
+        variances=np.asarray(variance * widths, dtype=np.float64),
+        inner=np.full(size, variance),
+        bins=np.arange(size),
+    )
 
 
 def _ladder(
